@@ -1,0 +1,353 @@
+//! Header and trailer fields: one run of bytes, with the place of every name and value beside it.
+//!
+//! Order, letter case and repetition survive from receipt to forwarding (RFC 9110 §5.3). [`Fields`] is a borrowed
+//! view that all rules take; [`FieldsBuf`] owns and edits. Both share [`Span`], so a head parsed in a
+//! connection's buffer, a head being edited and a head stored for the wire are read by the same code.
+
+use crate::Name;
+
+/// The longest head, in bytes, that spans can describe.
+pub const MAX_HEAD: usize = u16::MAX as usize;
+
+/// The longest field name, in bytes, that spans can describe.
+pub const MAX_NAME: usize = u8::MAX as usize;
+
+/// Where one field's name and value stand in the bytes beside it. Eight bytes, because every stored object
+/// carries one for each of its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    name_at: u16,
+    value_at: u16,
+    value_len: u16,
+    name_len: u8,
+    name: Name,
+}
+
+impl Span {
+    /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is longer or
+    /// stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
+    pub fn new(bytes: &[u8], name_at: usize, name_len: usize, value_at: usize, value_len: usize) -> Option<Span> {
+        if value_at + value_len > MAX_HEAD {
+            return None;
+        }
+        Some(Span {
+            name_at: u16::try_from(name_at).ok()?,
+            value_at: u16::try_from(value_at).ok()?,
+            value_len: u16::try_from(value_len).ok()?,
+            name_len: u8::try_from(name_len).ok()?,
+            name: Name::of(&bytes[name_at..name_at + name_len]),
+        })
+    }
+
+    /// The known name, or [`Name::Other`].
+    pub fn name(&self) -> Name {
+        self.name
+    }
+
+    fn name_range(&self) -> std::ops::Range<usize> {
+        self.name_at as usize..self.name_at as usize + self.name_len as usize
+    }
+
+    fn value_range(&self) -> std::ops::Range<usize> {
+        self.value_at as usize..self.value_at as usize + self.value_len as usize
+    }
+}
+
+/// One field line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The known name, or [`Name::Other`].
+    pub id: Name,
+    /// The name as it was received.
+    pub name: &'a [u8],
+    /// The value as it was received, without surrounding white space.
+    pub value: &'a [u8],
+}
+
+impl Field<'_> {
+    /// Whether this field is called `name`, in any letter case.
+    pub fn is(&self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
+/// A borrowed view of fields.
+#[derive(Clone, Copy, Default)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Fields<'a> {
+    /// The fields at `spans` of `bytes`. Spans MUST have been made for these bytes.
+    pub fn new(bytes: &'a [u8], spans: &'a [Span]) -> Fields<'a> {
+        Fields { bytes, spans }
+    }
+
+    /// The number of field lines.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    fn field(&self, span: &Span) -> Field<'a> {
+        Field { id: span.name, name: &self.bytes[span.name_range()], value: &self.bytes[span.value_range()] }
+    }
+
+    /// Every field line in order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator {
+        self.spans.iter().map(move |span| self.field(span))
+    }
+
+    /// Whether a field of this known name is there.
+    pub fn has(&self, name: Name) -> bool {
+        self.spans.iter().any(|span| span.name == name)
+    }
+
+    /// The first value of a known name.
+    pub fn get(&self, name: Name) -> Option<&'a [u8]> {
+        self.spans.iter().find(|span| span.name == name).map(|span| &self.bytes[span.value_range()])
+    }
+
+    /// Every value of a known name, in order.
+    pub fn all(self, name: Name) -> impl Iterator<Item = &'a [u8]> + Clone {
+        self.spans.iter().filter(move |span| span.name == name).map(move |span| &self.bytes[span.value_range()])
+    }
+
+    /// Every value of any name, known or not, in order; letter case of the name does not matter.
+    pub fn all_named(self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + Clone {
+        let id = Name::of(name);
+        self.spans
+            .iter()
+            .filter(move |span| {
+                span.name == id
+                    && (id != Name::Other || self.bytes[span.name_range()].eq_ignore_ascii_case(name))
+            })
+            .map(move |span| &self.bytes[span.value_range()])
+    }
+
+    /// The members of a comma-separated list (RFC 9110 §5.6.1) over all its lines: trimmed, empty ones skipped,
+    /// commas inside quoted strings kept.
+    pub fn list(self, name: Name) -> impl Iterator<Item = &'a [u8]> + Clone {
+        self.all(name).flat_map(members)
+    }
+}
+
+impl std::fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map()
+            .entries(
+                self.iter()
+                    .map(|field| (String::from_utf8_lossy(field.name), String::from_utf8_lossy(field.value))),
+            )
+            .finish()
+    }
+}
+
+/// The members of one comma-separated value: trimmed, empty ones skipped, commas inside quoted strings kept.
+pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let mut quoted = false;
+            let mut escaped = false;
+            let end = rest
+                .iter()
+                .position(|&byte| {
+                    if escaped {
+                        escaped = false;
+                    } else if quoted && byte == b'\\' {
+                        escaped = true;
+                    } else if byte == b'"' {
+                        quoted = !quoted;
+                    }
+                    byte == b',' && !quoted
+                })
+                .unwrap_or(rest.len());
+            let member = rest[..end].trim_ascii();
+            rest = rest.get(end + 1..).unwrap_or_default();
+            if !member.is_empty() {
+                return Some(member);
+            }
+        }
+        None
+    })
+}
+
+/// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`]; the edit was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "header fields grow past {MAX_HEAD} bytes")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Owned, editable fields. The bytes are field lines as they go on the wire; a removed field leaves its bytes
+/// behind until [`FieldsBuf::encode`] writes what is left.
+#[derive(Clone, Default)]
+pub struct FieldsBuf {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl FieldsBuf {
+    /// No fields.
+    pub fn new() -> FieldsBuf {
+        FieldsBuf::default()
+    }
+
+    /// A copy of `fields`.
+    pub fn copy_of(fields: Fields<'_>) -> FieldsBuf {
+        FieldsBuf { bytes: fields.bytes.to_vec(), spans: fields.spans.to_vec() }
+    }
+
+    /// The fields, borrowed.
+    pub fn view(&self) -> Fields<'_> {
+        Fields { bytes: &self.bytes, spans: &self.spans }
+    }
+
+    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+        debug_assert!(is_token(name) && !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        let name_at = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        let value_at = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+        match Span::new(&self.bytes, name_at, name.len(), value_at, value.len()) {
+            Some(span) => {
+                self.spans.push(span);
+                Ok(())
+            }
+            None => {
+                self.bytes.truncate(name_at);
+                Err(TooLarge)
+            }
+        }
+    }
+
+    /// Adds a field of a known name in its usual spelling.
+    pub fn add(&mut self, name: Name, value: &[u8]) -> Result<(), TooLarge> {
+        self.push(name.text().as_bytes(), value)
+    }
+
+    /// Removes every line of `name` and adds one.
+    pub fn set(&mut self, name: Name, value: &[u8]) -> Result<(), TooLarge> {
+        self.remove(name);
+        self.add(name, value)
+    }
+
+    /// Removes every line of a known name.
+    pub fn remove(&mut self, name: Name) {
+        self.spans.retain(|span| span.name != name);
+    }
+
+    /// Removes every line of any name, known or not.
+    pub fn remove_named(&mut self, name: &[u8]) {
+        self.retain(|field| !field.is(name));
+    }
+
+    /// Keeps the lines for which `keep` says so.
+    pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
+        let bytes = &self.bytes;
+        self.spans.retain(|span| keep(Fields { bytes, spans: &[] }.field(span)));
+    }
+
+    /// The number of bytes that [`FieldsBuf::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        self.spans.iter().map(|span| span.name_len as usize + span.value_len as usize + 4).sum()
+    }
+
+    /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after them.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for span in &self.spans {
+            out.extend_from_slice(&self.bytes[span.name_range()]);
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(&self.bytes[span.value_range()]);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+impl std::fmt::Debug for FieldsBuf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for FieldsBuf {
+    /// Collects valid fields, for tests and fixed answers.
+    ///
+    /// # Panics
+    /// Where they are too large.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> FieldsBuf {
+        let mut buf = FieldsBuf::new();
+        for (name, value) in fields {
+            buf.push(name.as_ref(), value.as_ref()).expect("literal fields fit a head");
+        }
+        buf
+    }
+}
+
+/// Whether `bytes` is a token (RFC 9110 §5.6.2).
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
+}
+
+/// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
+pub fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(fields: &FieldsBuf) -> String {
+        let mut out = Vec::new();
+        fields.encode(&mut out);
+        assert_eq!(out.len(), fields.encoded_len());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn order_case_and_repetition_survive() {
+        let fields: FieldsBuf = [("x-B", "1"), ("Host", "a"), ("X-b", "2")].into_iter().collect();
+        assert_eq!(lines(&fields), "x-B: 1\r\nHost: a\r\nX-b: 2\r\n");
+        assert_eq!(fields.view().all_named(b"X-B").collect::<Vec<_>>(), [b"1", b"2"]);
+    }
+
+    #[test]
+    fn removed_and_set_fields_leave_the_others_as_they_were() {
+        let mut fields: FieldsBuf = [("Via", "1.0 a"), ("X", "1"), ("VIA", "1.1 b")].into_iter().collect();
+        fields.set(Name::Via, b"1.1 c").unwrap();
+        fields.remove_named(b"x");
+        assert_eq!(lines(&fields), "Via: 1.1 c\r\n");
+    }
+
+    #[test]
+    fn list_members_span_lines_and_keep_quoted_commas() {
+        let fields: FieldsBuf =
+            [("Cache-Control", "a=\"x, \\\"y\", ,b"), ("cache-control", " c ,")].into_iter().collect();
+        let members: Vec<_> = fields.view().list(Name::CacheControl).collect();
+        assert_eq!(members, [&b"a=\"x, \\\"y\""[..], b"b", b"c"]);
+    }
+
+    #[test]
+    fn a_head_never_grows_past_what_spans_can_describe() {
+        let mut fields = FieldsBuf::new();
+        assert_eq!(fields.push(b"A", &vec![b'x'; MAX_HEAD]), Err(TooLarge));
+        assert_eq!(fields.push(&vec![b'x'; MAX_NAME + 1], b""), Err(TooLarge));
+        fields.push(b"A", b"1").unwrap();
+        assert_eq!(lines(&fields), "A: 1\r\n");
+    }
+}

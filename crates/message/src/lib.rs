@@ -1,0 +1,13 @@
+//! HTTP messages, and the rules of RFC 9110 and RFC 9111 as pure functions.
+//!
+//! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
+
+mod fields;
+mod head;
+mod name;
+mod time;
+
+pub use fields::{Field, Fields, FieldsBuf, MAX_HEAD, MAX_NAME, Span, TooLarge, is_tchar, is_token, members};
+pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};
+pub use name::Name;
+pub use time::Timestamp;
