@@ -1,0 +1,289 @@
+//! Where a backend is found: `http://host:port` or `unix:/path`.
+
+use core::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The address of a backend, as configured. Names are not resolved here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    endpoint: Endpoint,
+    authority: Box<str>,
+}
+
+/// What to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A host and a TCP port.
+    Tcp(Host, u16),
+    /// A Unix stream socket, by absolute path.
+    Unix(PathBuf),
+}
+
+/// A host by name or by number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name to be resolved, in lower case.
+    Name(Box<str>),
+    /// An IP address.
+    Ip(IpAddr),
+}
+
+impl Address {
+    /// What to connect to.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The `Host` value of requests that have none of their own, such as health checks: host and port, the port
+    /// left out where it is 80; `localhost` for a Unix socket.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// The Unix socket at `path`, which MUST be absolute.
+    fn unix(path: &Path) -> Address {
+        Address { endpoint: Endpoint::Unix(path.to_path_buf()), authority: "localhost".into() }
+    }
+
+    fn tcp(host: Host, port: u16) -> Address {
+        let name = match &host {
+            Host::Name(name) => name.to_string(),
+            Host::Ip(IpAddr::V4(ip)) => ip.to_string(),
+            Host::Ip(IpAddr::V6(ip)) => format!("[{ip}]"),
+        };
+        let authority = if port == 80 { name } else { format!("{name}:{port}") };
+        Address { endpoint: Endpoint::Tcp(host, port), authority: authority.into() }
+    }
+}
+
+impl std::fmt::Display for Address {
+    /// Writes the address in the form that [`Address::from_str`] reads.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.endpoint {
+            Endpoint::Tcp(..) => write!(f, "http://{}", self.authority),
+            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Why a text is no backend address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressError {
+    /// No text at all.
+    Empty,
+    /// No `http://` or `unix:` before it; what was probably meant.
+    NoScheme(String),
+    /// `https://`: connections to backends are not encrypted.
+    Tls,
+    /// Some other scheme.
+    UnknownScheme(String),
+    /// `user:password@`.
+    UserInfo,
+    /// A path, query or fragment after the authority; the address without it.
+    Path(String),
+    /// Not a host name, an IPv4 address or an IPv6 address in brackets.
+    Host(String),
+    /// Not a port from 1 to 65535.
+    Port(String),
+    /// A Unix socket path that is not absolute.
+    RelativePath(String),
+    /// A Unix socket path with more bytes than the system takes (107), or with a NUL.
+    SocketPath,
+}
+
+impl AddressError {
+    /// What was probably meant, where that can be told.
+    pub fn suggestion(&self) -> Option<&str> {
+        match self {
+            AddressError::NoScheme(meant) | AddressError::Path(meant) => Some(meant),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for AddressError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AddressError::Empty => f.write_str("a backend address is empty"),
+            AddressError::NoScheme(_) => f.write_str("a backend address starts with http:// or unix:"),
+            AddressError::Tls => f.write_str(
+                "TLS to backends (https://) is not there yet; use http:// over a network you trust, or a Unix socket",
+            ),
+            AddressError::UnknownScheme(scheme) => {
+                write!(f, "backends are reached by http:// or unix:, not by {scheme}")
+            }
+            AddressError::UserInfo => f.write_str("a backend address holds no user name or password"),
+            AddressError::Path(_) => {
+                f.write_str("a backend address holds no path: requests are forwarded with the path they came with")
+            }
+            AddressError::Host(host) => {
+                write!(f, "{host:?} is not a host name, an IPv4 address or an IPv6 address in brackets")
+            }
+            AddressError::Port(port) => write!(f, "{port:?} is not a port from 1 to 65535"),
+            AddressError::RelativePath(path) => write!(f, "the socket path {path:?} is not absolute"),
+            AddressError::SocketPath => f.write_str("a socket path has at most 107 bytes, none of them NUL"),
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    /// Reads `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after the
+    /// authority is let pass.
+    fn from_str(text: &str) -> Result<Address, AddressError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(AddressError::Empty);
+        }
+        if let Some(path) = text.strip_prefix("unix:") {
+            return socket(path);
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(AddressError::NoScheme(if text.starts_with('/') {
+                format!("unix:{text}")
+            } else {
+                format!("http://{text}")
+            }));
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            "http" => {}
+            "https" => return Err(AddressError::Tls),
+            _ => return Err(AddressError::UnknownScheme(format!("{scheme}://"))),
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, after) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err(AddressError::UserInfo);
+        }
+        if !matches!(after, "" | "/") {
+            return Err(AddressError::Path(format!("http://{authority}")));
+        }
+        let (host, port) = split_port(authority)?;
+        Ok(Address::tcp(host, port))
+    }
+}
+
+fn socket(path: &str) -> Result<Address, AddressError> {
+    // The length of sun_path in sockaddr_un, less the NUL that ends it.
+    const LONGEST: usize = 107;
+    if !path.starts_with('/') {
+        return Err(AddressError::RelativePath(path.to_owned()));
+    }
+    if path.len() > LONGEST || path.contains('\0') {
+        return Err(AddressError::SocketPath);
+    }
+    Ok(Address::unix(Path::new(path)))
+}
+
+fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
+    let bad_host = || AddressError::Host(authority.to_owned());
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (inside, after) = rest.split_once(']').ok_or_else(bad_host)?;
+        let ip: Ipv6Addr = inside.parse().map_err(|_| bad_host())?;
+        let port = match after {
+            "" => None,
+            _ => Some(after.strip_prefix(':').ok_or_else(bad_host)?),
+        };
+        (Host::Ip(ip.into()), port)
+    } else {
+        let (host, port) = match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        };
+        // Several colons without brackets are an IPv6 address that someone forgot to bracket.
+        if port.is_some_and(|port| port.contains(':')) || !is_host(host) {
+            return Err(bad_host());
+        }
+        (host.parse().map_or_else(|_| Host::Name(host.to_ascii_lowercase().into()), Host::Ip), port)
+    };
+    match port {
+        None => Ok((host, 80)),
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => match port.parse() {
+            Ok(number) if number > 0 => Ok((host, number)),
+            _ => Err(AddressError::Port(port.to_owned())),
+        },
+        Some(port) => Err(AddressError::Port(port.to_owned())),
+    }
+}
+
+/// Whether `host` is an IPv4 address or a host name: labels of letters, digits, `-` and `_` (which container
+/// networks use), 63 bytes each, 253 in all; digits alone in the last label only where it is an IPv4 address.
+fn is_host(host: &str) -> bool {
+    let labels = host.strip_suffix('.').unwrap_or(host);
+    let named = labels.len() <= 253
+        && labels.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        });
+    let numeric =
+        labels.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+    named && (!numeric || host.parse::<core::net::Ipv4Addr>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Address, AddressError> {
+        text.parse()
+    }
+
+    #[test]
+    fn addresses_are_read_and_written_alike() {
+        for (text, written, authority) in [
+            ("http://localhost:8000", "http://localhost:8000", "localhost:8000"),
+            ("http://App.Example/", "http://app.example", "app.example"),
+            ("HTTP://10.0.0.1", "http://10.0.0.1", "10.0.0.1"),
+            ("http://[::1]:81", "http://[::1]:81", "[::1]:81"),
+            ("http://my_app.internal.:80", "http://my_app.internal.", "my_app.internal."),
+            (" unix:/run/app.sock ", "unix:/run/app.sock", "localhost"),
+        ] {
+            let address = read(text).unwrap();
+            assert_eq!(address.to_string(), written);
+            assert_eq!(address.authority(), authority);
+            assert_eq!(read(written).unwrap(), address);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_says_why() {
+        let host = |text: &str| AddressError::Host(text.to_owned());
+        for (text, error) in [
+            ("", AddressError::Empty),
+            ("localhost:8000", AddressError::NoScheme("http://localhost:8000".to_owned())),
+            ("/run/app.sock", AddressError::NoScheme("unix:/run/app.sock".to_owned())),
+            ("https://app", AddressError::Tls),
+            ("fcgi://app:9000", AddressError::UnknownScheme("fcgi://".to_owned())),
+            ("http://a@b", AddressError::UserInfo),
+            ("http://a:1/b?c", AddressError::Path("http://a:1".to_owned())),
+            ("http://", host("")),
+            ("http://::1", host("::1")),
+            ("http://[::1", host("[::1")),
+            ("http://[::1]81", host("[::1]81")),
+            ("http://300.1.1.1", host("300.1.1.1")),
+            ("http://a b", host("a b")),
+            ("http://a..b", host("a..b")),
+            ("http://a:0", AddressError::Port("0".to_owned())),
+            ("http://a:+1", AddressError::Port("+1".to_owned())),
+            ("http://a:65536", AddressError::Port("65536".to_owned())),
+            ("http://a:", AddressError::Port(String::new())),
+            ("unix:app.sock", AddressError::RelativePath("app.sock".to_owned())),
+        ] {
+            assert_eq!(read(text), Err(error), "{text:?}");
+        }
+        assert_eq!(read(&format!("unix:/{}", "a".repeat(107))), Err(AddressError::SocketPath));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "(http://|unix:/)?[ -~]{0,40}") {
+            if let Ok(address) = read(&text) {
+                proptest::prop_assert_eq!(read(&address.to_string()), Ok(address));
+            }
+        }
+    }
+}

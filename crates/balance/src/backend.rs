@@ -1,0 +1,155 @@
+//! One backend: its limits, its load, and whether it is trusted with requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::Address;
+
+/// A backend of a pool: an address, a limit, and the state that all cores share.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    address: Address,
+    max_in_flight: u32,
+    pub(crate) state: Arc<State>,
+}
+
+impl Backend {
+    /// A backend without a limit.
+    pub fn new(address: Address) -> Backend {
+        Backend { address, max_in_flight: u32::MAX, state: Arc::default() }
+    }
+
+    /// The same backend, given at most `limit` requests at a time.
+    pub fn max_in_flight(self, limit: u32) -> Backend {
+        Backend { max_in_flight: limit, ..self }
+    }
+
+    /// The same backend, with the load and the health of `other`, shared from now on.
+    pub(crate) fn with_state_of(self, other: &Backend) -> Backend {
+        Backend { state: other.state.clone(), ..self }
+    }
+
+    /// Where it is found.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The requests it is answering now.
+    pub fn in_flight(&self) -> u32 {
+        self.state.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.in_flight() < self.max_in_flight
+    }
+
+    /// Takes a place, unless all are taken.
+    pub(crate) fn reserve(&self) -> bool {
+        let one_more = |taken: u32| (taken < self.max_in_flight).then(|| taken + 1);
+        self.state.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    /// Gives back a place that [`Backend::reserve`] took.
+    pub(crate) fn release(&self) {
+        let before = self.state.in_flight.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a place is given back once");
+    }
+}
+
+/// When a backend that cannot be connected to is left out, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ejection {
+    /// Connect failures in a row that eject a backend; at least 1. Three by default: one may be a full accept
+    /// queue, three without a success between them are an absent process.
+    pub failures: u32,
+    /// How long the first ejection lasts. Each one that follows without a success between lasts twice as long.
+    pub first: Duration,
+    /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
+    pub longest: Duration,
+    /// The share of a pool, in percent, that may be ejected at a time. Whatever it says, one backend stays.
+    /// All the others may go by default: a refused connection leaves no doubt about the backend, and a backend
+    /// kept in spite of it would, having no load, draw requests to fail.
+    pub max_percent: u32,
+}
+
+impl Default for Ejection {
+    fn default() -> Ejection {
+        Ejection {
+            failures: 3,
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+            max_percent: 100,
+        }
+    }
+}
+
+impl Ejection {
+    /// How long the ejection after `earlier` ones lasts, in milliseconds.
+    pub(crate) fn millis(&self, earlier: u32) -> u64 {
+        let longest = millis(self.longest);
+        millis(self.first).checked_shl(earlier.min(32)).map_or(longest, |millis| millis.min(longest)).max(1)
+    }
+
+    /// How many of `backends` may be ejected at a time.
+    pub(crate) fn at_most(&self, backends: usize) -> usize {
+        (backends * self.max_percent.min(100) as usize / 100).min(backends.saturating_sub(1))
+    }
+}
+
+/// `duration` in milliseconds, at most the largest number.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What is known of a backend. It outlives the pool it was made for, so that a reload forgets nothing.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) in_flight: AtomicU32,
+    /// Connect failures since the last answer.
+    pub(crate) failures: AtomicU32,
+    /// Ejections since the last answer.
+    pub(crate) ejections: AtomicU32,
+    /// When the ejection ends, in milliseconds; 0 where there is none.
+    pub(crate) ejected_until: AtomicU64,
+    /// Requests given to it, ever.
+    pub(crate) picks: AtomicU64,
+    /// Connect failures, ever.
+    pub(crate) connect_failures: AtomicU64,
+}
+
+/// Whether a backend should be given requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    InService,
+    /// Its ejection, which ended at this time, is over; one request shall find out whether it is back.
+    OnTrial(u64),
+    Ejected,
+}
+
+impl State {
+    pub(crate) fn standing(&self, now: u64) -> Standing {
+        match self.ejected_until.load(Ordering::Relaxed) {
+            0 => Standing::InService,
+            until if until <= now => Standing::OnTrial(until),
+            _ => Standing::Ejected,
+        }
+    }
+
+    /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected until
+    /// the trial is over, or for `millis` more where nothing is heard of it.
+    pub(crate) fn claim_trial(&self, until: u64, now: u64, millis: u64) -> bool {
+        let next = now.saturating_add(millis);
+        self.ejected_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The backend has answered: all is forgiven.
+    pub(crate) fn answered(&self) {
+        // Read first: on the usual path nothing is to be written, and the line stays shared between cores.
+        if self.failures.load(Ordering::Relaxed) != 0 {
+            self.failures.store(0, Ordering::Relaxed);
+            self.ejections.store(0, Ordering::Relaxed);
+            self.ejected_until.store(0, Ordering::Relaxed);
+        }
+    }
+}

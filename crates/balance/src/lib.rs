@@ -1,0 +1,18 @@
+//! Pools of backends: which one takes a request, and which ones may.
+//!
+//! Nothing here opens a socket, reads a clock or draws from an ambient source of randomness. `now` is the time since
+//! any fixed moment of the caller's choice, the same for all calls on one pool, and it should not run backwards;
+//! the seed of the choices is given to the pool.
+//!
+//! A [`Pool`] is shared by all cores. Choosing takes no lock; ejecting a backend takes a short one.
+
+mod address;
+mod algorithm;
+mod backend;
+mod pool;
+mod random;
+
+pub use address::{Address, AddressError, Endpoint, Host};
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use backend::{Backend, Ejection};
+pub use pool::{BackendId, BackendReport, NoBackend, Outcome, Pick, Pool};
