@@ -5,9 +5,11 @@
 mod fields;
 mod head;
 mod name;
+mod stored;
 mod time;
 
 pub use fields::{Field, Fields, FieldsBuf, MAX_HEAD, MAX_NAME, Span, TooLarge, is_tchar, is_token, members};
 pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};
 pub use name::Name;
+pub use stored::StoredHead;
 pub use time::Timestamp;

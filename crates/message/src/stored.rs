@@ -1,0 +1,135 @@
+//! The head of a stored response, kept as it goes on the wire.
+
+use crate::{Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Version};
+
+/// The bytes before the reason phrase: `HTTP/1.1 200 `.
+const REASON_AT: usize = 13;
+
+/// The head of a stored response: `HTTP/1.1 200 OK CR LF` and its field lines, without the empty line that ends a head, so that
+/// a hit writes these bytes, then the fields that are its own (Age and the like), then the empty line. The spans beside them
+/// serve rules and other encodings without parsing again.
+#[derive(Clone)]
+pub struct StoredHead {
+    encoded: Box<[u8]>,
+    spans: Box<[Span]>,
+    status: u16,
+    reason_len: u16,
+}
+
+impl StoredHead {
+    /// Encodes a head. `status` MUST have three digits, `reason` no control bytes.
+    pub fn new(status: u16, reason: &[u8], fields: &FieldsBuf) -> Result<StoredHead, TooLarge> {
+        debug_assert!((100..1000).contains(&status));
+        debug_assert!(!reason.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        let capacity = REASON_AT + reason.len() + 2 + fields.encoded_len();
+        if capacity > MAX_HEAD {
+            return Err(TooLarge);
+        }
+        let digit = |value: u16| b'0' + (value % 10) as u8;
+        let mut encoded = Vec::with_capacity(capacity);
+        encoded.extend_from_slice(b"HTTP/1.1 ");
+        encoded.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
+        encoded.extend_from_slice(reason);
+        encoded.extend_from_slice(b"\r\n");
+        let mut spans = Vec::with_capacity(fields.view().len());
+        for field in fields.view().iter() {
+            let name_at = encoded.len();
+            encoded.extend_from_slice(field.name);
+            encoded.extend_from_slice(b": ");
+            let value_at = encoded.len();
+            encoded.extend_from_slice(field.value);
+            encoded.extend_from_slice(b"\r\n");
+            spans.push(
+                Span::new(&encoded, name_at, field.name.len(), value_at, field.value.len())
+                    .ok_or(TooLarge)?,
+            );
+        }
+        debug_assert_eq!(encoded.len(), capacity);
+        Ok(StoredHead {
+            encoded: encoded.into_boxed_slice(),
+            spans: spans.into_boxed_slice(),
+            status,
+            // Less than MAX_HEAD, as checked above.
+            reason_len: reason.len() as u16,
+        })
+    }
+
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The reason phrase.
+    pub fn reason(&self) -> &[u8] {
+        &self.encoded[REASON_AT..REASON_AT + self.reason_len as usize]
+    }
+
+    /// The fields.
+    pub fn fields(&self) -> Fields<'_> {
+        Fields::new(&self.encoded, &self.spans)
+    }
+
+    /// The head as rules take it.
+    pub fn view(&self) -> ResponseHead<'_> {
+        ResponseHead {
+            status: self.status,
+            reason: self.reason(),
+            version: Version::Http11,
+            fields: self.fields(),
+        }
+    }
+
+    /// The status line and field lines as they go on the wire, without the empty line.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// The status line alone, its CR LF included: the start of [`StoredHead::encoded`].
+    pub fn status_line(&self) -> &[u8] {
+        &self.encoded[..REASON_AT + self.reason_len as usize + 2]
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_size(&self) -> usize {
+        self.encoded.len() + size_of_val(&*self.spans)
+    }
+}
+
+impl std::fmt::Debug for StoredHead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Name;
+
+    #[test]
+    fn a_stored_head_is_what_goes_on_the_wire_and_can_be_read() {
+        let fields: FieldsBuf =
+            [("content-TYPE", "text/html"), ("X-A", ""), ("ETag", "\"x\"")].into_iter().collect();
+        let head = StoredHead::new(203, b"Non-Authoritative", &fields).unwrap();
+        let text = "HTTP/1.1 203 Non-Authoritative\r\ncontent-TYPE: text/html\r\nX-A: \r\nETag: \"x\"\r\n";
+        assert_eq!(head.encoded(), text.as_bytes());
+        assert_eq!(head.status_line(), b"HTTP/1.1 203 Non-Authoritative\r\n");
+        assert_eq!((head.status(), head.reason()), (203, &b"Non-Authoritative"[..]));
+        assert_eq!(head.fields().get(Name::Etag), Some(&b"\"x\""[..]));
+        assert_eq!(FieldsBuf::copy_of(head.fields()).view().len(), 3);
+        assert_eq!(head.heap_size(), text.len() + 3 * size_of::<Span>());
+    }
+
+    #[test]
+    fn removed_fields_take_no_room() {
+        let mut fields: FieldsBuf = [("A", "1"), ("B", "2")].into_iter().collect();
+        fields.remove_named(b"a");
+        assert_eq!(StoredHead::new(200, b"", &fields).unwrap().encoded(), b"HTTP/1.1 200 \r\nB: 2\r\n");
+    }
+
+    #[test]
+    fn a_head_too_large_for_spans_is_refused() {
+        let fields: FieldsBuf = [("A", "x".repeat(MAX_HEAD - 10))].into_iter().collect();
+        assert_eq!(StoredHead::new(200, b"OK", &fields).err(), Some(TooLarge));
+    }
+}

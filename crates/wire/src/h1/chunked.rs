@@ -1,0 +1,257 @@
+//! The chunked transfer coding (RFC 9112 §7.1), decoded in place.
+
+use super::fields::{self, Controls, Side};
+use super::{Limits, Parsed, Refusal};
+use sandarac_message::{Fields, FieldsBuf, Name};
+use std::ops::Range;
+
+/// The most bytes a trailer section may have.
+pub const MAX_TRAILERS: usize = 8 * 1024;
+
+/// The most field lines a trailer section may have.
+const MAX_TRAILER_FIELDS: usize = 64;
+
+/// How many bytes of framing a body may have beyond its due, which is 16 for each chunk and twice its content. Extensions
+/// without end, or a body of tiny chunks with large ones, are an attack (CVE-2023-39326); this is Go's measure against it.
+pub const MAX_OVERHEAD: u64 = 16 * 1024;
+
+/// Decodes one chunked body.
+#[derive(Debug)]
+pub struct Decoder {
+    state: State,
+    /// Framing bytes beyond their due; see [`MAX_OVERHEAD`].
+    overhead: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// In a chunk size of so many digits.
+    Size {
+        size: u64,
+        digits: u8,
+    },
+    Extension {
+        size: u64,
+        part: Extension,
+    },
+    /// The LF that ends the size line.
+    SizeLf {
+        size: u64,
+    },
+    /// In chunk data with so many bytes to come.
+    Data {
+        left: u64,
+    },
+    DataCr,
+    DataLf,
+    /// In the trailer section, with what has arrived of it.
+    Trailers {
+        section: Vec<u8>,
+    },
+    End,
+}
+
+/// Where in a chunk extension (RFC 9112 §7.1.1) the decoder stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    /// After the semicolon.
+    NameStart,
+    Name,
+    /// After the equals sign.
+    ValueStart,
+    Token,
+    Quoted,
+    /// After a backslash in a quoted string.
+    Escaped,
+    /// After the closing quote.
+    QuotedEnd,
+}
+
+/// One step of decoding.
+#[derive(Debug)]
+pub struct Decoded {
+    /// Bytes of the input that are done with, data included. The next input begins after them.
+    pub consumed: usize,
+    /// What they were.
+    pub event: Event,
+}
+
+/// What a step of decoding found.
+#[derive(Debug)]
+pub enum Event {
+    /// Content: this range of the input, not empty, ending at [`Decoded::consumed`].
+    Data(Range<usize>),
+    /// All input is consumed and the body goes on.
+    NeedMore,
+    /// The body has ended, with these trailers; those that RFC 9110 §6.5.1 forbids are left out. What follows belongs to the
+    /// next message.
+    End(FieldsBuf),
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder::new()
+    }
+}
+
+impl Decoder {
+    /// At the start of a body.
+    pub const fn new() -> Decoder {
+        Decoder { state: State::Size { size: 0, digits: 0 }, overhead: 0 }
+    }
+
+    /// Whether the last chunk and the trailers have been read.
+    pub fn is_end(&self) -> bool {
+        matches!(self.state, State::End)
+    }
+
+    /// Reads on: framing is consumed up to the next content, the end, or the end of `input`. A refused body cannot be read
+    /// further. After [`Event::End`] nothing more is consumed.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, Refusal> {
+        let mut at = 0;
+        while at < input.len() {
+            let byte = input[at];
+            match &mut self.state {
+                State::Size { size, digits } => {
+                    match (byte, *digits) {
+                        (b'\r', 1..) => self.state = State::SizeLf { size: *size },
+                        (b';', 1..) => {
+                            self.state = State::Extension { size: *size, part: Extension::NameStart };
+                        }
+                        (_, 0..16) => {
+                            let digit = (byte as char).to_digit(16).ok_or(size_fault(byte))?;
+                            *size = *size << 4 | u64::from(digit);
+                            *digits += 1;
+                        }
+                        _ => return Err(size_fault(byte)),
+                    }
+                    self.overhead += 1;
+                    at += 1;
+                }
+                State::Extension { size, part } => {
+                    let size = *size;
+                    match part.next(byte)? {
+                        Some(next) => *part = next,
+                        None => self.state = State::SizeLf { size },
+                    }
+                    self.overhead += 1;
+                    if self.overhead > MAX_OVERHEAD {
+                        return Err(Refusal::ChunkOverhead);
+                    }
+                    at += 1;
+                }
+                State::SizeLf { size } => {
+                    if byte != b'\n' {
+                        return Err(Refusal::BareCr);
+                    }
+                    let due = size.saturating_mul(2).saturating_add(16);
+                    self.overhead = self.overhead.saturating_sub(due);
+                    self.state = match *size {
+                        0 => State::Trailers { section: Vec::new() },
+                        left => State::Data { left },
+                    };
+                    at += 1;
+                }
+                State::Data { left } => {
+                    let len = (*left).min((input.len() - at) as u64) as usize;
+                    *left -= len as u64;
+                    if *left == 0 {
+                        self.state = State::DataCr;
+                    }
+                    return Ok(Decoded { consumed: at + len, event: Event::Data(at..at + len) });
+                }
+                State::DataCr => {
+                    if byte != b'\r' {
+                        return Err(Refusal::InvalidChunkEnd);
+                    }
+                    self.state = State::DataLf;
+                    at += 1;
+                }
+                State::DataLf => {
+                    if byte != b'\n' {
+                        return Err(Refusal::InvalidChunkEnd);
+                    }
+                    self.state = State::Size { size: 0, digits: 0 };
+                    at += 1;
+                }
+                State::Trailers { section } => {
+                    return match trailers(section, &input[at..])? {
+                        Parsed::Partial => Ok(Decoded { consumed: input.len(), event: Event::NeedMore }),
+                        Parsed::Complete((len, trailers)) => {
+                            self.state = State::End;
+                            Ok(Decoded { consumed: at + len, event: Event::End(trailers) })
+                        }
+                    };
+                }
+                State::End => return Ok(Decoded { consumed: 0, event: Event::End(FieldsBuf::new()) }),
+            }
+        }
+        Ok(Decoded { consumed: at, event: Event::NeedMore })
+    }
+}
+
+fn size_fault(byte: u8) -> Refusal {
+    if byte == b'\n' { Refusal::BareLf } else { Refusal::InvalidChunkSize }
+}
+
+impl Extension {
+    /// The place after `byte`; `None` after the CR that ends the line.
+    fn next(self, byte: u8) -> Result<Option<Extension>, Refusal> {
+        use Extension::*;
+        let is_tchar = sandarac_message::is_tchar(byte);
+        Ok(Some(match (self, byte) {
+            (_, b'\n') => return Err(Refusal::BareLf),
+            (Name | Token | QuotedEnd, b'\r') => return Ok(None),
+            (Name | Token | QuotedEnd, b';') => NameStart,
+            (NameStart | Name, _) if is_tchar => Name,
+            (Name, b'=') => ValueStart,
+            (ValueStart, b'"') => Quoted,
+            (ValueStart | Token, _) if is_tchar => Token,
+            (Quoted, b'"') => QuotedEnd,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, b'\t' | b' '..=0x7e | 0x80..) => Quoted,
+            _ => return Err(Refusal::InvalidChunkExtension),
+        }))
+    }
+}
+
+/// Adds `input` to the trailer section and, once it is whole, gives how much of `input` was its and the fields.
+fn trailers(section: &mut Vec<u8>, input: &[u8]) -> Result<Parsed<(usize, FieldsBuf)>, Refusal> {
+    let held = section.len();
+    // One byte past the limit shows that it was passed.
+    section.extend_from_slice(&input[..input.len().min(MAX_TRAILERS + 1 - held)]);
+    let limits = Limits { head: MAX_TRAILERS + 1, fields: MAX_TRAILER_FIELDS, target: 0 };
+    let mut spans = Vec::new();
+    let parsed = fields::parse(section, 0, Side::Trailers, &limits, &mut spans, &mut Controls::default());
+    match parsed {
+        Ok(Parsed::Partial) => Ok(Parsed::Partial),
+        Ok(Parsed::Complete(end)) => {
+            let mut fields = FieldsBuf::new();
+            for field in Fields::new(section, &spans).iter() {
+                if is_allowed_trailer(field.id, field.name) {
+                    fields.push(field.name, field.value).map_err(|_| Refusal::TrailersTooLarge)?;
+                }
+            }
+            Ok(Parsed::Complete((end - held, fields)))
+        }
+        Err(Refusal::HeadTooLarge | Refusal::TooManyFields) => Err(Refusal::TrailersTooLarge),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Whether a trailer may go on (RFC 9110 §6.5.1): not framing, routing, request modifiers, authentication, response control or
+/// content format, which a recipient that merges trailers into the head would be misled by. Of the names some rule here knows, these
+/// are the ones whose definitions allow or clearly stand a place in trailers.
+fn is_allowed_trailer(id: Name, name: &[u8]) -> bool {
+    match id {
+        Name::AcceptRanges | Name::CacheStatus | Name::Date | Name::Etag | Name::ProxyStatus => true,
+        Name::Other => {
+            const FORBIDDEN: &[&[u8]] =
+                &[b"content-", b"if-", b"proxy-", b"sec-", b"x-forwarded-", b"www-authenticate"];
+            !FORBIDDEN
+                .iter()
+                .any(|prefix| name.len() >= prefix.len() && name[..prefix.len()].eq_ignore_ascii_case(prefix))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,171 @@
+//! Messages onto the wire, always from their parsed form.
+//!
+//! Whatever a value holds, no CR, LF or NUL of it reaches the wire: a head has the lines it was given and no more.
+
+use super::BodyFraming;
+use sandarac_message::{Fields, Name, is_token};
+
+/// The last chunk and an empty trailer section.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Writes one head: the first line at once, then fields in the order given, then the empty line by [`Head::finish`].
+///
+/// ```
+/// use sandarac_message::{FieldsBuf, Name};
+/// use sandarac_wire::h1::{BodyFraming, encode::Head};
+///
+/// let fields: FieldsBuf = [("Accept", "text/html")].into_iter().collect();
+/// let mut out = Vec::new();
+/// let mut head = Head::request(&mut out, b"GET", b"/");
+/// head.known(Name::Host, b"example.com");
+/// head.fields(fields.view(), BodyFraming::None);
+/// head.finish();
+/// assert_eq!(out, b"GET / HTTP/1.1\r\nHost: example.com\r\nAccept: text/html\r\n\r\n");
+/// ```
+#[must_use = "a head without its empty line is no head"]
+pub struct Head<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Head<'a> {
+    /// A request in HTTP/1.1.
+    pub fn request(out: &'a mut Vec<u8>, method: &[u8], target: &[u8]) -> Head<'a> {
+        debug_assert!(is_token(method) && !target.is_empty());
+        put(out, method, false);
+        out.push(b' ');
+        put(out, target, false);
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        Head { out }
+    }
+
+    /// A response in HTTP/1.1, interim ones too. A gateway answers in its own version, whatever the client's (RFC 9110 §2.5).
+    pub fn response(out: &'a mut Vec<u8>, status: u16, reason: &[u8]) -> Head<'a> {
+        debug_assert!((100..600).contains(&status));
+        let digit = |value: u16| b'0' + (value % 10) as u8;
+        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
+        put(out, reason, true);
+        out.extend_from_slice(b"\r\n");
+        Head { out }
+    }
+
+    /// All of `fields`, in their order and letter case, except that the body is framed by `framing` and nothing else:
+    /// Content-Length stands with its number where it first stood, Transfer-Encoding likewise, or else after the others; what does
+    /// not agree with `framing` is left out.
+    ///
+    /// [`BodyFraming::None`] leaves both out, so the Content-Length of a response to HEAD has to be written by [`Head::known`].
+    pub fn fields(&mut self, fields: Fields<'_>, framing: BodyFraming) {
+        let mut framed = matches!(framing, BodyFraming::None | BodyFraming::UntilClose);
+        for field in fields.iter() {
+            match (field.id, framing) {
+                (Name::ContentLength, BodyFraming::Length(_))
+                | (Name::TransferEncoding, BodyFraming::Chunked) => {
+                    if !framed {
+                        self.framing_line(field.name, framing);
+                        framed = true;
+                    }
+                }
+                (Name::ContentLength | Name::TransferEncoding, _) => {}
+                _ => self.line(field.name, field.value),
+            }
+        }
+        if !framed {
+            let name =
+                if framing == BodyFraming::Chunked { Name::TransferEncoding } else { Name::ContentLength };
+            self.framing_line(name.text().as_bytes(), framing);
+        }
+    }
+
+    fn framing_line(&mut self, name: &[u8], framing: BodyFraming) {
+        match framing {
+            BodyFraming::Length(length) => self.line(name, decimal(length, &mut [0; 20])),
+            BodyFraming::Chunked => self.line(name, b"chunked"),
+            BodyFraming::None | BodyFraming::UntilClose => {}
+        }
+    }
+
+    /// One field of a known name.
+    pub fn known(&mut self, name: Name, value: &[u8]) {
+        self.line(name.text().as_bytes(), value);
+    }
+
+    /// One field. `name` MUST be a token; where it is not, the field is left out.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        debug_assert!(is_token(name));
+        if is_token(name) {
+            self.line(name, value);
+        }
+    }
+
+    fn line(&mut self, name: &[u8], value: &[u8]) {
+        put_line(self.out, name, value);
+    }
+
+    /// The empty line.
+    pub fn finish(self) {
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Writes the size line of a chunk of `len` bytes; `len` MUST NOT be 0, which would end the body. The data and [`CRLF`] follow it.
+pub fn chunk_size(out: &mut Vec<u8>, len: usize) {
+    debug_assert!(len > 0);
+    let mut digits = [0; 16];
+    let mut at = digits.len();
+    let mut rest = len;
+    while rest > 0 {
+        at -= 1;
+        digits[at] = b"0123456789abcdef"[rest % 16];
+        rest /= 16;
+    }
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(CRLF);
+}
+
+/// What follows the data of a chunk.
+pub const CRLF: &[u8] = b"\r\n";
+
+/// Writes the last chunk and `trailers`; [`LAST_CHUNK`] where there are none.
+pub fn last_chunk(out: &mut Vec<u8>, trailers: Fields<'_>) {
+    out.extend_from_slice(b"0\r\n");
+    for field in trailers.iter() {
+        put_line(out, field.name, field.value);
+    }
+    out.extend_from_slice(CRLF);
+}
+
+/// The decimal digits of `value`, in `buf`.
+pub fn decimal(value: u64, buf: &mut [u8; 20]) -> &[u8] {
+    let mut at = buf.len();
+    let mut rest = value;
+    loop {
+        at -= 1;
+        buf[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            return &buf[at..];
+        }
+    }
+}
+
+fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    put(out, name, false);
+    out.extend_from_slice(b": ");
+    put(out, value, true);
+    out.extend_from_slice(CRLF);
+}
+
+/// Copies `bytes` less CR, LF and NUL, which become spaces where those are allowed.
+fn put(out: &mut Vec<u8>, bytes: &[u8], spaces: bool) {
+    if memchr::memchr3(b'\r', b'\n', 0, bytes).is_none() {
+        out.extend_from_slice(bytes);
+    } else {
+        put_sanitised(out, bytes, spaces);
+    }
+}
+
+#[cold]
+fn put_sanitised(out: &mut Vec<u8>, bytes: &[u8], spaces: bool) {
+    let replacement = if spaces { b' ' } else { b'_' };
+    out.extend(bytes.iter().map(|&byte| if matches!(byte, b'\r' | b'\n' | 0) { replacement } else { byte }));
+}

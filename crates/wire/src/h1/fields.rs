@@ -1,0 +1,304 @@
+//! Field lines, read strictly, and what they say about framing and the connection.
+
+use super::scan::{find_token_end, find_value_end};
+use super::{Limits, MAX_FIELDS, Parsed, Refusal};
+use sandarac_message::{MAX_HEAD, MAX_NAME, Name, Span, Version};
+
+/// What the fields of a head say about its framing and its connection.
+#[derive(Default)]
+pub(super) struct Controls {
+    /// Start and end of the value of the only Host line.
+    pub(super) host: Option<(usize, usize)>,
+    pub(super) content_length: Option<u64>,
+    /// Transfer-Encoding is there, and is `chunked`.
+    pub(super) chunked: bool,
+    pub(super) expect_continue: bool,
+    /// An Upgrade field is there.
+    upgrade: bool,
+    option_close: bool,
+    option_keep_alive: bool,
+    option_upgrade: bool,
+}
+
+/// Where a field's value stands, and the raw text around it.
+struct Value<'a> {
+    bytes: &'a [u8],
+    colon: usize,
+    start: usize,
+    end: usize,
+    line_end: usize,
+}
+
+impl Controls {
+    /// Takes in one field line. Out of line: most fields are not of these.
+    #[inline(never)]
+    fn take_in(&mut self, name: Name, value: Value<'_>, side: Side) -> Result<(), Refusal> {
+        let text = &value.bytes[value.start..value.end];
+        match name {
+            Name::Host if side == Side::Request => {
+                if self.host.is_some() {
+                    return Err(Refusal::RepeatedHost);
+                }
+                if !is_host(text) {
+                    return Err(Refusal::InvalidHost);
+                }
+                self.host = Some((value.start, value.end));
+            }
+            Name::ContentLength => {
+                if self.content_length.is_some() {
+                    return Err(Refusal::RepeatedContentLength);
+                }
+                self.content_length = Some(content_length(text)?);
+            }
+            Name::TransferEncoding => {
+                if self.chunked {
+                    return Err(Refusal::RepeatedTransferEncoding);
+                }
+                // Implementations differ on which white space they trim from a coding, and have been smuggled past by it.
+                // Only spaces before it are innocent.
+                let padded = value.end != value.line_end
+                    || value.bytes[value.colon + 1..value.start].iter().any(|&byte| byte != b' ');
+                transfer_encoding(text, padded)?;
+                self.chunked = true;
+            }
+            Name::Connection => {
+                for option in text.split(|&byte| byte == b',') {
+                    let option = option.trim_ascii();
+                    self.option_close |= option.eq_ignore_ascii_case(b"close");
+                    self.option_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    self.option_upgrade |= option.eq_ignore_ascii_case(b"upgrade");
+                }
+            }
+            Name::Upgrade => self.upgrade = true,
+            Name::Expect if side == Side::Request => {
+                if !text.eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Refusal::UnknownExpectation);
+                }
+                self.expect_continue = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the connection persists after this message (RFC 9112 §9.3).
+    pub(super) fn keep_alive(&self, version: Version) -> bool {
+        !self.option_close && (version == Version::Http11 || self.option_keep_alive)
+    }
+
+    /// Whether the sender asks for, or answers with, another protocol (RFC 9110 §7.8).
+    pub(super) fn upgrade(&self, version: Version) -> bool {
+        self.upgrade && self.option_upgrade && version == Version::Http11
+    }
+
+    /// Holds the framing fields against each other and the version (RFC 9112 §6.1).
+    pub(super) fn check_framing(&self, version: Version) -> Result<(), Refusal> {
+        if self.chunked && self.content_length.is_some() {
+            return Err(Refusal::TransferEncodingAndLength);
+        }
+        if self.chunked && version == Version::Http10 {
+            return Err(Refusal::TransferEncodingInHttp10);
+        }
+        Ok(())
+    }
+}
+
+/// Which side sent the head.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Request,
+    Response,
+    Trailers,
+}
+
+/// Reads field lines from `at` to the empty line, and gives the position after it. `spans` is filled anew.
+#[inline]
+pub(super) fn parse(
+    buf: &[u8],
+    mut at: usize,
+    side: Side,
+    limits: &Limits,
+    spans: &mut Vec<Span>,
+    controls: &mut Controls,
+) -> Result<Parsed<usize>, Refusal> {
+    // What is past the limit is not looked at, so that a head is too large whether or not more of it has arrived.
+    let limit = limits.head.min(MAX_HEAD);
+    let bytes = &buf[..buf.len().min(limit)];
+    let max_fields = limits.fields.min(MAX_FIELDS);
+    spans.clear();
+    loop {
+        match bytes.get(at) {
+            Some(b'\r') => match bytes.get(at + 1) {
+                Some(b'\n') => return Ok(Parsed::Complete(at + 2)),
+                Some(_) => return Err(Refusal::BareCr),
+                None => break,
+            },
+            Some(b' ' | b'\t') => return Err(Refusal::FoldedLine),
+            Some(_) => {}
+            None => break,
+        }
+        let colon = find_token_end(bytes, at);
+        if bytes.get(colon) != Some(&b':') || colon == at {
+            match bytes.get(colon..) {
+                None | Some([]) => break,
+                Some(rest) => match bad_name(rest) {
+                    Some(refusal) => return Err(refusal),
+                    None => break,
+                },
+            }
+        }
+        if colon - at > MAX_NAME {
+            return Err(Refusal::FieldNameTooLong);
+        }
+        let mut start = colon + 1;
+        while let Some(b' ' | b'\t') = bytes.get(start) {
+            start += 1;
+        }
+        let line_end = find_value_end(bytes, start);
+        match bytes.get(line_end..) {
+            Some([b'\r', b'\n', ..]) => {}
+            Some(rest) => match bad_line_end(rest) {
+                Some(refusal) => return Err(refusal),
+                None => break,
+            },
+            None => break,
+        }
+        let mut end = line_end;
+        while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
+            end -= 1;
+        }
+        if spans.len() == max_fields {
+            return Err(Refusal::TooManyFields);
+        }
+        let span = Span::new(bytes, at, colon - at, start, end - start).ok_or(Refusal::HeadTooLarge)?;
+        if let Name::Host
+        | Name::ContentLength
+        | Name::TransferEncoding
+        | Name::Connection
+        | Name::Upgrade
+        | Name::Expect = span.name()
+        {
+            controls.take_in(span.name(), Value { bytes, colon, start, end, line_end }, side)?;
+        }
+        spans.push(span);
+        at = line_end + 2;
+    }
+    if buf.len() >= limit { Err(Refusal::HeadTooLarge) } else { Ok(Parsed::Partial) }
+}
+
+/// What is wrong with a field name, given the bytes from the first that is neither token nor its colon; `None` where
+/// that cannot be told yet.
+#[cold]
+fn bad_name(rest: &[u8]) -> Option<Refusal> {
+    match rest {
+        [b' ' | b'\t', ..] => Some(Refusal::SpaceInFieldName),
+        [0, ..] => Some(Refusal::Nul),
+        [b'\n', ..] => Some(Refusal::BareLf),
+        [b'\r'] | [] => None,
+        [b'\r', b'\n', ..] => Some(Refusal::InvalidFieldName),
+        [b'\r', ..] => Some(Refusal::BareCr),
+        _ => Some(Refusal::InvalidFieldName),
+    }
+}
+
+/// What is wrong with the end of a field value or line, given the bytes from the first control byte on; `None` where
+/// that cannot be told yet.
+#[cold]
+pub(super) fn bad_line_end(rest: &[u8]) -> Option<Refusal> {
+    match rest {
+        [] | [b'\r'] | [b'\r', b'\n', ..] => None,
+        [b'\r', ..] => Some(Refusal::BareCr),
+        [b'\n', ..] => Some(Refusal::BareLf),
+        [0, ..] => Some(Refusal::Nul),
+        _ => Some(Refusal::InvalidFieldValue),
+    }
+}
+
+/// A Content-Length (RFC 9110 §8.6): digits only.
+fn content_length(text: &[u8]) -> Result<u64, Refusal> {
+    if text.contains(&b',') {
+        return Err(Refusal::RepeatedContentLength);
+    }
+    if text.is_empty() {
+        return Err(Refusal::InvalidContentLength);
+    }
+    text.iter()
+        .try_fold(0u64, |length, &byte| {
+            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+            length.checked_mul(10)?.checked_add(digit)
+        })
+        .ok_or(Refusal::InvalidContentLength)
+}
+
+/// A Transfer-Encoding: `chunked` and nothing else passes; the rest is named.
+fn transfer_encoding(text: &[u8], padded: bool) -> Result<(), Refusal> {
+    if text.eq_ignore_ascii_case(b"chunked") {
+        return if padded { Err(Refusal::InvalidTransferEncoding) } else { Ok(()) };
+    }
+    let mut codings = 0;
+    let mut chunked = 0;
+    let mut chunked_last = false;
+    for coding in text.split(|&byte| byte == b',') {
+        let coding = coding.trim_ascii();
+        if find_token_end(coding, 0) != coding.len() || coding.is_empty() {
+            return Err(Refusal::InvalidTransferEncoding);
+        }
+        codings += 1;
+        chunked_last = coding.eq_ignore_ascii_case(b"chunked");
+        chunked += usize::from(chunked_last);
+    }
+    Err(match (codings, chunked) {
+        (_, 2..) => Refusal::RepeatedTransferEncoding,
+        (_, 1) if !chunked_last => Refusal::InvalidTransferEncoding,
+        _ => Refusal::UnknownTransferCoding,
+    })
+}
+
+/// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not: it names
+/// nothing that a gateway could look up. Nor is one with a comma, which is how two Hosts look once joined.
+fn is_host(host: &[u8]) -> bool {
+    let mut at = 0;
+    if host.first() == Some(&b'[') {
+        let Some(close) = host.iter().position(|&byte| byte == b']') else { return false };
+        let address = std::str::from_utf8(&host[1..close]).unwrap_or_default();
+        if address.parse::<std::net::Ipv6Addr>().is_err() {
+            return false;
+        }
+        at = close + 1;
+    } else {
+        while at < host.len() && HOST_CHAR[host[at] as usize] {
+            at += 1;
+            if host[at - 1] == b'%' {
+                match host.get(at..at + 2) {
+                    Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => at += 2,
+                    _ => return false,
+                }
+            }
+        }
+        if at == 0 {
+            return false;
+        }
+    }
+    match &host[at..] {
+        [] => true,
+        [b':', port @ ..] => {
+            // An empty port is the default one (RFC 3986 §3.2.3).
+            port.len() <= 5
+                && port.iter().all(u8::is_ascii_digit)
+                && port.iter().fold(0, |port, &digit| port * 10 + u32::from(digit - b'0')) <= 65535
+        }
+        _ => false,
+    }
+}
+
+/// Bytes of a registered name: unreserved, sub-delims less the comma, and the percent sign that starts an encoded byte.
+static HOST_CHAR: [bool; 256] = {
+    let mut table = [false; 256];
+    let text = b"-._~!$&'()*+;=%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut i = 0;
+    while i < text.len() {
+        table[text[i] as usize] = true;
+        i += 1;
+    }
+    table
+};

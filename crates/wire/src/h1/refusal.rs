@@ -1,0 +1,120 @@
+//! Why a message was refused.
+
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $variant:ident = $status:literal $proxy_error:literal $text:literal),* $(,)?) => {
+        /// Why a message was refused. There is nothing to be read after it: the connection MUST be closed, and no byte of the
+        /// message or after it may be used.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Refusal {
+            $($(#[$doc])* #[doc = concat!("\n\nAs the answer to a request: ", $status, ".")] $variant),*
+        }
+
+        impl Refusal {
+            /// Every refusal.
+            pub const ALL: &'static [Refusal] = &[$(Refusal::$variant),*];
+
+            /// The status that answers a refused request. A refused response is 502, whatever this says.
+            pub const fn status(self) -> u16 {
+                match self { $(Refusal::$variant => $status),* }
+            }
+
+            /// The name, for logs, counters and tests.
+            pub const fn name(self) -> &'static str {
+                match self { $(Refusal::$variant => stringify!($variant)),* }
+            }
+
+            /// What was wrong, in a few words without a full stop.
+            pub const fn text(self) -> &'static str {
+                match self { $(Refusal::$variant => $text),* }
+            }
+
+            /// The error type for Proxy-Status (RFC 9209 §2.3) when a response was refused.
+            pub const fn proxy_error(self) -> &'static str {
+                match self { $(Refusal::$variant => $proxy_error),* }
+            }
+        }
+    };
+}
+
+refusals! {
+    /// The HTTP/2 connection preface (RFC 9113 §3.4) where HTTP/1.1 was spoken. A listener that speaks HTTP/2 without TLS hands
+    /// the connection over with all bytes; elsewhere it is an unsupported version.
+    Http2Preface = 505 "http_protocol_error" "HTTP/2 connection preface",
+    /// More empty lines before the request line than [`super::request::MAX_EMPTY_LINES`].
+    EmptyLines = 400 "http_protocol_error" "too many empty lines before the request line",
+    /// The method is empty or not a token (RFC 9110 §9.1).
+    InvalidMethod = 400 "http_protocol_error" "invalid method",
+    /// The target is empty or has a control byte.
+    InvalidTarget = 400 "http_protocol_error" "invalid request target",
+    /// The target is longer than [`super::Limits::target`].
+    TargetTooLong = 414 "http_protocol_error" "request target too long",
+    /// A version other than HTTP/1.0 and HTTP/1.1.
+    UnsupportedVersion = 505 "http_protocol_error" "unsupported HTTP version",
+    /// No well-formed version where one has to be (RFC 9112 §2.3), HTTP/0.9 requests among others.
+    InvalidVersion = 400 "http_protocol_error" "invalid HTTP version",
+    /// A status line that is not well-formed, or a status outside 100 to 599 (RFC 9112 §4, RFC 9110 §15).
+    InvalidStatusLine = 400 "http_protocol_error" "invalid status line",
+    /// CR without LF (RFC 9112 §2.2).
+    BareCr = 400 "http_protocol_error" "CR without LF",
+    /// LF without CR (RFC 9112 §2.2).
+    BareLf = 400 "http_protocol_error" "LF without CR",
+    /// A NUL byte in a head or trailer (RFC 9110 §5.5).
+    Nul = 400 "http_protocol_error" "NUL byte",
+    /// A line folded onto the next (RFC 9112 §5.2), or white space before the first field.
+    FoldedLine = 400 "http_protocol_error" "folded field line",
+    /// White space in a field name or between it and the colon (RFC 9112 §5.1).
+    SpaceInFieldName = 400 "http_protocol_error" "white space in or after a field name",
+    /// A field name that is empty, not a token, or without a colon (RFC 9110 §5.1).
+    InvalidFieldName = 400 "http_protocol_error" "invalid field name",
+    /// A control byte in a field value (RFC 9110 §5.5).
+    InvalidFieldValue = 400 "http_protocol_error" "control byte in a field value",
+    /// A field name of more than [`sandarac_message::MAX_NAME`] bytes.
+    FieldNameTooLong = 431 "http_response_header_size" "field name too long",
+    /// More field lines than [`super::Limits::fields`].
+    TooManyFields = 431 "http_response_header_section_size" "too many fields",
+    /// A head of more bytes than [`super::Limits::head`].
+    HeadTooLarge = 431 "http_response_header_section_size" "head too large",
+    /// A request in HTTP/1.1 without Host (RFC 9112 §3.2).
+    MissingHost = 400 "http_protocol_error" "no Host",
+    /// More than one Host line (RFC 9112 §3.2).
+    RepeatedHost = 400 "http_protocol_error" "more than one Host",
+    /// A Host that is not a host with an optional port, or is empty (RFC 9110 §7.2).
+    InvalidHost = 400 "http_protocol_error" "invalid Host",
+    /// More than one Content-Length, in lines or in one list, be they equal (RFC 9112 §6.3).
+    RepeatedContentLength = 400 "http_protocol_error" "more than one Content-Length",
+    /// A Content-Length that is not a row of digits, or does not fit 64 bits (RFC 9110 §8.6).
+    InvalidContentLength = 400 "http_protocol_error" "invalid Content-Length",
+    /// Transfer-Encoding in more than one line, or `chunked` applied more than once (RFC 9112 §7.1).
+    RepeatedTransferEncoding = 400 "http_response_transfer_coding" "repeated transfer coding",
+    /// Transfer-Encoding that is empty, padded, has parameters, or where `chunked` is not last (RFC 9112 §6.1).
+    InvalidTransferEncoding = 400 "http_response_transfer_coding" "invalid Transfer-Encoding",
+    /// A transfer coding other than `chunked` (RFC 9112 §6.1).
+    UnknownTransferCoding = 501 "http_response_transfer_coding" "unknown transfer coding",
+    /// Transfer-Encoding in an HTTP/1.0 message (RFC 9112 §6.1).
+    TransferEncodingInHttp10 = 400 "http_response_transfer_coding" "Transfer-Encoding in HTTP/1.0",
+    /// Transfer-Encoding together with Content-Length (RFC 9112 §6.1).
+    TransferEncodingAndLength = 400 "http_response_transfer_coding" "Transfer-Encoding together with Content-Length",
+    /// An expectation other than `100-continue` (RFC 9110 §10.1.1).
+    UnknownExpectation = 417 "http_protocol_error" "unknown expectation",
+    /// Framing for a body in a response that cannot have one: Transfer-Encoding, or a Content-Length above zero, with 1xx
+    /// or 204 (RFC 9110 §8.6, RFC 9112 §6.1).
+    UnexpectedBody = 400 "http_protocol_error" "body announced where none can be",
+    /// A chunk size that is not 1 to 16 hexadecimal digits followed by CR LF or an extension (RFC 9112 §7.1).
+    InvalidChunkSize = 400 "http_protocol_error" "invalid chunk size",
+    /// A chunk extension that does not follow the grammar of RFC 9112 §7.1.1; white space is not accepted.
+    InvalidChunkExtension = 400 "http_protocol_error" "invalid chunk extension",
+    /// Far more framing than content: see [`super::chunked::MAX_OVERHEAD`].
+    ChunkOverhead = 400 "http_protocol_error" "more chunk framing than content",
+    /// Chunk data not followed by CR LF (RFC 9112 §7.1).
+    InvalidChunkEnd = 400 "http_protocol_error" "no CR LF after chunk data",
+    /// A trailer section of more than [`super::chunked::MAX_TRAILERS`] bytes, or with more fields than the limit.
+    TrailersTooLarge = 431 "http_response_trailer_section_size" "trailers too large",
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,155 @@
+//! Responses, as a client reads them (RFC 9112 §4).
+
+use super::fields::{self, Controls, Side, bad_line_end};
+use super::scan::find_value_end;
+use super::{BodyFraming, Limits, Parsed, Refusal};
+use sandarac_message::{Fields, MAX_HEAD, Method, ResponseHead, Span, Version};
+
+/// A response whose head has arrived whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// The head.
+    pub head: ResponseHead<'a>,
+    /// Bytes of the head, its empty line included; the body begins after them.
+    pub head_len: usize,
+    /// What stands after the head.
+    pub kind: Kind,
+    /// How the body ends. [`BodyFraming::None`] unless `kind` is [`Kind::Final`].
+    pub framing: BodyFraming,
+    /// Whether the connection may be used again once the body has ended (RFC 9112 §9.3). Never after
+    /// [`BodyFraming::UntilClose`] or a change of protocol.
+    pub keep_alive: bool,
+}
+
+/// What a response head begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An interim response, 1xx but not 101: another head follows (RFC 9110 §15.2).
+    Interim,
+    /// 101: what follows is the protocol that Upgrade names (RFC 9110 §15.2.2). Where the request asked for none, the caller
+    /// MUST treat this as a fault.
+    Switching,
+    /// 2xx to CONNECT: what follows is a tunnel (RFC 9110 §9.3.6).
+    Tunnel,
+    /// Any other: the answer, and its body.
+    Final,
+}
+
+/// Reads a response head at the start of `buf`, the answer to a request with method `method`.
+///
+/// `spans` is emptied and filled as by [`super::request::parse`]. A refusal becomes 502.
+pub fn parse<'a>(
+    buf: &'a [u8],
+    limits: &Limits,
+    spans: &'a mut Vec<Span>,
+    method: Method,
+) -> Result<Parsed<Response<'a>>, Refusal> {
+    let limit = limits.head.min(MAX_HEAD);
+    let line = match status_line(&buf[..buf.len().min(limit)])? {
+        Parsed::Complete(line) => line,
+        Parsed::Partial if buf.len() >= limit => return Err(Refusal::HeadTooLarge),
+        Parsed::Partial => return Ok(Parsed::Partial),
+    };
+    let mut controls = Controls::default();
+    let head_len = match fields::parse(buf, line.len, Side::Response, limits, spans, &mut controls)? {
+        Parsed::Complete(end) => end,
+        Parsed::Partial => return Ok(Parsed::Partial),
+    };
+    controls.check_framing(line.version)?;
+    let kind = match line.status {
+        101 => Kind::Switching,
+        100..=199 => Kind::Interim,
+        200..=299 if method == Method::Connect => Kind::Tunnel,
+        _ => Kind::Final,
+    };
+    let announced = controls.chunked || controls.content_length.is_some_and(|length| length > 0);
+    if announced && (line.status < 200 || line.status == 204) {
+        return Err(Refusal::UnexpectedBody);
+    }
+    let framing = if kind != Kind::Final || method == Method::Head || matches!(line.status, 204 | 304) {
+        BodyFraming::None
+    } else {
+        match controls.content_length {
+            Some(length) => BodyFraming::Length(length),
+            None if controls.chunked => BodyFraming::Chunked,
+            None => BodyFraming::UntilClose,
+        }
+    };
+    let persists = matches!(kind, Kind::Interim | Kind::Final) && framing != BodyFraming::UntilClose;
+    Ok(Parsed::Complete(Response {
+        head: ResponseHead {
+            status: line.status,
+            reason: line.reason,
+            version: line.version,
+            fields: Fields::new(buf, spans),
+        },
+        head_len,
+        kind,
+        framing,
+        keep_alive: persists && controls.keep_alive(line.version),
+    }))
+}
+
+struct StatusLine<'a> {
+    status: u16,
+    reason: &'a [u8],
+    version: Version,
+    /// Bytes of the line, its CR LF included.
+    len: usize,
+}
+
+/// Reads `version SP status [SP reason] CR LF`. The space before an empty reason is often left out.
+#[inline]
+fn status_line(bytes: &[u8]) -> Result<Parsed<StatusLine<'_>>, Refusal> {
+    let Some(start) = bytes.first_chunk::<12>() else { return short_line(bytes) };
+    let version = match start.first_chunk::<9>() {
+        Some(b"HTTP/1.1 ") => Version::Http11,
+        Some(b"HTTP/1.0 ") => Version::Http10,
+        _ => return short_line(bytes),
+    };
+    let [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = start[9..] else {
+        return short_line(bytes);
+    };
+    let digit = |byte: u8| u16::from(byte - b'0');
+    let status = digit(hundreds) * 100 + digit(tens) * 10 + digit(ones);
+    let reason_at = match bytes.get(12) {
+        Some(b' ') => 13,
+        Some(b'\r') => 12,
+        Some(b'\n') => return Err(Refusal::BareLf),
+        Some(_) => return Err(Refusal::InvalidStatusLine),
+        None => return Ok(Parsed::Partial),
+    };
+    let end = find_value_end(bytes, reason_at);
+    if !bytes[end..].starts_with(b"\r\n") {
+        return bad_line_end(&bytes[end..]).map_or(Ok(Parsed::Partial), |refusal| {
+            Err(if refusal == Refusal::InvalidFieldValue { Refusal::InvalidStatusLine } else { refusal })
+        });
+    }
+    Ok(Parsed::Complete(StatusLine { status, reason: &bytes[reason_at..end], version, len: end + 2 }))
+}
+
+/// A status line that is not well-formed up to its status, or has not arrived so far.
+#[cold]
+fn short_line(bytes: &[u8]) -> Result<Parsed<StatusLine<'_>>, Refusal> {
+    for (at, &byte) in bytes.iter().take(12).enumerate() {
+        let expected = match at {
+            0..=4 => byte == b"HTTP/"[at],
+            5 if byte.is_ascii_digit() && byte != b'1' => return Err(Refusal::UnsupportedVersion),
+            5 => byte == b'1',
+            6 => byte == b'.',
+            7 if matches!(byte, b'2'..=b'9') => return Err(Refusal::UnsupportedVersion),
+            7 => matches!(byte, b'0' | b'1'),
+            8 => byte == b' ',
+            9 => matches!(byte, b'1'..=b'5'),
+            _ => byte.is_ascii_digit(),
+        };
+        if !expected {
+            return Err(match (byte, at) {
+                (0, _) => Refusal::Nul,
+                (_, 0..=7) => Refusal::InvalidVersion,
+                _ => Refusal::InvalidStatusLine,
+            });
+        }
+    }
+    Ok(Parsed::Partial)
+}

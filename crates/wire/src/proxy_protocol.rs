@@ -1,0 +1,182 @@
+//! The PROXY protocol, versions 1 and 2, as the side that accepts it (the specification at
+//! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The longest header of version 1, its CR LF included.
+pub const MAX_V1: usize = 107;
+
+/// The longest header of version 2 that is taken: TLVs may fill it to 64 KiB, but none are used, and real ones are far smaller.
+pub const MAX_V2: usize = 4096;
+
+/// The twelve bytes that begin version 2.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// Who connected to whom, as the proxy in front says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A client behind the proxy.
+    Proxied {
+        /// The client's address.
+        source: SocketAddr,
+        /// The address the client connected to.
+        destination: SocketAddr,
+    },
+    /// The proxy itself (LOCAL, such as a health check), or a client whose address has no meaning here (UNKNOWN, UNSPEC, a
+    /// Unix socket): the addresses of the connection itself are to be used.
+    Local,
+}
+
+/// A header that has arrived whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The addresses.
+    pub origin: Origin,
+    /// Bytes of the header; what follows is the connection's own.
+    pub len: usize,
+}
+
+/// Why a header was refused. The connection MUST be closed without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Neither version's beginning. A listener that expects the PROXY protocol never takes connections without it.
+    NoHeader,
+    /// A line of version 1 that is not well-formed or longer than [`MAX_V1`].
+    InvalidV1,
+    /// A version 2 header with an unknown version, command or family, or shorter than its family needs.
+    InvalidV2,
+    /// A version 2 header longer than [`MAX_V2`].
+    TooLong,
+}
+
+impl Refusal {
+    /// What was wrong, in a few words without a full stop.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Refusal::NoHeader => "no PROXY protocol header",
+            Refusal::InvalidV1 => "invalid PROXY protocol header, version 1",
+            Refusal::InvalidV2 => "invalid PROXY protocol header, version 2",
+            Refusal::TooLong => "PROXY protocol header too long",
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Reads a header at the start of `buf`; `None` where it has not arrived whole.
+pub fn parse(buf: &[u8]) -> Result<Option<Header>, Refusal> {
+    let begins = |with: &[u8]| buf.iter().zip(with).all(|(a, b)| a == b);
+    if begins(SIGNATURE) {
+        parse_v2(buf)
+    } else if begins(b"PROXY ") {
+        parse_v1(buf)
+    } else {
+        Err(Refusal::NoHeader)
+    }
+}
+
+fn parse_v1(buf: &[u8]) -> Result<Option<Header>, Refusal> {
+    let window = &buf[..buf.len().min(MAX_V1)];
+    let Some(lf) = memchr::memchr(b'\n', window) else {
+        return if window.len() == MAX_V1 { Err(Refusal::InvalidV1) } else { Ok(None) };
+    };
+    let line = window[..lf].strip_suffix(b"\r").ok_or(Refusal::InvalidV1)?;
+    let line = std::str::from_utf8(line).map_err(|_| Refusal::InvalidV1)?;
+    let len = lf + 1;
+    let mut words = line.split(' ').skip(1);
+    let mut word = || words.next().ok_or(Refusal::InvalidV1);
+    let origin = match word()? {
+        // What follows UNKNOWN must be ignored.
+        "UNKNOWN" => return Ok(Some(Header { origin: Origin::Local, len })),
+        "TCP4" => addresses_v1(word()?, word()?, word()?, word()?, |text| {
+            text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
+        }),
+        "TCP6" => addresses_v1(word()?, word()?, word()?, word()?, |text| {
+            text.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
+        }),
+        _ => None,
+    };
+    match (origin, words.next()) {
+        (Some(origin), None) => Ok(Some(Header { origin, len })),
+        _ => Err(Refusal::InvalidV1),
+    }
+}
+
+fn addresses_v1(
+    source: &str,
+    destination: &str,
+    source_port: &str,
+    destination_port: &str,
+    address: impl Fn(&str) -> Option<IpAddr>,
+) -> Option<Origin> {
+    Some(Origin::Proxied {
+        source: SocketAddr::new(address(source)?, port(source_port)?),
+        destination: SocketAddr::new(address(destination)?, port(destination_port)?),
+    })
+}
+
+/// A port in decimal without sign or needless zeros.
+fn port(text: &str) -> Option<u16> {
+    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if canonical { text.parse().ok() } else { None }
+}
+
+fn parse_v2(buf: &[u8]) -> Result<Option<Header>, Refusal> {
+    let [version_command, family, high, low] = match buf.get(12..16) {
+        Some(&[a, b, c, d]) => [a, b, c, d],
+        _ => return Ok(None),
+    };
+    if version_command >> 4 != 2 {
+        return Err(Refusal::InvalidV2);
+    }
+    let len = 16 + usize::from(u16::from_be_bytes([high, low]));
+    if len > MAX_V2 {
+        return Err(Refusal::TooLong);
+    }
+    let Some(body) = buf.get(16..len) else { return Ok(None) };
+    let origin = match version_command & 0x0f {
+        // The sender of LOCAL may announce any family; it must be ignored.
+        0 => Origin::Local,
+        1 => addresses_v2(family, body)?,
+        _ => return Err(Refusal::InvalidV2),
+    };
+    Ok(Some(Header { origin, len }))
+}
+
+/// The addresses of a PROXY command. Transport is stream or, as the specification lets us treat it the same, datagram.
+fn addresses_v2(family: u8, body: &[u8]) -> Result<Origin, Refusal> {
+    let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
+    match (family >> 4, family & 0x0f) {
+        (1, 1 | 2) => {
+            let addresses = body.first_chunk::<12>().ok_or(Refusal::InvalidV2)?;
+            let address = |at: usize| {
+                IpAddr::from([addresses[at], addresses[at + 1], addresses[at + 2], addresses[at + 3]])
+            };
+            Ok(Origin::Proxied {
+                source: SocketAddr::new(address(0), port(8)),
+                destination: SocketAddr::new(address(4), port(10)),
+            })
+        }
+        (2, 1 | 2) => {
+            let addresses = body.first_chunk::<36>().ok_or(Refusal::InvalidV2)?;
+            let address = |at: usize| {
+                let mut octets = [0; 16];
+                octets.copy_from_slice(&addresses[at..at + 16]);
+                IpAddr::from(octets)
+            };
+            Ok(Origin::Proxied {
+                source: SocketAddr::new(address(0), port(32)),
+                destination: SocketAddr::new(address(16), port(34)),
+            })
+        }
+        (3, 1 | 2) if body.len() >= 216 => Ok(Origin::Local),
+        (0, 0) => Ok(Origin::Local),
+        _ => Err(Refusal::InvalidV2),
+    }
+}
