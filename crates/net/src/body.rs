@@ -1,0 +1,136 @@
+//! Message bodies as they arrive on a connection, whatever frames them.
+
+use crate::Conn;
+use sandarac_message::FieldsBuf;
+use sandarac_wire::h1::Refusal;
+use sandarac_wire::h1::BodyFraming;
+use sandarac_wire::h1::chunked::{Decoded, Decoder, Event};
+use std::io;
+use std::ops::Range;
+use std::task::{Context, Poll, ready};
+
+/// What frames a body that is being received (RFC 9112 §6.3).
+#[derive(Debug)]
+pub enum Framer {
+    /// So many bytes are left.
+    Length(u64),
+    /// The chunked transfer coding.
+    Chunked(Box<Decoder>),
+    /// Everything until the peer closes: responses only.
+    UntilClose,
+    /// The body has ended.
+    Ended,
+}
+
+/// A step in receiving a body.
+#[derive(Debug)]
+pub enum BodyStep {
+    /// These bytes of [`Conn::data`] are body. Once used, the caller consumes up to the end of the range.
+    Data(Range<usize>),
+    /// The body has ended, with these trailer fields.
+    End(FieldsBuf),
+}
+
+/// Why a body could not be received.
+#[derive(Debug)]
+pub enum BodyError {
+    /// The peer closed before the end.
+    Truncated,
+    /// The framing is wrong.
+    Refused(Refusal),
+    /// The connection failed.
+    Io(io::Error),
+}
+
+impl From<BodyFraming> for Framer {
+    fn from(framing: BodyFraming) -> Framer {
+        match framing {
+            BodyFraming::None | BodyFraming::Length(0) => Framer::Ended,
+            BodyFraming::Length(length) => Framer::Length(length),
+            BodyFraming::Chunked => Framer::Chunked(Box::new(Decoder::new())),
+            BodyFraming::UntilClose => Framer::UntilClose,
+        }
+    }
+}
+
+impl Framer {
+    /// Whether the body has ended.
+    pub fn is_ended(&self) -> bool {
+        matches!(self, Framer::Ended)
+    }
+
+    /// What is still to come, where that is known.
+    pub fn remaining(&self) -> Option<u64> {
+        match self {
+            Framer::Length(left) => Some(*left),
+            Framer::Ended => Some(0),
+            Framer::Chunked(_) | Framer::UntilClose => None,
+        }
+    }
+
+    /// Tells that `n` bytes of a body framed by its length were taken from the connection by other means.
+    pub fn taken(&mut self, n: u64) {
+        if let Framer::Length(left) = self {
+            *left -= n;
+            if *left == 0 {
+                *self = Framer::Ended;
+            }
+        }
+    }
+
+    /// What the bytes that have arrived hold; `None` where more must be read first.
+    pub fn step(&mut self, conn: &mut Conn) -> Result<Option<BodyStep>, BodyError> {
+        loop {
+            let data = conn.data();
+            match self {
+                Framer::Ended | Framer::Length(0) => {
+                    *self = Framer::Ended;
+                    return Ok(Some(BodyStep::End(FieldsBuf::new())));
+                }
+                _ if data.is_empty() => return Ok(None),
+                Framer::Length(left) => {
+                    let n = data.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= n as u64;
+                    return Ok(Some(BodyStep::Data(0..n)));
+                }
+                Framer::UntilClose => return Ok(Some(BodyStep::Data(0..data.len()))),
+                Framer::Chunked(decoder) => {
+                    let Decoded { consumed, event } = decoder.decode(data).map_err(BodyError::Refused)?;
+                    match event {
+                        Event::Data(range) => {
+                            debug_assert_eq!(consumed, range.end);
+                            return Ok(Some(BodyStep::Data(range)));
+                        }
+                        Event::NeedMore => {
+                            conn.consume(consumed);
+                            return Ok(None);
+                        }
+                        Event::End(trailers) => {
+                            conn.consume(consumed);
+                            *self = Framer::Ended;
+                            return Ok(Some(BodyStep::End(trailers)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next step, reading from the connection where needed.
+    pub fn poll_step(&mut self, conn: &mut Conn, cx: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
+        loop {
+            if let Some(step) = self.step(conn)? {
+                return Poll::Ready(Ok(step));
+            }
+            if ready!(conn.poll_fill(cx)).map_err(BodyError::Io)? == 0 {
+                return Poll::Ready(match self {
+                    Framer::UntilClose => {
+                        *self = Framer::Ended;
+                        Ok(BodyStep::End(FieldsBuf::new()))
+                    }
+                    _ => Err(BodyError::Truncated),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The only clocks of the hot path: the kernel's coarse ones, read without a system call, a few milliseconds exact.
+
+use rustix::time::{ClockId, clock_gettime};
+use sandarac_message::Timestamp;
+
+/// The time of day.
+pub fn wall() -> Timestamp {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    Timestamp::from_millis(millis(now.tv_sec, now.tv_nsec))
+}
+
+/// A point on a clock that only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Moment {
+        let now = clock_gettime(ClockId::MonotonicCoarse);
+        Moment(millis(now.tv_sec, now.tv_nsec))
+    }
+
+    /// This moment and `duration` more.
+    pub fn plus(self, duration: std::time::Duration) -> Moment {
+        Moment(self.0.saturating_add(duration.as_millis().min(u64::MAX as u128) as u64))
+    }
+
+    /// The time from `earlier` to this moment; zero where `earlier` is later.
+    pub fn since(self, earlier: Moment) -> std::time::Duration {
+        std::time::Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+fn millis(seconds: i64, nanoseconds: i64) -> u64 {
+    seconds.max(0) as u64 * 1000 + nanoseconds as u64 / 1_000_000
+}

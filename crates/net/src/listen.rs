@@ -1,0 +1,173 @@
+//! Listening sockets: one per worker on every TCP address, one shared by all on a Unix path.
+
+use crate::Stream;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ListenAddress {
+    /// A TCP address; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// A Unix socket, with the permission bits of its file.
+    Unix(PathBuf, Option<u32>),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenAddress::Tcp(address) => address.fmt(f),
+            ListenAddress::Unix(path, _) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Listening sockets for one address, one for each worker.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The address really bound.
+    pub address: ListenAddress,
+    sockets: Vec<Socket>,
+}
+
+impl Listeners {
+    /// Binds `address` for `workers` workers.
+    ///
+    /// TCP sockets share the port (`SO_REUSEPORT`), so that the kernel spreads connections and no worker waits for another. Such a
+    /// port would also be shared with a second daemon of the same user, stealing half of its traffic; a probe bind
+    /// without sharing makes that fail.
+    pub fn bind(address: &ListenAddress, workers: usize) -> io::Result<Listeners> {
+        match address {
+            ListenAddress::Tcp(address) => bind_tcp(*address, workers),
+            ListenAddress::Unix(path, mode) => bind_unix(path, *mode, workers),
+        }
+    }
+
+    /// Takes the socket of one worker, to be used inside its runtime.
+    pub fn take(&mut self) -> io::Result<Acceptor> {
+        let socket = self.sockets.pop().ok_or(io::ErrorKind::NotFound)?;
+        Ok(match self.address {
+            ListenAddress::Tcp(_) => Acceptor::Tcp(tokio::net::TcpListener::from_std(socket.into())?),
+            ListenAddress::Unix(..) => Acceptor::Unix(tokio::net::UnixListener::from_std(socket.into())?),
+        })
+    }
+
+    /// The sockets, to be handed to workers.
+    pub fn split(mut self) -> Vec<Listeners> {
+        let sockets = std::mem::take(&mut self.sockets);
+        sockets
+            .into_iter()
+            .map(|socket| Listeners { address: self.address.clone(), sockets: vec![socket] })
+            .collect()
+    }
+}
+
+fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
+    let probe = tcp_socket(address)?;
+    probe.bind(&address.into())?;
+    let bound = probe.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    drop(probe);
+    let sockets = (0..workers)
+        .map(|_| {
+            let socket = tcp_socket(bound)?;
+            socket.set_reuse_port(true)?;
+            socket.bind(&bound.into())?;
+            socket.listen(BACKLOG)?;
+            Ok(socket)
+        })
+        .collect::<io::Result<_>>()?;
+    Ok(Listeners { address: ListenAddress::Tcp(bound), sockets })
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if let SocketAddr::V6(v6) = address {
+        // `[::]` takes IPv4 too, whatever the system's default; any other address is IPv6 alone.
+        socket.set_only_v6(!v6.ip().is_unspecified())?;
+    }
+    Ok(socket)
+}
+
+fn bind_unix(path: &Path, mode: Option<u32>, workers: usize) -> io::Result<Listeners> {
+    remove_stale_socket(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    if let Some(mode) = mode {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    socket.listen(BACKLOG)?;
+    let mut sockets = (1..workers).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
+    sockets.push(socket);
+    Ok(Listeners { address: ListenAddress::Unix(path.to_path_buf(), mode), sockets })
+}
+
+/// Removes a socket file that no one listens on; a live one, or a file of another kind, is an error.
+pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !meta.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is not a socket"));
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on this socket")),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// One worker's listening socket.
+#[derive(Debug)]
+pub enum Acceptor {
+    /// TCP.
+    Tcp(tokio::net::TcpListener),
+    /// A Unix socket.
+    Unix(tokio::net::UnixListener),
+}
+
+impl Acceptor {
+    /// The next connection, and the peer's address where it has one.
+    pub async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
+        match self {
+            Acceptor::Tcp(listener) => {
+                listener.accept().await.map(|(stream, peer)| (Stream::tcp(stream), Some(peer)))
+            }
+            Acceptor::Unix(listener) => listener.accept().await.map(|(stream, _)| (Stream::Unix(stream), None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_an_error_even_where_it_could_be_shared() {
+        let any = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+        let first = Listeners::bind(&any, 2).unwrap();
+        let error = Listeners::bind(&first.address, 2).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_stale_socket_file_is_replaced_and_a_live_one_is_not() {
+        let directory = std::env::temp_dir().join(format!("sandarac-listen-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("socket");
+        let address = ListenAddress::Unix(path.clone(), Some(0o600));
+        let first = Listeners::bind(&address, 2).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Listeners::bind(&address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        Listeners::bind(&address, 1).unwrap();
+        std::fs::write(directory.join("file"), "").unwrap();
+        assert!(Listeners::bind(&ListenAddress::Unix(directory.join("file"), None), 1).is_err());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

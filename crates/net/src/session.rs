@@ -1,0 +1,512 @@
+//! One client connection over HTTP/1.1, from accept to close.
+//!
+//! Requests that the service answers from memory are parsed, answered and written without a task, an allocation or a
+//! wait of their own; pipelined ones go out in one write. Any other request becomes an exchange that has the
+//! connection to itself until it is done.
+
+use crate::worker::{Entrance, Membership, Sessions};
+use crate::{BodyStep, Conn, Framer, Output, Stream, Timer};
+use sandarac_message::{RequestHeadBuf, Span};
+use sandarac_wire::h1::request::{self, Request};
+use sandarac_wire::h1::{Limits, Parsed, Refusal};
+use sandarac_wire::proxy_protocol::{self, Origin};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+/// Pipelined requests answered before the answers are written.
+const BATCH: usize = 32;
+
+/// How long, and for how many bytes, a refused client's input is still read, so that closing does not destroy the
+/// answer on its way (RFC 9112 §9.6).
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 256 * 1024;
+
+/// How long a session waits for its client.
+#[derive(Clone, Debug)]
+pub struct SessionLimits {
+    /// What a request head may hold.
+    pub head: Limits,
+    /// For the next request on a connection.
+    pub idle_timeout: Duration,
+    /// For a whole request head, from its first byte or from accept.
+    pub head_timeout: Duration,
+    /// For the next piece of a request body.
+    pub body_timeout: Duration,
+    /// For the client to take the next piece of a response.
+    pub send_timeout: Duration,
+    /// Bytes per second that a client must send of a body, or take of a response, on average once a timeout's worth
+    /// of time has passed; 0 is no limit.
+    pub min_rate: u64,
+    /// Requests on one connection before it is closed.
+    pub max_requests: u32,
+}
+
+/// What became of a request that the service was asked to answer from memory.
+#[derive(Debug)]
+pub enum Answer<D> {
+    /// The answer is in the output; whether the connection stays open.
+    Answered {
+        /// Whether another request may follow.
+        keep_alive: bool,
+    },
+    /// It takes an exchange; what is known so far goes along.
+    Deferred(D),
+}
+
+/// What an exchange leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another request may follow.
+    KeepAlive,
+    /// The connection is to be closed once everything is written.
+    Close,
+    /// The connection is to be closed although the client may still be sending.
+    CloseLingering,
+}
+
+/// The application of sessions: the proxy.
+pub trait Service: 'static {
+    /// What [`Service::answer`] found out about a request it defers.
+    type Deferred;
+
+    /// The limits for the next request; they change on reload.
+    fn limits(&self) -> Arc<SessionLimits>;
+
+    /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
+    fn admit(&self) -> bool;
+
+    /// A connection that was admitted has ended.
+    fn closed(&self);
+
+    /// Accepting a connection failed.
+    fn accept_failed(&self, error: &io::Error);
+
+    /// Answers from memory, or defers. MUST NOT wait, and MUST defer a request that has a body.
+    fn answer(
+        &self,
+        peer: &Peer,
+        request: &Request<'_>,
+        began: Instant,
+        output: &mut Output,
+    ) -> Answer<Self::Deferred>;
+
+    /// Serves a deferred request.
+    fn exchange(
+        &self,
+        client: &mut Client,
+        request: Incoming,
+        deferred: Self::Deferred,
+    ) -> impl Future<Output = Next>;
+
+    /// Writes the answer to what is not a request, or came too late; the connection is closed after it.
+    fn refuse(&self, peer: &Peer, refused: &Refused, output: &mut Output);
+}
+
+/// Why a connection's input was not taken for a request.
+#[derive(Debug)]
+pub enum Refused {
+    /// It breaks the protocol, or a limit.
+    Message(Refusal),
+    /// A request head did not arrive in time (408).
+    Late,
+    /// Too many connections are open (503).
+    Crowded,
+}
+
+/// Who is at the other end.
+#[derive(Debug)]
+pub struct Peer {
+    /// The client's address: the connection's, or the one the PROXY protocol announced. None over a Unix socket.
+    pub client: Option<SocketAddr>,
+    /// The listener that took the connection.
+    pub entrance: Arc<Entrance>,
+    /// Requests received on the connection, the current one included.
+    pub requests: u32,
+}
+
+/// A request that became an exchange.
+#[derive(Debug)]
+pub struct Incoming {
+    /// The head.
+    pub head: RequestHeadBuf,
+    /// The body as it arrives.
+    pub body: Framer,
+    /// Whether the client wants the connection to stay open.
+    pub keep_alive: bool,
+    /// Whether the client waits for 100 (Continue) before it sends the body.
+    pub expect_continue: bool,
+    /// When it was received.
+    pub began: Instant,
+}
+
+/// A connection just accepted.
+pub(crate) struct Arrival {
+    pub(crate) stream: Stream,
+    pub(crate) remote: Option<SocketAddr>,
+    pub(crate) entrance: Arc<Entrance>,
+}
+
+/// The client's side of an exchange.
+pub struct Client {
+    /// The connection.
+    pub conn: Conn,
+    /// The deadline of whatever is being waited for.
+    pub timer: Timer,
+    /// Who it is.
+    pub peer: Peer,
+    /// Whether [`Conn::data`] is the beginning of a head that needs more bytes.
+    partial: bool,
+    /// Whether the current deadline is for a head rather than for the next request.
+    in_head: bool,
+    close: bool,
+}
+
+enum Turn<D> {
+    Exchange(Box<Incoming>, D),
+    Refused(Refused),
+    Close,
+}
+
+struct Scratch {
+    spans: Vec<Span>,
+    output: Output,
+}
+
+thread_local! {
+    /// Parsing and encoding memory of the worker. Taken out while in use, so that nothing can borrow it twice.
+    static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
+}
+
+impl Scratch {
+    fn take() -> Box<Scratch> {
+        let kept = SCRATCH.with_borrow_mut(Option::take);
+        kept.unwrap_or_else(|| Box::new(Scratch { spans: Vec::new(), output: Output::new() }))
+    }
+
+    fn keep(self: Box<Scratch>) {
+        SCRATCH.with_borrow_mut(|place| *place = Some(self));
+    }
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions: Rc<Sessions>) {
+    let peer = Peer { client: arrival.remote, entrance: arrival.entrance, requests: 0 };
+    let mut client = Client {
+        conn: Conn::new(arrival.stream),
+        timer: Timer::new(),
+        peer,
+        partial: false,
+        in_head: true,
+        close: false,
+    };
+    if !service.admit() {
+        refuse(&mut client, &*service, Refused::Crowded).await;
+        return;
+    }
+    let _place = Place { service: &*service, _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await };
+    client.timer.set(service.limits().head_timeout);
+    if client.peer.entrance.proxy_protocol && !Box::pin(receive_proxy_header(&mut client)).await {
+        return;
+    }
+    loop {
+        match poll_fn(|cx| client.poll_turn(cx, &*service, &sessions)).await {
+            Turn::Exchange(request, deferred) => {
+                let limits = service.limits();
+                let next = Box::pin(service.exchange(&mut client, *request, deferred)).await;
+                match next {
+                    Next::KeepAlive if client.peer.requests < limits.max_requests => {
+                        client.conn.park();
+                        client.await_request(&limits);
+                    }
+                    Next::KeepAlive | Next::Close => client.close = true,
+                    Next::CloseLingering => {
+                        Box::pin(linger(&mut client)).await;
+                        return;
+                    }
+                }
+            }
+            Turn::Refused(refused) => {
+                Box::pin(refuse(&mut client, &*service, refused)).await;
+                return;
+            }
+            Turn::Close => return,
+        }
+    }
+}
+
+/// Counts a connection for as long as it is there, however it ends.
+struct Place<'a, S: Service> {
+    service: &'a S,
+    _membership: Membership,
+}
+
+impl<S: Service> Drop for Place<'_, S> {
+    fn drop(&mut self) {
+        self.service.closed();
+    }
+}
+
+impl Client {
+    fn await_request(&mut self, limits: &SessionLimits) {
+        self.partial = false;
+        self.in_head = false;
+        self.timer.set(limits.idle_timeout);
+    }
+
+    /// Serves requests from memory until one needs an exchange, or the connection is to end.
+    fn poll_turn<S: Service>(
+        &mut self,
+        cx: &mut Context<'_>,
+        service: &S,
+        sessions: &Sessions,
+    ) -> Poll<Turn<S::Deferred>> {
+        loop {
+            if self.conn.queued() > 0 {
+                match self.conn.poll_flush(cx) {
+                    Poll::Ready(Ok(())) => self.timer.set(service.limits().idle_timeout),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Turn::Close),
+                    Poll::Pending => {
+                        ready!(self.timer.poll(cx));
+                        return Poll::Ready(Turn::Close);
+                    }
+                }
+            }
+            if self.close {
+                return Poll::Ready(Turn::Close);
+            }
+            if self.conn.data().is_empty() || self.partial {
+                match self.conn.poll_fill(cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Turn::Close),
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Pending => {
+                        self.conn.park();
+                        if sessions.draining() && !self.partial {
+                            return Poll::Ready(Turn::Close);
+                        }
+                        ready!(self.timer.poll(cx));
+                        let late = self.in_head && (self.partial || self.peer.requests == 0);
+                        return Poll::Ready(if late { Turn::Refused(Refused::Late) } else { Turn::Close });
+                    }
+                }
+            }
+            let limits = service.limits();
+            let mut scratch = Scratch::take();
+            let turn = self.answer_what_is_there(service, &limits, sessions, &mut scratch);
+            let written = self.conn.write_output(cx, &mut scratch.output);
+            scratch.keep();
+            if written.is_err() {
+                return Poll::Ready(Turn::Close);
+            }
+            if self.conn.queued() > 0 {
+                self.timer.set(limits.send_timeout);
+            }
+            if let Some(turn) = turn {
+                return Poll::Ready(turn);
+            }
+        }
+    }
+
+    /// Answers the requests in the read buffer, as far as they are complete and can be answered from memory.
+    fn answer_what_is_there<S: Service>(
+        &mut self,
+        service: &S,
+        limits: &SessionLimits,
+        sessions: &Sessions,
+        scratch: &mut Scratch,
+    ) -> Option<Turn<S::Deferred>> {
+        let began = Instant::now();
+        for _ in 0..BATCH {
+            if self.conn.data().is_empty() {
+                break;
+            }
+            let parsed = request::parse(self.conn.data(), &limits.head, &mut scratch.spans);
+            let request = match parsed {
+                Ok(Parsed::Complete(request)) => request,
+                Ok(Parsed::Partial) => {
+                    if !self.in_head {
+                        self.in_head = true;
+                        self.timer.set(limits.head_timeout);
+                    }
+                    self.partial = true;
+                    break;
+                }
+                Err(refusal) => return Some(Turn::Refused(Refused::Message(refusal))),
+            };
+            self.peer.requests += 1;
+            match service.answer(&self.peer, &request, began, &mut scratch.output) {
+                Answer::Answered { keep_alive } => {
+                    let head_len = request.head_len;
+                    self.conn.consume(head_len);
+                    self.await_request(limits);
+                    if !keep_alive || self.peer.requests >= limits.max_requests || sessions.draining() {
+                        self.close = true;
+                        break;
+                    }
+                }
+                Answer::Deferred(deferred) => {
+                    let incoming = Incoming {
+                        head: RequestHeadBuf::copy_of(&request.head),
+                        body: request.framing.into(),
+                        keep_alive: request.keep_alive && !sessions.draining(),
+                        expect_continue: request.expect_continue,
+                        began,
+                    };
+                    let head_len = request.head_len;
+                    self.conn.consume(head_len);
+                    self.partial = false;
+                    return Some(Turn::Exchange(Box::new(incoming), deferred));
+                }
+            }
+        }
+        None
+    }
+
+    /// Writes `output` and waits until the client took all but `window` bytes of what is queued.
+    pub async fn send(&mut self, output: &mut Output, window: usize, limits: &SessionLimits) -> io::Result<()> {
+        poll_fn(|cx| Poll::Ready(self.conn.write_output(cx, output))).await?;
+        self.flush(window, limits).await
+    }
+
+    /// Waits until no more than `window` bytes are queued for the client, at the rate the limits ask for.
+    pub async fn flush(&mut self, window: usize, limits: &SessionLimits) -> io::Result<()> {
+        if self.conn.queued() <= window {
+            return Ok(());
+        }
+        self.timer.set(limits.send_timeout);
+        let mut pace = Pace::new(self.conn.sent());
+        poll_fn(|cx| {
+            loop {
+                let before = self.conn.sent();
+                match self.conn.poll_flush(cx) {
+                    Poll::Ready(result) => return Poll::Ready(result),
+                    Poll::Pending if self.conn.queued() <= window => return Poll::Ready(Ok(())),
+                    Poll::Pending => {}
+                }
+                let moved = self.conn.sent() > before;
+                if moved && limits.min_rate == 0 {
+                    self.timer.set(limits.send_timeout);
+                }
+                ready!(self.timer.poll(cx));
+                if !pace.keeps_up(self.conn.sent(), limits.send_timeout, limits.min_rate) {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                self.timer.set(limits.send_timeout);
+            }
+        })
+        .await
+    }
+}
+
+/// Whether a peer moves enough bytes in each period.
+struct Pace {
+    at: u64,
+}
+
+impl Pace {
+    fn new(at: u64) -> Pace {
+        Pace { at }
+    }
+
+    /// Called at the end of a period, with the count of bytes moved so far.
+    fn keeps_up(&mut self, now_at: u64, period: Duration, min_rate: u64) -> bool {
+        let moved = now_at - self.at;
+        self.at = now_at;
+        moved > 0 && moved >= min_rate.saturating_mul(period.as_secs().max(1))
+    }
+}
+
+async fn refuse<S: Service>(client: &mut Client, service: &S, refused: Refused) {
+    let mut output = Output::new();
+    service.refuse(&client.peer, &refused, &mut output);
+    let limits = service.limits();
+    if client.send(&mut output, 0, &limits).await.is_ok() {
+        linger(client).await;
+    }
+}
+
+/// Ends the writing direction, and reads on for a while so that what was written arrives.
+async fn linger(client: &mut Client) {
+    client.timer.set(LINGER);
+    let mut left = LINGER_BYTES;
+    poll_fn(|cx| {
+        loop {
+            if ready!(client.conn.poll_flush(cx)).is_err() || client.conn.poll_shutdown(cx).is_pending() {
+                return Poll::Ready(());
+            }
+            let pending = client.conn.data().len();
+            client.conn.consume(pending);
+            left = left.saturating_sub(pending);
+            match client.conn.poll_fill(cx) {
+                Poll::Ready(Ok(1..)) if left > 0 => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    client.conn.park();
+                    return client.timer.poll(cx);
+                }
+            }
+        }
+    })
+    .await;
+}
+
+/// Reads the PROXY protocol header; false where there is none, or it is wrong: such a connection is closed without a
+/// word, since its peer does not speak HTTP yet.
+async fn receive_proxy_header(client: &mut Client) -> bool {
+    poll_fn(|cx| {
+        loop {
+            match proxy_protocol::parse(client.conn.data()) {
+                Ok(Some(header)) => {
+                    client.conn.consume(header.len);
+                    if let Origin::Proxied { source, .. } = header.origin {
+                        client.peer.client = Some(source);
+                    }
+                    return Poll::Ready(true);
+                }
+                Ok(None) => {}
+                Err(_) => return Poll::Ready(false),
+            }
+            match client.conn.poll_fill(cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(false),
+                Poll::Pending => {
+                    client.conn.park();
+                    ready!(client.timer.poll(cx));
+                    return Poll::Ready(false);
+                }
+            }
+        }
+    })
+    .await
+}
+
+/// Reads and drops what is left of a request body, up to `limit` bytes, so that the connection can be used again;
+/// false where it cannot.
+pub async fn discard(client: &mut Client, body: &mut Framer, mut limit: u64, within: Duration) -> bool {
+    client.timer.set(within);
+    poll_fn(|cx| {
+        loop {
+            match body.poll_step(&mut client.conn, cx) {
+                Poll::Ready(Ok(BodyStep::Data(range))) => {
+                    client.conn.consume(range.end);
+                    limit = limit.saturating_sub(range.len() as u64);
+                    if limit == 0 {
+                        return Poll::Ready(false);
+                    }
+                }
+                Poll::Ready(Ok(BodyStep::End(_))) => return Poll::Ready(true),
+                Poll::Ready(Err(_)) => return Poll::Ready(false),
+                Poll::Pending => {
+                    ready!(client.timer.poll(cx));
+                    return Poll::Ready(false);
+                }
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,75 @@
+//! A deadline that is cheap to move later.
+//!
+//! Most deadlines (keep-alive, reading, writing) are moved on with every message and hardly ever met. Moving one later
+//! only writes a number; the runtime's timer is touched when it fires early, or when a deadline moves nearer.
+
+use crate::Moment;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// One movable deadline.
+#[derive(Debug, Default)]
+pub struct Timer {
+    deadline: Option<Moment>,
+    /// The runtime's timer, and when it fires: never later than `deadline`.
+    armed: Option<(Pin<Box<Sleep>>, Moment)>,
+}
+
+impl Timer {
+    /// A timer without a deadline.
+    pub fn new() -> Timer {
+        Timer::default()
+    }
+
+    /// Sets the deadline `after` from now.
+    pub fn set(&mut self, after: Duration) {
+        self.deadline = Some(Moment::now().plus(after));
+    }
+
+    /// Removes the deadline.
+    pub fn clear(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Whether a deadline is set.
+    pub fn is_set(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    /// Ready once the deadline has passed; the task is woken then. Never ready without a deadline.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.deadline else { return Poll::Pending };
+        loop {
+            let now = Moment::now();
+            if now >= deadline {
+                self.deadline = None;
+                return Poll::Ready(());
+            }
+            match &mut self.armed {
+                Some((sleep, fires)) if *fires <= deadline => {
+                    std::task::ready!(sleep.as_mut().poll(cx));
+                    // Fired for an earlier deadline, or within the coarseness of the clock.
+                    *fires = deadline;
+                    sleep.as_mut().reset(wake_up(deadline, now));
+                }
+                Some((sleep, fires)) => {
+                    *fires = deadline;
+                    sleep.as_mut().reset(wake_up(deadline, now));
+                }
+                None => self.armed = Some((Box::pin(sleep_until(wake_up(deadline, now))), deadline)),
+            }
+        }
+    }
+}
+
+/// The coarse clock lags by up to a tick; waking a little late saves waking twice.
+fn wake_up(deadline: Moment, now: Moment) -> Instant {
+    Instant::now() + deadline.since(now) + Duration::from_millis(4)
+}
+
+/// A future with a deadline: `None` when the deadline came first.
+pub async fn within<F: Future>(after: Duration, future: F) -> Option<F::Output> {
+    tokio::time::timeout(after, future).await.ok()
+}
