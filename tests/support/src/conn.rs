@@ -1,0 +1,455 @@
+//! A raw connection, either end of it.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use crate::message::{latin1, parse_fields};
+use crate::{Address, Fields, PATIENCE, Req, Request, Response};
+
+/// A connection that sends the bytes it is given and reads messages with a reader of its own, as strict as RFC 9112 wants.
+pub struct Conn {
+    stream: Stream,
+    /// What was received and not yet read.
+    buffer: Vec<u8>,
+    /// All that was received, for the message of a test that fails.
+    received: Vec<u8>,
+    patience: Duration,
+}
+
+/// Why nothing more could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The peer closed; what came before, and was not enough.
+    Closed(Vec<u8>),
+    /// The peer reset the connection.
+    Reset,
+    /// Nothing came in time.
+    TimedOut,
+    /// What came is not HTTP/1.1.
+    Malformed(String),
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// How a body ends.
+enum Framing {
+    Length(usize),
+    Chunked,
+    Close,
+}
+
+impl Conn {
+    /// Connects to `address`.
+    #[track_caller]
+    pub fn to(address: &Address) -> Conn {
+        Conn::try_to(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+    }
+
+    /// Connects to `address`, if it lets us.
+    pub fn try_to(address: &Address) -> io::Result<Conn> {
+        match address {
+            Address::Tcp(address) => TcpStream::connect_timeout(address, PATIENCE).map(Conn::over_tcp),
+            Address::Unix(path) => UnixStream::connect(path).map(Conn::over_unix),
+        }
+    }
+
+    pub(crate) fn over_tcp(stream: TcpStream) -> Conn {
+        let _ = stream.set_nodelay(true);
+        Conn::over(Stream::Tcp(stream))
+    }
+
+    pub(crate) fn over_unix(stream: UnixStream) -> Conn {
+        Conn::over(Stream::Unix(stream))
+    }
+
+    fn over(stream: Stream) -> Conn {
+        let _ = stream.set_write_timeout(PATIENCE);
+        Conn { stream, buffer: Vec::new(), received: Vec::new(), patience: PATIENCE }
+    }
+
+    /// The same connection with another limit on how long a read waits.
+    pub fn patient_for(mut self, patience: Duration) -> Conn {
+        self.patience = patience;
+        self
+    }
+
+    /// Sends `bytes`.
+    ///
+    /// # Panics
+    /// If they cannot be sent.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Conn {
+        if let Err(error) = self.try_send(bytes) {
+            panic!("cannot send: {error}; received so far: {:?}", latin1(&self.received));
+        }
+        self
+    }
+
+    /// Sends `bytes` if the peer still takes them.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.write_all(bytes.as_ref())
+    }
+
+    /// Sends `request` and reads the response.
+    #[track_caller]
+    pub fn exchange(&mut self, request: &Req) -> Response {
+        self.send(request.to_bytes());
+        self.response_to(&request.method)
+    }
+
+    /// Sends a GET for `target` and reads the response.
+    #[track_caller]
+    pub fn get(&mut self, target: &str) -> Response {
+        self.exchange(&crate::get(target))
+    }
+
+    /// Closes the sending half.
+    pub fn finish(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Ends the connection with a reset.
+    pub fn reset(self) {
+        if let Stream::Tcp(stream) = &self.stream {
+            let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        }
+    }
+
+    /// Makes the receive buffer small, for a client that reads slowly. Only what is set before data flows is certain to count.
+    pub fn shrink_receive_buffer(&self, bytes: usize) {
+        if let Stream::Tcp(stream) = &self.stream {
+            let _ = socket2::SockRef::from(stream).set_recv_buffer_size(bytes);
+        }
+    }
+
+    /// Reads a response to a GET, with the interim responses before it.
+    #[track_caller]
+    pub fn response(&mut self) -> Response {
+        self.response_to("GET")
+    }
+
+    /// Reads a response to `method`, with the interim responses before it.
+    #[track_caller]
+    pub fn response_to(&mut self, method: &str) -> Response {
+        let result = self.try_response(method);
+        self.insist("a response", result)
+    }
+
+    /// Reads a response to `method`, with the interim responses before it.
+    pub fn try_response(&mut self, method: &str) -> Result<Response, Trouble> {
+        let mut interim = Vec::new();
+        let mut response = loop {
+            let head = self.try_response_head()?;
+            if head.status >= 200 || head.status == 101 {
+                break head;
+            }
+            interim.push(head);
+        };
+        response.interim = interim;
+        let tunnel = response.status == 101 || method == "CONNECT" && response.status / 100 == 2;
+        if method != "HEAD" && !tunnel && response.status != 204 && response.status != 304 {
+            let framing = framing(&response.fields, Framing::Close)?;
+            let (body, trailers, chunks) = self.try_body(framing)?;
+            (response.body, response.trailers, response.chunks) = (body, trailers, chunks);
+        }
+        Ok(response)
+    }
+
+    /// Reads one response head, interim or final, and leaves the body unread.
+    #[track_caller]
+    pub fn response_head(&mut self) -> Response {
+        let result = self.try_response_head();
+        self.insist("a response head", result)
+    }
+
+    fn try_response_head(&mut self) -> Result<Response, Trouble> {
+        let (line, fields) = self.try_head()?;
+        let malformed = || Trouble::Malformed(format!("status line {line:?}"));
+        let (version, rest) = line.split_once(' ').ok_or_else(malformed)?;
+        let (status, reason) = rest.split_once(' ').ok_or_else(malformed)?;
+        if !version.starts_with("HTTP/1.") || status.len() != 3 {
+            return Err(malformed());
+        }
+        Ok(Response {
+            version: version.to_owned(),
+            status: status.parse().map_err(|_| malformed())?,
+            reason: reason.to_owned(),
+            fields,
+            ..Response::default()
+        })
+    }
+
+    /// Reads a request.
+    #[track_caller]
+    pub fn request(&mut self) -> Request {
+        let result = self.try_request();
+        self.insist("a request", result)
+    }
+
+    /// Reads a request.
+    pub fn try_request(&mut self) -> Result<Request, Trouble> {
+        let mut request = self.try_request_head()?;
+        let framing = framing(&request.fields, Framing::Length(0))?;
+        let (body, trailers, _) = self.try_body(framing)?;
+        (request.body, request.trailers) = (body, trailers);
+        Ok(request)
+    }
+
+    /// Reads a request head and leaves the body unread.
+    #[track_caller]
+    pub fn request_head(&mut self) -> Request {
+        let result = self.try_request_head();
+        self.insist("a request head", result)
+    }
+
+    pub(crate) fn try_request_head(&mut self) -> Result<Request, Trouble> {
+        let (line, fields) = self.try_head()?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let [method, target, version] = words[..] else {
+            return Err(Trouble::Malformed(format!("request line {line:?}")));
+        };
+        Ok(Request {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            version: version.to_owned(),
+            fields,
+            ..Request::default()
+        })
+    }
+
+    pub(crate) fn try_request_body(&mut self, request: &mut Request) -> Result<(), Trouble> {
+        let framing = framing(&request.fields, Framing::Length(0))?;
+        let (body, trailers, _) = self.try_body(framing)?;
+        (request.body, request.trailers) = (body, trailers);
+        Ok(())
+    }
+
+    /// Reads exactly `count` bytes.
+    #[track_caller]
+    pub fn read(&mut self, count: usize) -> Vec<u8> {
+        let result = self.take(count);
+        self.insist(&format!("{count} bytes"), result)
+    }
+
+    /// Reads `text`, neither more nor less nor other.
+    #[track_caller]
+    pub fn expect(&mut self, text: &str) -> &mut Conn {
+        let bytes = self.read(text.len());
+        assert_eq!(latin1(&bytes), text);
+        self
+    }
+
+    /// Reads what comes until and with `needle`.
+    #[track_caller]
+    pub fn read_through(&mut self, needle: &str) -> Vec<u8> {
+        let result = self.take_through(needle.as_bytes());
+        self.insist(&format!("{needle:?}"), result)
+    }
+
+    /// Reads all that comes until the peer closes or resets.
+    #[track_caller]
+    pub fn read_to_end(&mut self) -> Vec<u8> {
+        loop {
+            match self.fill() {
+                Ok(()) => {}
+                Err(Trouble::TimedOut) => self.insist("the end of the connection", Err(Trouble::TimedOut)),
+                Err(_) => return std::mem::take(&mut self.buffer),
+            }
+        }
+    }
+
+    /// Waits for the end of the connection, before which nothing more may come.
+    #[track_caller]
+    pub fn expect_end(&mut self) {
+        let rest = self.read_to_end();
+        assert!(rest.is_empty(), "expected the end of the connection, received {:?}", latin1(&rest));
+    }
+
+    /// Whether nothing has come, without waiting for anything.
+    pub fn is_silent(&mut self) -> bool {
+        !self.is_ready(Duration::from_millis(1))
+    }
+
+    /// Whether something has come, or the peer has gone, after at most `patience`.
+    pub(crate) fn is_ready(&mut self, patience: Duration) -> bool {
+        if !self.buffer.is_empty() {
+            return true;
+        }
+        let usual = std::mem::replace(&mut self.patience, patience);
+        let outcome = self.fill();
+        self.patience = usual;
+        outcome != Err(Trouble::TimedOut)
+    }
+
+    /// Waits, with no patience lost, until the peer has gone.
+    pub(crate) fn wait_for_end(&mut self) {
+        while self.fill().is_ok() {}
+    }
+
+    fn try_head(&mut self) -> Result<(String, Fields), Trouble> {
+        let head = self.take_through(b"\r\n\r\n")?;
+        let mut lines =
+            head.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let first = latin1(lines.next().unwrap_or_default());
+        Ok((first, parse_fields(lines).map_err(Trouble::Malformed)?))
+    }
+
+    fn try_body(&mut self, framing: Framing) -> Result<(Vec<u8>, Fields, Vec<usize>), Trouble> {
+        match framing {
+            Framing::Length(length) => Ok((self.take(length)?, Fields::default(), Vec::new())),
+            Framing::Close => loop {
+                match self.fill() {
+                    Ok(()) => {}
+                    Err(Trouble::Closed(body)) => return Ok((body, Fields::default(), Vec::new())),
+                    Err(trouble) => return Err(trouble),
+                }
+            },
+            Framing::Chunked => self.try_chunks(),
+        }
+    }
+
+    fn try_chunks(&mut self) -> Result<(Vec<u8>, Fields, Vec<usize>), Trouble> {
+        let (mut body, mut sizes) = (Vec::new(), Vec::new());
+        loop {
+            let line = latin1(&self.take_through(b"\r\n")?);
+            let size = line.trim_end_matches("\r\n").split(';').next().unwrap_or_default();
+            let size = usize::from_str_radix(size, 16)
+                .map_err(|_| Trouble::Malformed(format!("chunk size line {line:?}")))?;
+            if size == 0 {
+                break;
+            }
+            body.extend(self.take(size)?);
+            sizes.push(size);
+            if self.take(2)? != b"\r\n" {
+                return Err(Trouble::Malformed("no line end after a chunk".to_owned()));
+            }
+        }
+        let mut trailers = Vec::new();
+        loop {
+            let line = self.take_through(b"\r\n")?;
+            if line == b"\r\n" {
+                break;
+            }
+            trailers.push(line[..line.len() - 2].to_vec());
+        }
+        let trailers = parse_fields(trailers.iter().map(Vec::as_slice)).map_err(Trouble::Malformed)?;
+        Ok((body, trailers, sizes))
+    }
+
+    fn take(&mut self, count: usize) -> Result<Vec<u8>, Trouble> {
+        while self.buffer.len() < count {
+            self.fill()?;
+        }
+        Ok(self.buffer.drain(..count).collect())
+    }
+
+    fn take_through(&mut self, needle: &[u8]) -> Result<Vec<u8>, Trouble> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) =
+                self.buffer[searched..].windows(needle.len()).position(|window| window == needle)
+            {
+                return Ok(self.buffer.drain(..searched + at + needle.len()).collect());
+            }
+            searched = self.buffer.len().saturating_sub(needle.len() - 1);
+            self.fill()?;
+        }
+    }
+
+    /// Receives something more into the buffer.
+    fn fill(&mut self) -> Result<(), Trouble> {
+        let deadline = Instant::now() + self.patience;
+        let mut piece = [0; 65536];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            self.stream.set_read_timeout(left).map_err(|_| Trouble::Reset)?;
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(Trouble::Closed(std::mem::take(&mut self.buffer))),
+                Ok(count) => {
+                    self.buffer.extend_from_slice(&piece[..count]);
+                    if self.received.len() < 4096 {
+                        self.received.extend_from_slice(&piece[..count.min(4096)]);
+                    }
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Err(Trouble::TimedOut);
+                }
+                Err(_) => return Err(Trouble::Reset),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn insist<T>(&self, what: &str, result: Result<T, Trouble>) -> T {
+        result.unwrap_or_else(|trouble| {
+            panic!("expected {what}: {trouble:?}; received in all: {:?}", latin1(&self.received))
+        })
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Conn").field("received", &latin1(&self.received)).finish_non_exhaustive()
+    }
+}
+
+/// How the body after a head with `fields` ends (RFC 9112 §6.3); `otherwise` if they don't say.
+fn framing(fields: &Fields, otherwise: Framing) -> Result<Framing, Trouble> {
+    let malformed = |text: String| Err(Trouble::Malformed(text));
+    match (&fields.all("transfer-encoding")[..], &fields.all("content-length")[..]) {
+        ([], []) => Ok(otherwise),
+        (["chunked"], []) => Ok(Framing::Chunked),
+        ([], [length]) => match length.parse::<usize>() {
+            Ok(number) if number.to_string() == **length => Ok(Framing::Length(number)),
+            _ => malformed(format!("Content-Length {length:?}")),
+        },
+        (codings, lengths) => {
+            malformed(format!("Transfer-Encoding {codings:?} with Content-Length {lengths:?}"))
+        }
+    }
+}
+
+impl Stream {
+    fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(Some(timeout)),
+            Stream::Unix(stream) => stream.set_read_timeout(Some(timeout)),
+        }
+    }
+
+    fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_write_timeout(Some(timeout)),
+            Stream::Unix(stream) => stream.set_write_timeout(Some(timeout)),
+        }
+    }
+
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.shutdown(how),
+            Stream::Unix(stream) => stream.shutdown(how),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(into),
+            Stream::Unix(stream) => stream.read(into),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What the black-box tests are written with: the running binary, origins that do as they are told, and raw connections.
+//!
+//! A test reads as a transcript of the wire. Nothing here knows Sandarac's insides: bytes are parsed by this crate's own reader,
+//! so that a fault shared by client and server code cannot hide. Every wait is bounded by [`PATIENCE`] and ends as soon as what
+//! is waited for has come; no test sleeps in the hope that something has happened meanwhile.
+
+mod address;
+mod conn;
+mod date;
+mod message;
+mod origin;
+mod process;
+mod reply;
+mod request;
+mod temp;
+mod wait;
+
+pub use address::Address;
+pub use conn::{Conn, Trouble};
+pub use date::{http_date, http_date_in};
+pub use message::{Fields, Request, Response};
+pub use origin::{Listener, Origin};
+pub use process::{Output, Sandarac, Setup, Signal};
+pub use reply::{Reply, reply};
+pub use request::{Req, get, head, post, request};
+pub use temp::TempDir;
+pub use wait::{Gate, PATIENCE, within};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Origins: one that answers by a rule, and one that the test plays itself.
+
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::reply::After;
+use crate::{Address, Conn, PATIENCE, Reply, Request, within};
+
+/// How often a waiting origin looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A listener whose connections the test plays byte by byte.
+pub struct Listener {
+    socket: Socket,
+    address: Address,
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Listens on a free port of 127.0.0.1.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Listener {
+        Listener::on_tcp(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port"))
+    }
+
+    /// Listens on a free port of `::1`.
+    pub fn on_ipv6() -> Listener {
+        Listener::on_tcp(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).expect("a free port of ::1"))
+    }
+
+    /// Listens on `port` of 127.0.0.1, for an origin that comes back.
+    pub fn on_port(port: u16) -> Listener {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Listener::on_tcp(within("the port to be free", || TcpListener::bind(address).ok()))
+    }
+
+    /// Listens on a Unix socket at `path`.
+    pub fn on_unix(path: &Path) -> Listener {
+        let _ = fs::remove_file(path);
+        let socket = UnixListener::bind(path).expect("a Unix socket");
+        Listener { socket: Socket::Unix(socket), address: Address::Unix(path.to_owned()) }
+    }
+
+    fn on_tcp(socket: TcpListener) -> Listener {
+        let address = Address::Tcp(socket.local_addr().expect("a bound socket has an address"));
+        Listener { socket: Socket::Tcp(socket), address }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Where it listens, as the URL of a backend.
+    pub fn url(&self) -> String {
+        self.address.url()
+    }
+
+    /// Accepts a connection.
+    ///
+    /// # Panics
+    /// If none comes.
+    #[track_caller]
+    pub fn accept(&self) -> Conn {
+        let deadline = Instant::now() + PATIENCE;
+        self.accept_while(|| Instant::now() < deadline).expect("expected a connection to the origin")
+    }
+
+    /// Whether no connection waits to be accepted.
+    pub fn is_silent(&self) -> bool {
+        let mut asked = false;
+        self.accept_while(|| !std::mem::replace(&mut asked, true)).is_none()
+    }
+
+    fn accept_while(&self, mut go_on: impl FnMut() -> bool) -> Option<Conn> {
+        self.set_nonblocking();
+        while go_on() {
+            let accepted = match &self.socket {
+                Socket::Tcp(socket) => socket.accept().map(|(stream, _)| {
+                    stream.set_nonblocking(false).expect("a socket can be made to block");
+                    Conn::over_tcp(stream)
+                }),
+                Socket::Unix(socket) => socket.accept().map(|(stream, _)| {
+                    stream.set_nonblocking(false).expect("a socket can be made to block");
+                    Conn::over_unix(stream)
+                }),
+            };
+            match accepted {
+                Ok(conn) => return Some(conn),
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
+    }
+
+    fn set_nonblocking(&self) {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.set_nonblocking(true),
+            Socket::Unix(socket) => socket.set_nonblocking(true),
+        }
+        .expect("a listener can be made not to block");
+    }
+}
+
+/// An origin that answers each request by a rule and remembers what it was asked. It stops when dropped.
+pub struct Origin {
+    address: Address,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    requests: Mutex<Vec<Request>>,
+    stopping: AtomicBool,
+    accepted: AtomicUsize,
+    open: AtomicUsize,
+    /// Raised to make the connections that wait for a request close.
+    closings: AtomicUsize,
+}
+
+impl Origin {
+    /// An origin on a free port of 127.0.0.1.
+    pub fn new(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Origin {
+        Origin::on(Listener::new(), rule)
+    }
+
+    /// An origin that listens with `listener`.
+    pub fn on(listener: Listener, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Origin {
+        let address = listener.address().clone();
+        let shared = Arc::new(Shared::default());
+        let (state, rule) = (Arc::clone(&shared), Arc::new(rule));
+        thread::spawn(move || {
+            while let Some(conn) = listener.accept_while(|| !state.stopping.load(Ordering::SeqCst)) {
+                let serial = state.accepted.fetch_add(1, Ordering::SeqCst) + 1;
+                state.open.fetch_add(1, Ordering::SeqCst);
+                let (state, rule) = (Arc::clone(&state), Arc::clone(&rule));
+                thread::spawn(move || {
+                    state.serve(conn, serial, &*rule);
+                    state.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Origin { address, shared }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Where it listens, as the URL of a backend.
+    pub fn url(&self) -> String {
+        self.address.url()
+    }
+
+    /// The requests so far, in the order in which their heads came in.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests.lock().expect("no rule panics").clone()
+    }
+
+    /// How many requests there were so far.
+    pub fn count(&self) -> usize {
+        self.shared.requests.lock().expect("no rule panics").len()
+    }
+
+    /// How many requests for `target` there were so far.
+    pub fn count_of(&self, target: &str) -> usize {
+        self.requests().iter().filter(|request| request.target == target).count()
+    }
+
+    /// The latest request.
+    ///
+    /// # Panics
+    /// If there was none.
+    #[track_caller]
+    pub fn last(&self) -> Request {
+        self.requests().pop().expect("a request at the origin")
+    }
+
+    /// Waits until there were `count` requests.
+    #[track_caller]
+    pub fn reached(&self, count: usize) {
+        within(&format!("{count} requests at the origin"), || (self.count() >= count).then_some(()));
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    /// How many connections are open.
+    pub fn open_connections(&self) -> usize {
+        self.shared.open.load(Ordering::SeqCst)
+    }
+
+    /// Closes the connections that wait for a request, and returns when they are closed.
+    pub fn close_idle(&self) {
+        self.shared.closings.fetch_add(1, Ordering::SeqCst);
+        within("idle connections of the origin to close", || (self.open_connections() == 0).then_some(()));
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut conn: Conn, connection: usize, rule: &(impl Fn(&Request) -> Reply + ?Sized)) {
+        loop {
+            let closings = self.closings.load(Ordering::SeqCst);
+            while !conn.is_ready(LOOK) {
+                if self.stopping.load(Ordering::SeqCst) || self.closings.load(Ordering::SeqCst) != closings {
+                    return;
+                }
+            }
+            let Ok(mut request) = conn.try_request_head() else { return };
+            if request.field("expect") == Some("100-continue")
+                && conn.try_send("HTTP/1.1 100 Continue\r\n\r\n").is_err()
+            {
+                return;
+            }
+            let whole = conn.try_request_body(&mut request).is_ok();
+            request.connection = connection;
+            {
+                let mut requests = self.requests.lock().expect("no rule panics");
+                request.serial = requests.len() + 1;
+                requests.push(request.clone());
+            }
+            if !whole {
+                return;
+            }
+            match rule(&request).send(&mut conn, &request.method) {
+                After::Open => {}
+                After::Closed => return,
+                After::Reset => return conn.reset(),
+            }
+        }
+    }
+}

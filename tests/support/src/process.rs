@@ -1,0 +1,431 @@
+//! The binary, running.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, get, within};
+
+/// How the binary is to be started.
+pub struct Setup {
+    binary: PathBuf,
+    arguments: Vec<String>,
+    config: Option<String>,
+    descriptors: Option<u64>,
+    dir: TempDir,
+}
+
+/// What a finished command printed.
+#[derive(Debug)]
+pub struct Output {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// A signal for a running binary.
+#[derive(Clone, Copy, Debug)]
+pub enum Signal {
+    /// Reload the configuration.
+    Hangup,
+    /// Drain, then exit.
+    Terminate,
+    /// Reopen the logs.
+    User1,
+}
+
+impl Setup {
+    /// The binary at `binary`, or the one that the environment variable `SANDARAC_BIN` names.
+    pub fn new(binary: &str) -> Setup {
+        let binary = std::env::var_os("SANDARAC_BIN").map_or_else(|| binary.into(), PathBuf::from);
+        Setup { binary, arguments: Vec::new(), config: None, descriptors: None, dir: TempDir::new() }
+    }
+
+    /// Adds an argument of the command line.
+    pub fn arg(mut self, argument: impl Into<String>) -> Setup {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds an option with its value.
+    pub fn option(self, name: &str, value: impl Into<String>) -> Setup {
+        self.arg(name).arg(value)
+    }
+
+    /// Puts the binary before `origin`, in addition to others.
+    pub fn before(self, origin: &Origin) -> Setup {
+        self.option("--backend", origin.url())
+    }
+
+    /// Puts the binary before the origin that the test plays with `listener`.
+    pub fn before_listener(self, listener: &Listener) -> Setup {
+        self.option("--backend", listener.url())
+    }
+
+    /// Chooses the cache profile in which RFC 9111 alone decides.
+    pub fn rfc(self) -> Setup {
+        self.option("--cache-profile", "rfc")
+    }
+
+    /// Writes `text` to a file and has the binary read it. Without this, it listens on a free port of 127.0.0.1.
+    pub fn config(mut self, text: impl Into<String>) -> Setup {
+        self.config = Some(text.into());
+        self
+    }
+
+    /// Lowers the limit on open descriptors.
+    pub fn descriptors(mut self, limit: u64) -> Setup {
+        self.descriptors = Some(limit);
+        self
+    }
+
+    /// The binary's own directory, removed when it ends.
+    pub fn dir(&self) -> &TempDir {
+        &self.dir
+    }
+
+    fn config_path(&self) -> PathBuf {
+        self.dir.join("sandarac.toml")
+    }
+
+    fn admin_path(&self) -> PathBuf {
+        self.dir.join("admin")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match self.descriptors {
+            None => Command::new(&self.binary),
+            Some(limit) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")]).arg(&self.binary);
+                shell
+            }
+        };
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the binary and waits until it says that it is ready.
+    ///
+    /// # Panics
+    /// If it ends before, with what it said.
+    #[track_caller]
+    pub fn start(self) -> Sandarac {
+        let mut command = self.command();
+        match &self.config {
+            Some(text) => {
+                fs::write(self.config_path(), text).expect("the configuration can be written");
+                command.arg("-c").arg(self.config_path());
+            }
+            None => {
+                command.args(["--listen", "127.0.0.1:0"]);
+            }
+        }
+        command.arg("--admin").arg(self.admin_path()).args(&self.arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = Lines::of(child.stderr.take().expect("stderr is a pipe"));
+        let mut running = Sandarac { child: Some(child), listening: Vec::new(), stdout, stderr, setup: self };
+        if !running.stderr.wait_for("sandarac: ready") {
+            let status = running.wait();
+            panic!("the binary ended with {status} before it was ready");
+        }
+        running.listening = running.addresses_told();
+        assert!(!running.listening.is_empty(), "the binary is ready but listens nowhere");
+        running
+    }
+
+    /// Runs the binary with the arguments given, and the configuration if there is one, to its end.
+    #[track_caller]
+    pub fn run(self) -> Output {
+        let mut command = self.command();
+        command.args(&self.arguments);
+        if let Some(text) = &self.config {
+            fs::write(self.config_path(), text).expect("the configuration can be written");
+            command.arg("-c").arg(self.config_path());
+        }
+        finish(command)
+    }
+}
+
+/// A running binary. It is killed when dropped, and nothing else is.
+pub struct Sandarac {
+    child: Option<Child>,
+    listening: Vec<Address>,
+    stdout: Lines,
+    stderr: Lines,
+    setup: Setup,
+}
+
+impl Sandarac {
+    /// The first address it listens on.
+    pub fn address(&self) -> &Address {
+        &self.listening[0]
+    }
+
+    /// All addresses it listens on, in the order in which it named them.
+    pub fn addresses(&self) -> &[Address] {
+        &self.listening
+    }
+
+    /// Connects to the first address.
+    #[track_caller]
+    pub fn connect(&self) -> Conn {
+        Conn::to(self.address())
+    }
+
+    /// Sends `request` on a connection of its own and reads the response.
+    #[track_caller]
+    pub fn exchange(&self, request: &Req) -> Response {
+        self.connect().exchange(request)
+    }
+
+    /// Sends a GET for `target` on a connection of its own and reads the response.
+    #[track_caller]
+    pub fn get(&self, target: &str) -> Response {
+        self.exchange(&get(target))
+    }
+
+    /// The address of a client connection to it that is told by name: `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        self.address().url()
+    }
+
+    /// The binary's own directory.
+    pub fn dir(&self) -> &TempDir {
+        &self.setup.dir
+    }
+
+    /// The path of the admin socket.
+    pub fn admin_path(&self) -> PathBuf {
+        self.setup.admin_path()
+    }
+
+    /// Runs `sandarac --admin PATH` with `arguments`.
+    #[track_caller]
+    pub fn admin(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(&self.setup.binary);
+        command.current_dir(self.setup.dir.path()).stdin(Stdio::null());
+        command.arg("--admin").arg(self.admin_path()).args(arguments);
+        finish(command)
+    }
+
+    /// Runs an admin command that prints JSON, and reads that.
+    ///
+    /// # Panics
+    /// If it fails or prints something else.
+    #[track_caller]
+    pub fn admin_json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.admin(arguments).success();
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error} in {:?}", output.stdout))
+    }
+
+    /// Writes another configuration, without telling the binary.
+    pub fn write_config(&self, text: &str) {
+        fs::write(self.setup.config_path(), text).expect("the configuration can be written");
+    }
+
+    /// Writes another configuration and runs `sandarac reload`.
+    #[track_caller]
+    pub fn reload(&self, text: &str) -> Output {
+        self.write_config(text);
+        self.admin(&["reload"])
+    }
+
+    /// What it has said on standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// What it has said on standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// Waits until standard error has a line that contains `text`.
+    #[track_caller]
+    pub fn says(&self, text: &str) {
+        assert!(
+            self.stderr.wait_for(text),
+            "expected {text:?} on standard error, which has:\n{}",
+            self.stderr()
+        );
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("the binary runs").id()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().expect("the binary runs");
+        let signal = match signal {
+            Signal::Hangup => rustix::process::Signal::HUP,
+            Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::User1 => rustix::process::Signal::USR1,
+        };
+        let pid = rustix::process::Pid::from_child(child);
+        rustix::process::kill_process(pid, signal).expect("the binary runs");
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.as_mut().map(Child::try_wait), Some(Ok(None)))
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Panics
+    /// If it does not end.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let child = self.child.as_mut().expect("the binary runs");
+        within("the binary to end", || child.try_wait().expect("a child can be waited for"))
+    }
+
+    /// The memory it holds (resident set), in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        self.proc_status("VmRSS:") * 1024
+    }
+
+    /// The most memory it has held (resident set), in bytes.
+    pub fn peak_resident_bytes(&self) -> u64 {
+        self.proc_status("VmHWM:") * 1024
+    }
+
+    fn proc_status(&self, key: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the binary runs");
+        let line = status.lines().find(|line| line.starts_with(key)).expect("Linux tells the resident set");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of kB")
+    }
+
+    /// How many descriptors it has open.
+    pub fn open_descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the binary runs").count()
+    }
+
+    fn addresses_told(&self) -> Vec<Address> {
+        let text = self.stderr();
+        text.lines()
+            .filter_map(|line| line.strip_prefix("sandarac: listening on "))
+            .map(Address::parse)
+            .collect()
+    }
+}
+
+impl Drop for Sandarac {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if thread::panicking() {
+            eprintln!("--- standard error of the binary ---\n{}---", self.stderr());
+        }
+    }
+}
+
+impl Output {
+    /// The output of a command that succeeded.
+    ///
+    /// # Panics
+    /// If it failed.
+    #[track_caller]
+    pub fn success(self) -> Output {
+        assert!(self.status.success(), "{self:?}");
+        self
+    }
+
+    /// The output of a command that failed, as it should: with a status of its own, not by a signal or a panic.
+    ///
+    /// # Panics
+    /// If it succeeded, or died otherwise.
+    #[track_caller]
+    pub fn failure(self) -> Output {
+        let code = self.status.code();
+        assert!(code.is_some_and(|code| code != 0 && code != 101), "{self:?}");
+        self
+    }
+}
+
+fn finish(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
+    let stderr = Lines::of(child.stderr.take().expect("stderr is a pipe"));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait().expect("a child can be waited for") {
+            Some(status) => break status,
+            None if std::time::Instant::now() < deadline => {
+                thread::sleep(std::time::Duration::from_millis(2))
+            }
+            None => {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("{command:?} did not end; it said: {}{}", stdout.text(), stderr.text());
+            }
+        }
+    };
+    stdout.wait_for_end();
+    stderr.wait_for_end();
+    Output { status, stdout: stdout.text(), stderr: stderr.text() }
+}
+
+/// The lines that a child has written so far, collected by a thread.
+struct Lines(Arc<(Mutex<Collected>, Condvar)>);
+
+#[derive(Default)]
+struct Collected {
+    lines: Vec<String>,
+    ended: bool,
+}
+
+impl Lines {
+    fn of(pipe: impl std::io::Read + Send + 'static) -> Lines {
+        let shared = Arc::new((Mutex::new(Collected::default()), Condvar::new()));
+        let writer = Arc::clone(&shared);
+        thread::spawn(move || {
+            let mut reader = BufReader::new(pipe);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                line.clear();
+                writer.0.lock().expect("the lock is not poisoned").lines.push(text);
+                writer.1.notify_all();
+            }
+            writer.0.lock().expect("the lock is not poisoned").ended = true;
+            writer.1.notify_all();
+        });
+        Lines(shared)
+    }
+
+    fn text(&self) -> String {
+        self.0.0.lock().expect("the lock is not poisoned").lines.iter().map(String::as_str).collect()
+    }
+
+    /// Whether a line with `text` comes before the end and in time.
+    fn wait_for(&self, text: &str) -> bool {
+        let has = |state: &Collected| state.lines.iter().any(|line| line.contains(text));
+        let state = self.0.0.lock().expect("the lock is not poisoned");
+        let (state, _) = self
+            .0
+            .1
+            .wait_timeout_while(state, PATIENCE, |state| !state.ended && !has(state))
+            .expect("the lock is not poisoned");
+        has(&state)
+    }
+
+    fn wait_for_end(&self) {
+        let state = self.0.0.lock().expect("the lock is not poisoned");
+        let _ = self.0.1.wait_timeout_while(state, PATIENCE, |state| !state.ended);
+    }
+}

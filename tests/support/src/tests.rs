@@ -1,0 +1,82 @@
+//! The tools tried against each other.
+
+use crate::{Conn, Gate, Listener, Origin, Reply, TempDir, get, head, post, reply};
+
+#[test]
+fn an_origin_answers_by_its_rule_and_remembers() {
+    let origin = Origin::new(|request| {
+        reply(200).cache("no-store").body(format!("{} to {}", request.serial, request.path()))
+    });
+    let mut client = Conn::to(origin.address());
+    assert_eq!(client.get("/a?b").text(), "1 to /a");
+    let response = client.exchange(&post("/c", "body").with("X-Case", "kept")).expect(200);
+    assert_eq!((response.text().as_str(), response.field("cache-control")), ("2 to /c", Some("no-store")));
+    assert_eq!(origin.last().text(), "body");
+    assert_eq!(origin.last().fields.names(), ["Host", "Content-Length", "X-Case"]);
+    assert_eq!((origin.count(), origin.count_of("/c"), origin.connections()), (2, 1, 1));
+    origin.close_idle();
+    client.expect_end();
+}
+
+#[test]
+fn chunks_trailers_and_interim_responses_are_read() {
+    let origin = Origin::new(|_| {
+        reply(200).interim(103, "Link: </a>\r\n").chunked().body("hel").body("lo").trailer("Sum", "5")
+    });
+    let response = Conn::to(origin.address()).exchange(&get("/").with("Expect", "100-continue"));
+    assert_eq!((response.text().as_str(), &response.chunks[..]), ("hello", &[3, 2][..]));
+    assert_eq!(response.trailers.lines(), [("Sum", "5")]);
+    let interim: Vec<u16> = response.interim.iter().map(|response| response.status).collect();
+    assert_eq!(interim, [100, 103]);
+}
+
+#[test]
+fn answers_can_fail_in_every_way() {
+    let origin = Origin::new(|request| match request.path() {
+        "/cut" => reply(200).length(10).body("half").cut(),
+        "/reset" => reply(200).length(10).body("half").reset(),
+        "/none" => Reply::none(),
+        "/hang" => reply(200).length(10).body("half").hang(),
+        _ => Reply::verbatim("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"),
+    });
+    let mut client = Conn::to(origin.address());
+    assert_eq!(client.get("/").text(), "x");
+    client.send(get("/cut").to_bytes());
+    assert_eq!(client.response_head().field("content-length"), Some("10"));
+    client.expect("half").expect_end();
+    for path in ["/reset", "/none"] {
+        Conn::to(origin.address()).send(get(path).to_bytes()).read_to_end();
+    }
+    let mut client = Conn::to(origin.address());
+    client.send(get("/hang").to_bytes()).read_through("half");
+    assert!(client.is_silent());
+}
+
+#[test]
+fn a_gate_holds_an_origin() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).length(2).body("a").pause(&held).body("b"));
+    let mut client = Conn::to(origin.address());
+    client.send(get("/").to_bytes()).read_through("\r\n\r\na");
+    gate.reached(1);
+    assert!(client.is_silent());
+    gate.open();
+    client.expect("b");
+}
+
+#[test]
+fn a_listener_is_played_by_hand_over_every_kind_of_socket() {
+    let dir = TempDir::new();
+    for listener in [Listener::new(), Listener::on_ipv6(), Listener::on_unix(&dir.join("socket"))] {
+        assert!(listener.is_silent());
+        let mut client = Conn::to(listener.address());
+        client.send(head("/").to_bytes());
+        let mut origin = listener.accept();
+        assert_eq!(origin.request().method, "HEAD");
+        origin.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+        assert_eq!(client.response_to("HEAD").text(), "");
+        drop(origin);
+        client.expect_end();
+    }
+}
