@@ -95,46 +95,135 @@ names! {
     XKey = "xkey",
 }
 
-/// One bucket per (length, first letter, last letter) hash; names that share a bucket follow one another.
-const BUCKETS: usize = 256;
+/// A name of up to 32 bytes as four words that together have every byte of it, some twice, so that telling two names apart takes
+/// a few instructions instead of a loop over letters.
+type Words = [u64; 4];
 
-const fn bucket(name: &[u8]) -> usize {
-    let first = name[0] | 0x20;
-    let last = name[name.len() - 1] | 0x20;
-    let middle = name[name.len() / 2] | 0x20;
-    (name.len().wrapping_mul(7) ^ (first as usize).wrapping_mul(31) ^ (last as usize).wrapping_mul(5) ^ (middle as usize).wrapping_mul(67))
-        % BUCKETS
+/// Sets the case bit of every byte.
+const CASE: u64 = 0x2020_2020_2020_2020;
+
+#[inline(always)]
+const fn words(name: &[u8]) -> Option<Words> {
+    let len = name.len();
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+        if len <= 16 {
+            return Some([first, last, 0, 0]);
+        }
+        if len > 32 {
+            return None;
+        }
+        let (_, rest) = name.split_at(8);
+        let second = match rest.first_chunk() {
+            Some(second) => u64::from_le_bytes(*second),
+            None => 0,
+        };
+        let (rest, _) = name.split_at(len - 8);
+        let third = match rest.last_chunk() {
+            Some(third) => u64::from_le_bytes(*third),
+            None => 0,
+        };
+        return Some([first, last, second, third]);
+    }
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return Some([u32::from_le_bytes(*first) as u64, u32::from_le_bytes(*last) as u64, 0, 0]);
+    }
+    if len == 0 {
+        return None;
+    }
+    Some([name[0] as u64, name[len / 2] as u64 | (name[len - 1] as u64) << 8, 0, 0])
 }
 
-/// Open-addressed table from bucket to name, filled at compile time.
-static TABLE: [Name; BUCKETS] = {
-    let mut table = [Name::Other; BUCKETS];
+/// The case bits of the letters in `word`. Elsewhere that bit tells bytes apart (`-` from CR), and has to be equal.
+const fn letters(word: u64) -> u64 {
+    let bytes = word.to_le_bytes();
+    let mut mask = [0; 8];
     let mut i = 0;
-    while i < Name::ALL.len() {
-        let mut at = bucket(Name::ALL[i].text().as_bytes());
-        while !matches!(table[at], Name::Other) {
-            at = (at + 1) % BUCKETS;
+    while i < 8 {
+        if bytes[i].is_ascii_alphabetic() {
+            mask[i] = 0x20;
         }
-        table[at] = Name::ALL[i];
         i += 1;
     }
-    table
+    u64::from_le_bytes(mask)
+}
+
+/// What a name has to be to be a known one.
+#[derive(Clone, Copy)]
+struct Entry {
+    name: Name,
+    len: u8,
+    words: Words,
+    letters: Words,
+}
+
+const EMPTY: Entry = Entry { name: Name::Other, len: 0, words: [0; 4], letters: [0; 4] };
+
+const BUCKETS: usize = 512;
+
+#[inline(always)]
+const fn bucket(words: &Words, len: usize, seed: u64) -> usize {
+    let mixed = (words[0] | CASE) ^ (words[1] | CASE).rotate_left(23) ^ (len as u64) << 59;
+    (mixed.wrapping_mul(seed) >> 48) as usize % BUCKETS
+}
+
+/// A seed for which no two known names share a bucket, and the bucket of each.
+const PERFECT: (u64, [u8; BUCKETS]) = {
+    let mut seed = 0x9e37_79b9_7f4a_7c15;
+    'seeds: loop {
+        let mut table = [0; BUCKETS];
+        let mut i = 0;
+        while i < Name::ALL.len() {
+            let name = Name::ALL[i].text().as_bytes();
+            let at = match words(name) {
+                Some(words) => bucket(&words, name.len(), seed),
+                None => panic!("a known name is empty or too long"),
+            };
+            if table[at] != 0 {
+                seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(2);
+                continue 'seeds;
+            }
+            table[at] = Name::ALL[i] as u8;
+            i += 1;
+        }
+        break (seed, table);
+    }
+};
+
+static TABLE: [u8; BUCKETS] = PERFECT.1;
+
+/// By [`Name`] as a number; [`Name::Other`] first.
+static ENTRIES: [Entry; Name::ALL.len() + 1] = {
+    let mut entries = [EMPTY; Name::ALL.len() + 1];
+    let mut i = 0;
+    while i < Name::ALL.len() {
+        let name = Name::ALL[i];
+        let text = name.text().as_bytes();
+        let Some(mut words) = words(text) else { panic!("a known name is empty or too long") };
+        let mut masks = [0; 4];
+        let mut k = 0;
+        while k < 4 {
+            masks[k] = letters(words[k]);
+            words[k] |= masks[k];
+            k += 1;
+        }
+        entries[name as usize] = Entry { name, len: text.len() as u8, words, letters: masks };
+        i += 1;
+    }
+    entries
 };
 
 impl Name {
     /// Recognises `name` in any letter case (RFC 9110 §5.1).
+    #[inline]
     pub fn of(name: &[u8]) -> Name {
-        if name.is_empty() {
-            return Name::Other;
-        }
-        let mut at = bucket(name);
-        loop {
-            let candidate = TABLE[at];
-            if candidate == Name::Other || candidate.text().as_bytes().eq_ignore_ascii_case(name) {
-                return candidate;
-            }
-            at = (at + 1) % BUCKETS;
-        }
+        let Some(words) = words(name) else { return Name::Other };
+        let entry = &ENTRIES[TABLE[bucket(&words, name.len(), PERFECT.0)] as usize];
+        let differs = |k: usize| (words[k] | entry.letters[k]) ^ entry.words[k];
+        let same = entry.len as usize == name.len()
+            && differs(0) | differs(1) == 0
+            && (name.len() <= 16 || differs(2) | differs(3) == 0);
+        if same { entry.name } else { Name::Other }
     }
 }
 
@@ -153,7 +242,18 @@ mod tests {
 
     #[test]
     fn other_names_are_other() {
-        for name in ["", "X", "Cache-Contro", "Cache-Controls", "Hos\u{7f}", "X-Anything"] {
+        let long = "X".repeat(40);
+        for name in [
+            "",
+            "X",
+            "Cache-Contro",
+            "Cache-Controls",
+            "Cache\rControl",
+            "Hos\u{7f}",
+            "hosT\0",
+            "X-Anything",
+            &long,
+        ] {
             assert_eq!(Name::of(name.as_bytes()), Name::Other, "{name:?}");
         }
     }

@@ -3,6 +3,7 @@
 //! Whatever a value holds, no CR, LF or NUL of it reaches the wire: a head has the lines it was given and no more.
 
 use super::BodyFraming;
+use super::scan::find_control;
 use sandarac_message::{Fields, Name, is_token};
 
 /// The last chunk and an empty trailer section.
@@ -149,6 +150,7 @@ pub fn decimal(value: u64, buf: &mut [u8; 20]) -> &[u8] {
 }
 
 fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.reserve(name.len() + value.len() + 4);
     put(out, name, false);
     out.extend_from_slice(b": ");
     put(out, value, true);
@@ -156,8 +158,9 @@ fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// Copies `bytes` less CR, LF and NUL, which become spaces where those are allowed.
+#[inline]
 fn put(out: &mut Vec<u8>, bytes: &[u8], spaces: bool) {
-    if memchr::memchr3(b'\r', b'\n', 0, bytes).is_none() {
+    if find_control(bytes, 0) == bytes.len() {
         out.extend_from_slice(bytes);
     } else {
         put_sanitised(out, bytes, spaces);

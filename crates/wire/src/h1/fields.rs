@@ -1,6 +1,6 @@
 //! Field lines, read strictly, and what they say about framing and the connection.
 
-use super::scan::{find_token_end, find_value_end};
+use super::scan::{find_plain_end, find_token_end, find_value_end};
 use super::{Limits, MAX_FIELDS, Parsed, Refusal};
 use sandarac_message::{MAX_HEAD, MAX_NAME, Name, Span, Version};
 
@@ -39,7 +39,9 @@ impl Controls {
                 if self.host.is_some() {
                     return Err(Refusal::RepeatedHost);
                 }
-                if !is_host(text) {
+                // Most hosts are plain with no port or a short one; the value ends where the line does.
+                let plain_end = find_plain_end(value.bytes, value.start);
+                if (plain_end != value.end || text.is_empty()) && !is_host(text) {
                     return Err(Refusal::InvalidHost);
                 }
                 self.host = Some((value.start, value.end));
@@ -61,14 +63,18 @@ impl Controls {
                 transfer_encoding(text, padded)?;
                 self.chunked = true;
             }
-            Name::Connection => {
-                for option in text.split(|&byte| byte == b',') {
-                    let option = option.trim_ascii();
-                    self.option_close |= option.eq_ignore_ascii_case(b"close");
-                    self.option_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-                    self.option_upgrade |= option.eq_ignore_ascii_case(b"upgrade");
+            Name::Connection => match text {
+                b"keep-alive" | b"Keep-Alive" => self.option_keep_alive = true,
+                b"close" => self.option_close = true,
+                _ => {
+                    for option in text.split(|&byte| byte == b',') {
+                        let option = option.trim_ascii();
+                        self.option_close |= option.eq_ignore_ascii_case(b"close");
+                        self.option_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                        self.option_upgrade |= option.eq_ignore_ascii_case(b"upgrade");
+                    }
                 }
-            }
+            },
             Name::Upgrade => self.upgrade = true,
             Name::Expect if side == Side::Request => {
                 if !text.eq_ignore_ascii_case(b"100-continue") {
@@ -127,30 +133,21 @@ pub(super) fn parse(
     let max_fields = limits.fields.min(MAX_FIELDS);
     spans.clear();
     loop {
-        match bytes.get(at) {
-            Some(b'\r') => match bytes.get(at + 1) {
-                Some(b'\n') => return Ok(Parsed::Complete(at + 2)),
-                Some(_) => return Err(Refusal::BareCr),
-                None => break,
-            },
-            Some(b' ' | b'\t') => return Err(Refusal::FoldedLine),
-            Some(_) => {}
-            None => break,
+        let mut colon = find_plain_end(bytes, at);
+        if bytes.get(colon) != Some(&b':') {
+            colon = find_token_end(bytes, colon);
         }
-        let colon = find_token_end(bytes, at);
         if bytes.get(colon) != Some(&b':') || colon == at {
-            match bytes.get(colon..) {
-                None | Some([]) => break,
-                Some(rest) => match bad_name(rest) {
-                    Some(refusal) => return Err(refusal),
-                    None => break,
-                },
+            match no_field(&bytes[at..], colon - at)? {
+                Some(empty_line) => return Ok(Parsed::Complete(at + empty_line)),
+                None => break,
             }
         }
         if colon - at > MAX_NAME {
             return Err(Refusal::FieldNameTooLong);
         }
-        let mut start = colon + 1;
+        // One space is what nearly everyone sends.
+        let mut start = colon + 1 + usize::from(bytes.get(colon + 1) == Some(&b' '));
         while let Some(b' ' | b'\t') = bytes.get(start) {
             start += 1;
         }
@@ -164,7 +161,8 @@ pub(super) fn parse(
             None => break,
         }
         let mut end = line_end;
-        while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
+        // No byte of a value is below the space but HTAB.
+        while end > start && bytes[end - 1] <= b' ' {
             end -= 1;
         }
         if spans.len() == max_fields {
@@ -186,18 +184,19 @@ pub(super) fn parse(
     if buf.len() >= limit { Err(Refusal::HeadTooLarge) } else { Ok(Parsed::Partial) }
 }
 
-/// What is wrong with a field name, given the bytes from the first that is neither token nor its colon; `None` where
-/// that cannot be told yet.
+/// What stands in place of a field, of whose name the first `name_len` bytes of `rest` are: the empty line, whose length is given; a
+/// fault; or, where `None`, what cannot be told yet.
 #[cold]
-fn bad_name(rest: &[u8]) -> Option<Refusal> {
-    match rest {
-        [b' ' | b'\t', ..] => Some(Refusal::SpaceInFieldName),
-        [0, ..] => Some(Refusal::Nul),
-        [b'\n', ..] => Some(Refusal::BareLf),
-        [b'\r'] | [] => None,
-        [b'\r', b'\n', ..] => Some(Refusal::InvalidFieldName),
-        [b'\r', ..] => Some(Refusal::BareCr),
-        _ => Some(Refusal::InvalidFieldName),
+fn no_field(rest: &[u8], name_len: usize) -> Result<Option<usize>, Refusal> {
+    match (name_len, &rest[name_len..]) {
+        (_, [] | [b'\r']) => Ok(None),
+        (0, [b'\r', b'\n', ..]) => Ok(Some(2)),
+        (0, [b' ' | b'\t', ..]) => Err(Refusal::FoldedLine),
+        (_, [b' ' | b'\t', ..]) => Err(Refusal::SpaceInFieldName),
+        (_, [0, ..]) => Err(Refusal::Nul),
+        (_, [b'\n', ..]) => Err(Refusal::BareLf),
+        (_, [b'\r', next, ..]) if *next != b'\n' => Err(Refusal::BareCr),
+        _ => Err(Refusal::InvalidFieldName),
     }
 }
 

@@ -1,51 +1,68 @@
-//! Finding delimiters, eight bytes at a time.
+//! Finding delimiters, sixteen bytes at a time.
+//!
+//! For each class of bytes there is `marks`, which gives a bit for each byte of a block that is *not* of the class, and the class
+//! itself for what is shorter than a block.
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = ONES << 7;
+/// The bytes of one look.
+const BLOCK: usize = 16;
 
-/// The first position from `from` of a byte below `LOW` or of DEL; the length where there is none.
+/// The first position from `from` of a byte outside the class; the length where there is none.
 #[inline(always)]
-fn find_low<const LOW: u8>(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*block);
-        let low = word.wrapping_sub(ONES * LOW as u64);
-        let del = (word ^ (ONES * 0x7f)).wrapping_sub(ONES);
-        // A borrow can only raise a false mark above a true one, and the lowest mark is the one taken.
-        let marks = (low | del) & !word & HIGHS;
+fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn(u8) -> bool) -> usize {
+    let mut rest = bytes.get(from..).unwrap_or_default();
+    while let Some((block, after)) = rest.split_first_chunk() {
+        let marks = marks(block);
         if marks != 0 {
-            return at + marks.trailing_zeros() as usize / 8;
+            return bytes.len() - rest.len() + marks.trailing_zeros() as usize;
         }
-        at += 8;
+        rest = after;
     }
-    while at < bytes.len() && bytes[at] >= LOW && bytes[at] != 0x7f {
-        at += 1;
+    let at = bytes.len() - rest.len();
+    match bytes.last_chunk() {
+        // The last block again, without the part of it that was already seen.
+        Some(block) => {
+            let marks = marks(block) >> (BLOCK - rest.len());
+            if marks == 0 { bytes.len() } else { at + marks.trailing_zeros() as usize }
+        }
+        None => at + rest.iter().take_while(|&&byte| is_member(byte)).count(),
     }
-    at
 }
 
 /// The first position from `from` of a byte that cannot stand in a field value: a control byte other than HTAB
 /// (RFC 9110 §5.5). The length where there is none.
 #[inline(always)]
 pub(super) fn find_value_end(bytes: &[u8], from: usize) -> usize {
-    let mut at = find_low::<0x20>(bytes, from);
+    let mut at = find_control(bytes, from);
     while bytes.get(at) == Some(&b'\t') {
-        at = find_low::<0x20>(bytes, at + 1);
+        at = find_control(bytes, at + 1);
     }
     at
+}
+
+/// The first position from `from` of a control byte; the length where there is none.
+#[inline(always)]
+pub(super) fn find_control(bytes: &[u8], from: usize) -> usize {
+    find(bytes, from, block::control_marks, |byte| byte >= b' ' && byte != 0x7f)
 }
 
 /// The first position from `from` of a space or control byte; the length where there is none.
 #[inline(always)]
 pub(super) fn find_target_end(bytes: &[u8], from: usize) -> usize {
-    find_low::<0x21>(bytes, from)
+    find(bytes, from, block::target_marks, |byte| byte > b' ' && byte != 0x7f)
+}
+
+/// The first position from `from` of a byte that is not a letter, digit, hyphen or full stop, of which nearly all tokens and hosts
+/// consist; the length where there is none.
+#[inline(always)]
+pub(super) fn find_plain_end(bytes: &[u8], from: usize) -> usize {
+    find(bytes, from, block::plain_marks, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
 }
 
 /// The first position from `from` of a byte that cannot stand in a token (RFC 9110 §5.6.2); the length where there is
 /// none.
 #[inline(always)]
 pub(super) fn find_token_end(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
+    let mut at = find_plain_end(bytes, from);
     while at < bytes.len() && TCHAR[bytes[at] as usize] {
         at += 1;
     }
@@ -63,6 +80,104 @@ static TCHAR: [bool; 256] = {
     table
 };
 
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[allow(unsafe_code)]
+mod block {
+    use super::BLOCK;
+    use std::arch::x86_64::*;
+
+    /// Marks control bytes.
+    #[inline(always)]
+    pub(super) fn control_marks(block: &[u8; BLOCK]) -> u32 {
+        #[target_feature(enable = "sse2")]
+        #[inline]
+        fn marks(bytes: __m128i) -> i32 {
+            _mm_movemask_epi8(controls(bytes, 0x1f))
+        }
+        // SAFETY: this module is only there where SSE2 is.
+        unsafe { marks(load(block)) as u32 }
+    }
+
+    /// Marks spaces and control bytes.
+    #[inline(always)]
+    pub(super) fn target_marks(block: &[u8; BLOCK]) -> u32 {
+        #[target_feature(enable = "sse2")]
+        #[inline]
+        fn marks(bytes: __m128i) -> i32 {
+            _mm_movemask_epi8(controls(bytes, b' '))
+        }
+        // SAFETY: this module is only there where SSE2 is.
+        unsafe { marks(load(block)) as u32 }
+    }
+
+    /// Marks what is neither letter, digit, hyphen nor full stop.
+    #[inline(always)]
+    pub(super) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
+        #[target_feature(enable = "sse2")]
+        #[inline]
+        fn marks(bytes: __m128i) -> i32 {
+            let lower = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+            let letters = within(lower, b'a', 25);
+            let digits = within(bytes, b'0', 9);
+            let stops = within(bytes, b'-', 1);
+            _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(letters, digits), stops)) ^ 0xffff
+        }
+        // SAFETY: this module is only there where SSE2 is.
+        unsafe { marks(load(block)) as u32 }
+    }
+
+    /// Bytes up to `last`, and DEL.
+    #[target_feature(enable = "sse2")]
+    #[inline]
+    fn controls(bytes: __m128i, last: u8) -> __m128i {
+        let del = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+        _mm_or_si128(del, _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(last as i8)), bytes))
+    }
+
+    /// Bytes from `first` to `first + span`.
+    #[target_feature(enable = "sse2")]
+    #[inline]
+    fn within(bytes: __m128i, first: u8, span: u8) -> __m128i {
+        let above = _mm_sub_epi8(bytes, _mm_set1_epi8(first as i8));
+        _mm_cmpeq_epi8(_mm_min_epu8(above, _mm_set1_epi8(span as i8)), above)
+    }
+
+    #[target_feature(enable = "sse2")]
+    #[inline]
+    fn load(block: &[u8; BLOCK]) -> __m128i {
+        // SAFETY: the load needs sixteen readable bytes at any alignment, and a block is that.
+        unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+mod block {
+    use super::BLOCK;
+
+    #[inline(always)]
+    fn marks(block: &[u8; BLOCK], is_marked: fn(u8) -> bool) -> u32 {
+        block.iter().enumerate().fold(0, |marks, (at, &byte)| marks | u32::from(is_marked(byte)) << at)
+    }
+
+    /// Marks control bytes.
+    #[inline(always)]
+    pub(super) fn control_marks(block: &[u8; BLOCK]) -> u32 {
+        marks(block, |byte| byte < b' ' || byte == 0x7f)
+    }
+
+    /// Marks spaces and control bytes.
+    #[inline(always)]
+    pub(super) fn target_marks(block: &[u8; BLOCK]) -> u32 {
+        marks(block, |byte| byte <= b' ' || byte == 0x7f)
+    }
+
+    /// Marks what is neither letter, digit, hyphen nor full stop.
+    #[inline(always)]
+    pub(super) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
+        marks(block, |byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.'))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,19 +185,33 @@ mod tests {
     #[test]
     fn delimiters_are_found_wherever_they_stand() {
         for byte in 0..=255u8 {
-            for filler in [b'!', b'~', 0x80, 0xff] {
-                for at in 0..40 {
-                    let mut bytes = [filler; 40];
-                    bytes[at] = byte;
-                    let control = byte < 0x20 || byte == 0x7f;
-                    let value_end = if control && byte != b'\t' { at } else { 40 };
-                    assert_eq!(find_value_end(&bytes, 0), value_end, "{byte:#x} at {at}");
-                    let target_end = if control || byte == b' ' { at } else { 40 };
-                    assert_eq!(find_target_end(&bytes, 0), target_end, "{byte:#x} at {at}");
-                    assert_eq!(find_target_end(&bytes, at), target_end, "{byte:#x} at {at}");
+            let control = byte < 0x20 || byte == 0x7f;
+            for len in [3, 15, 16, 17, 40] {
+                for at in 0..len {
+                    let expect = |outside: bool| if outside { at } else { len };
+                    for filler in [b'!', b'a', b'~', 0x80, 0xff] {
+                        let mut bytes = [filler; 40];
+                        bytes[at] = byte;
+                        let bytes = &bytes[..len];
+                        assert_eq!(find_value_end(bytes, 0), expect(control && byte != b'\t'), "{byte:#x}");
+                        assert_eq!(find_target_end(bytes, 0), expect(control || byte == b' '), "{byte:#x}");
+                        assert_eq!(find_target_end(bytes, at), expect(control || byte == b' '), "{byte:#x}");
+                        assert_eq!(find_target_end(bytes, at + 1), len);
+                    }
+                    for filler in [b'Z', b'-', b'_', b'0'] {
+                        let mut bytes = [filler; 40];
+                        bytes[at] = byte;
+                        let end = expect(!sandarac_message::is_tchar(byte));
+                        assert_eq!(find_token_end(&bytes[..len], 0), end, "{byte:#x} at {at} of {len}");
+                    }
                 }
             }
-            assert_eq!(find_token_end(&[byte], 0) == 1, sandarac_message::is_tchar(byte), "{byte:#x}");
         }
+    }
+
+    #[test]
+    fn nothing_is_found_in_nothing() {
+        assert_eq!((find_value_end(b"", 0), find_target_end(b"", 0), find_token_end(b"", 0)), (0, 0, 0));
+        assert_eq!(find_value_end(&[b'a'; 16], 16), 16);
     }
 }
