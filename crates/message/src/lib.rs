@@ -2,11 +2,18 @@
 //!
 //! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
 
+pub mod caching;
+pub mod cookies;
+pub mod date;
 mod fields;
+pub mod glob;
 mod head;
+pub mod hop;
 mod name;
 mod stored;
+pub mod target;
 mod time;
+pub mod vary;
 
 pub use fields::{Field, Fields, FieldsBuf, MAX_HEAD, MAX_NAME, Span, TooLarge, is_tchar, is_token, members};
 pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};

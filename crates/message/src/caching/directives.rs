@@ -1,0 +1,203 @@
+//! Cache-Control: the directives of requests and of responses (RFC 9111 §5.2).
+
+use crate::{Fields, Name};
+
+/// How stale a response a request accepts (RFC 9111 §5.2.1.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaxStale {
+    /// Not stale at all.
+    #[default]
+    No,
+    /// Stale by no more than so many seconds.
+    Within(u32),
+    /// Stale by any time.
+    Any,
+}
+
+/// The cache directives of a request (RFC 9111 §5.2.1), and `Pragma: no-cache` where there is no Cache-Control (§5.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestDirectives {
+    /// Use nothing stored without validating it.
+    pub no_cache: bool,
+    /// Store nothing of this request or its response.
+    pub no_store: bool,
+    /// Answer from the cache or with 504.
+    pub only_if_cached: bool,
+    /// The greatest age in seconds.
+    pub max_age: Option<u32>,
+    /// The least freshness left, in seconds.
+    pub min_fresh: Option<u32>,
+    /// The staleness that is accepted.
+    pub max_stale: MaxStale,
+}
+
+impl RequestDirectives {
+    /// Reads them. Of a repeated directive the first counts; `max-age` and `min-fresh` that are no number ask for the
+    /// strictest reading, `max-stale` that is no number is ignored.
+    pub fn of(fields: Fields<'_>) -> RequestDirectives {
+        let mut directives = RequestDirectives::default();
+        let mut controlled = false;
+        let mut pragma = false;
+        // One pass, because most requests have neither field and this stands on the way of every hit.
+        for field in fields.iter() {
+            match field.id {
+                Name::CacheControl => {
+                    controlled = true;
+                    crate::members(field.value).for_each(|member| directives.read(Directive::of(member)));
+                }
+                Name::Pragma => {
+                    pragma |=
+                        crate::members(field.value).any(|member| member.eq_ignore_ascii_case(b"no-cache"));
+                }
+                _ => {}
+            }
+        }
+        directives.no_cache |= pragma && !controlled;
+        directives
+    }
+
+    fn read(&mut self, directive: Directive<'_>) {
+        if directive.is(b"no-cache") {
+            self.no_cache = true;
+        } else if directive.is(b"no-store") {
+            self.no_store = true;
+        } else if directive.is(b"only-if-cached") {
+            self.only_if_cached = true;
+        } else if directive.is(b"max-age") {
+            self.max_age.get_or_insert(directive.seconds().unwrap_or(0));
+        } else if directive.is(b"min-fresh") {
+            self.min_fresh.get_or_insert(directive.seconds().unwrap_or(u32::MAX));
+        } else if directive.is(b"max-stale") && self.max_stale == MaxStale::No {
+            self.max_stale = match directive.value {
+                None => MaxStale::Any,
+                Some(_) => directive.seconds().map_or(MaxStale::No, MaxStale::Within),
+            };
+        }
+    }
+}
+
+/// The directives of a response that a shared cache obeys (RFC 9111 §5.2.2, RFC 5861, RFC 8246), from whichever field
+/// speaks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResponseDirectives {
+    pub(super) no_store: bool,
+    /// Without field names.
+    pub(super) no_cache: bool,
+    /// Without field names.
+    pub(super) private: bool,
+    pub(super) public: bool,
+    pub(super) must_revalidate: bool,
+    pub(super) proxy_revalidate: bool,
+    pub(super) must_understand: bool,
+    pub(super) immutable: bool,
+    pub(super) max_age: Option<u32>,
+    pub(super) s_maxage: Option<u32>,
+    pub(super) stale_while_revalidate: Option<u32>,
+    pub(super) stale_if_error: Option<u32>,
+}
+
+impl ResponseDirectives {
+    /// Reads Cache-Control. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
+    /// zero, so that the response is stale; a window that is no number is ignored.
+    pub(super) fn of(fields: Fields<'_>) -> ResponseDirectives {
+        let mut directives = ResponseDirectives::default();
+        for directive in fields.list(Name::CacheControl).map(Directive::of) {
+            directives.read(directive);
+        }
+        directives
+    }
+
+    fn read(&mut self, directive: Directive<'_>) {
+        let flags: [(&[u8], &mut bool); 6] = [
+            (b"no-store", &mut self.no_store),
+            (b"public", &mut self.public),
+            (b"must-revalidate", &mut self.must_revalidate),
+            (b"proxy-revalidate", &mut self.proxy_revalidate),
+            (b"must-understand", &mut self.must_understand),
+            (b"immutable", &mut self.immutable),
+        ];
+        for (name, flag) in flags {
+            if directive.is(name) {
+                *flag = true;
+                return;
+            }
+        }
+        if directive.is(b"no-cache") {
+            self.no_cache |= directive.field_names().is_none();
+        } else if directive.is(b"private") {
+            self.private |= directive.field_names().is_none();
+        } else if directive.is(b"max-age") {
+            self.max_age.get_or_insert(directive.seconds().unwrap_or(0));
+        } else if directive.is(b"s-maxage") {
+            self.s_maxage.get_or_insert(directive.seconds().unwrap_or(0));
+        } else if directive.is(b"stale-while-revalidate") {
+            self.stale_while_revalidate = self.stale_while_revalidate.or(directive.seconds());
+        } else if directive.is(b"stale-if-error") {
+            self.stale_if_error = self.stale_if_error.or(directive.seconds());
+        }
+    }
+}
+
+/// The field names that `no-cache="…"` and `private="…"` forbid to reuse or to store (RFC 9111 §5.2.2.4, §5.2.2.7).
+pub(super) fn withheld_names<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
+    fields
+        .list(Name::CacheControl)
+        .map(Directive::of)
+        .filter(|directive| directive.is(b"no-cache") || directive.is(b"private"))
+        .filter_map(|directive| directive.field_names())
+        .flat_map(crate::members)
+}
+
+/// One directive of Cache-Control.
+#[derive(Clone, Copy, Debug)]
+struct Directive<'a> {
+    /// Trimmed: a directive written `no-store =x` still restricts.
+    name: &'a [u8],
+    /// Without quotes. Empty where it is malformed, which no directive takes for a value.
+    value: Option<&'a [u8]>,
+}
+
+impl<'a> Directive<'a> {
+    fn of(member: &'a [u8]) -> Directive<'a> {
+        let Some(at) = memchr::memchr(b'=', member) else {
+            return Directive { name: member, value: None };
+        };
+        let (name, value) = (&member[..at], &member[at + 1..]);
+        let spaced = name.last().is_some_and(u8::is_ascii_whitespace)
+            || value.first().is_some_and(u8::is_ascii_whitespace);
+        let value = match value {
+            _ if spaced => b"",
+            [b'"', inner @ .., b'"'] => inner,
+            [b'"', ..] => b"",
+            token => token,
+        };
+        Directive { name: name.trim_ascii(), value: Some(value) }
+    }
+
+    fn is(&self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    fn seconds(&self) -> Option<u32> {
+        delta_seconds(self.value?)
+    }
+
+    /// The field names of the qualified form; `None` where there is none, or what is there is no list of names, which
+    /// then counts as the stricter unqualified form.
+    fn field_names(&self) -> Option<&'a [u8]> {
+        let names = self.value?;
+        let mut members = crate::members(names).peekable();
+        members.peek()?;
+        members.all(crate::is_token).then_some(names)
+    }
+}
+
+/// Reads `delta-seconds` (RFC 9111 §1.2.2): digits only, and numbers too great for 32 bits are the greatest.
+pub fn delta_seconds(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u32, |number, byte| {
+        byte.is_ascii_digit().then(|| number.saturating_mul(10).saturating_add(u32::from(byte - b'0')))
+    })
+}

@@ -1,0 +1,58 @@
+//! What a stored response is made of, how a validation changes it, and what an unsafe request makes invalid.
+
+use super::directives::withheld_names;
+use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, hop};
+
+/// The fields of a response that may be stored (RFC 9111 §3.1): without those of the connection and those that
+/// `no-cache="…"` and `private="…"` name. The latter may still go to the client whose request was answered.
+pub fn stored_fields(response: Fields<'_>) -> FieldsBuf {
+    let mut fields = FieldsBuf::copy_of(response);
+    fields.retain(|field| is_stored(response, &field));
+    fields
+}
+
+fn is_stored(response: Fields<'_>, field: &Field<'_>) -> bool {
+    !hop::is_hop_by_hop(response, field)
+        && !matches!(
+            field.id,
+            Name::ProxyAuthenticate | Name::ProxyAuthenticationInfo | Name::ProxyAuthorization
+        )
+        && !withheld_names(response).any(|name| field.is(name))
+}
+
+/// The stored fields as a 304, or a 200 to HEAD, leaves them (RFC 9111 §3.2, §4.3.4, §4.3.5): its fields replace the
+/// stored ones of the same name, save those that describe the stored body. The stored Age goes, and so does the stored
+/// Date where the new response has none, because both counted from the older receipt.
+pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
+    let updates = |field: &Field<'_>| !describes_body(field) && is_stored(update, field);
+    let mut fields = FieldsBuf::new();
+    for field in stored.iter() {
+        let replaced = !describes_body(&field) && update.all_named(field.name).next().is_some();
+        if !replaced && !matches!(field.id, Name::Age | Name::Date) {
+            fields.push(field.name, field.value)?;
+        }
+    }
+    for field in update.iter().filter(updates) {
+        fields.push(field.name, field.value)?;
+    }
+    Ok(fields)
+}
+
+/// Whether a field tells something about the bytes of the body that a response without them must not change.
+fn describes_body(field: &Field<'_>) -> bool {
+    match field.id {
+        Name::ContentEncoding | Name::ContentLength | Name::ContentRange | Name::ContentType | Name::Etag => {
+            true
+        }
+        Name::Other => [&b"content-md5"[..], b"content-digest", b"repr-digest", b"digest"]
+            .iter()
+            .any(|name| field.is(name)),
+        _ => false,
+    }
+}
+
+/// Whether a response makes what is stored for its target invalid (RFC 9111 §4.4): no error, to a request whose method
+/// is not known to be safe. [`crate::target::invalidated`] tells what else.
+pub fn invalidates(method: Method, status: u16) -> bool {
+    !method.is_safe() && method != Method::Connect && method != Method::Purge && (200..400).contains(&status)
+}

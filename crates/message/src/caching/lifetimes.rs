@@ -1,0 +1,205 @@
+//! How long a stored response may be used, and in what ways.
+
+use std::time::Duration;
+
+use super::{MaxStale, RequestDirectives};
+use crate::Timestamp;
+
+/// The times of one stored response: fixed when it is stored or freshened, judged against a request and the time.
+///
+/// ```text
+/// received ──── fresh ────┬── grace ──┐
+///                         ├── stale-if-error ──┐
+///                         └── keep (validation, disconnected origin) ──┐
+///                       stale                                        dead
+/// ```
+/// All three windows begin when the response becomes stale. Forty bytes, because every stored object carries one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// When the response was received.
+    pub(super) received: Timestamp,
+    /// `corrected_initial_age` in milliseconds (RFC 9111 §4.2.3).
+    pub(super) initial_age: u64,
+    /// `freshness_lifetime` in milliseconds (RFC 9111 §4.2.1).
+    pub(super) freshness: u64,
+    /// Seconds past freshness in which it may be served while a background fetch runs (RFC 5861 §3, or grace).
+    pub(super) grace: u32,
+    /// Seconds past freshness in which it may stand in for a failing origin (RFC 5861 §4).
+    pub(super) stale_if_error: u32,
+    /// Seconds past freshness in which it is worth keeping for validation.
+    pub(super) keep: u32,
+    pub(super) flags: u8,
+}
+
+/// Never reuse without successful validation, even while fresh (response `no-cache`).
+pub(super) const NO_CACHE: u8 = 1;
+/// Never reuse stale (`must-revalidate`, `proxy-revalidate`, `s-maxage`), save within a grace that the origin gave.
+pub(super) const NEVER_STALE: u8 = 2;
+/// A stale one may be served when the origin cannot be reached (RFC 9111 §4.2.4).
+pub(super) const DISCONNECTED: u8 = 4;
+/// A reload need not go to the origin while this is fresh (RFC 8246).
+pub(super) const IMMUTABLE: u8 = 8;
+/// The lifetime is the cache's own guess or default, not the origin's word.
+pub(super) const GUESSED: u8 = 16;
+
+/// Whether a stored response may answer a request now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// Fresh, and fresh enough for the request.
+    Fresh,
+    /// Stale, but it may be served at once while a fetch runs in the background.
+    StaleWhileRevalidate,
+    /// Stale, but the request accepts that (`max-stale`).
+    MaxStale,
+    /// It may be used only after the origin has validated it, or where the origin fails and
+    /// [`Lifetimes::usable_on_error`] says so.
+    Revalidate,
+    /// Past every use.
+    Gone,
+}
+
+impl Lifetimes {
+    /// The lifetimes of a response that Sandarac itself makes or is told to keep: received now, of no age, fresh for
+    /// `ttl`, then `grace`, then kept for `keep`. Seconds past what 32 bits hold are cut.
+    pub fn fixed(now: Timestamp, ttl: Duration, grace: Duration, keep: Duration) -> Lifetimes {
+        Lifetimes {
+            received: now,
+            initial_age: 0,
+            freshness: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+            grace: seconds(grace),
+            stale_if_error: 0,
+            keep: seconds(keep),
+            flags: DISCONNECTED,
+        }
+    }
+
+    /// When the response was received.
+    pub fn received(&self) -> Timestamp {
+        self.received
+    }
+
+    /// `current_age` (RFC 9111 §4.2.3). The `Age` field takes its whole seconds.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(self.age_ms(now))
+    }
+
+    /// Seconds of freshness left, negative when stale: the `ttl` of Cache-Status (RFC 9211 §2.5).
+    pub fn ttl(&self, now: Timestamp) -> i64 {
+        let left = i128::from(self.freshness) - i128::from(self.age_ms(now));
+        left.div_euclid(1000) as i64
+    }
+
+    /// When it becomes stale; in the past for what was stale when it arrived, as far as the epoch reaches.
+    pub fn stale_at(&self) -> Timestamp {
+        let left = Duration::from_millis(self.freshness.saturating_sub(self.initial_age));
+        let over = Duration::from_millis(self.initial_age.saturating_sub(self.freshness));
+        self.received.plus(left).minus(over)
+    }
+
+    /// Whether it is fresh, whatever a request or `no-cache` says (RFC 9111 §4.2).
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.freshness > self.age_ms(now)
+    }
+
+    /// Whether the origin forbade every reuse without validation (`no-cache`).
+    pub fn no_cache(&self) -> bool {
+        self.flags & NO_CACHE != 0
+    }
+
+    /// Whether the origin forbade stale reuse (`must-revalidate`, `proxy-revalidate` or `s-maxage`).
+    pub fn must_revalidate(&self) -> bool {
+        self.flags & NEVER_STALE != 0
+    }
+
+    /// Whether the lifetime is heuristic or a configured default (RFC 9111 §4.2.2).
+    pub fn is_guessed(&self) -> bool {
+        self.flags & GUESSED != 0
+    }
+
+    /// Whether a request may be answered from the response now. Conditional fields are not looked at.
+    pub fn reuse(&self, request: &RequestDirectives, now: Timestamp) -> Reuse {
+        if self.dead(now) {
+            return Reuse::Gone;
+        }
+        if self.no_cache() || request.no_cache {
+            return Reuse::Revalidate;
+        }
+        let age = self.age_ms(now);
+        if self.freshness > age {
+            // A reload asks for max-age=0; RFC 8246 §2 lets an immutable response stand.
+            let young = match request.max_age {
+                None => true,
+                Some(0) => self.flags & IMMUTABLE != 0,
+                Some(limit) => age <= ms(limit),
+            };
+            let long = request.min_fresh.is_none_or(|least| self.freshness - age >= ms(least));
+            return if young && long { Reuse::Fresh } else { Reuse::Revalidate };
+        }
+        let staleness = age - self.freshness;
+        let in_grace = staleness < ms(self.grace);
+        if request.min_fresh.is_some() {
+            return Reuse::Revalidate;
+        }
+        let accepted = match request.max_stale {
+            MaxStale::No => false,
+            MaxStale::Within(limit) => staleness <= ms(limit),
+            MaxStale::Any => true,
+        };
+        let young = request.max_age.is_none_or(|limit| age <= ms(limit));
+        if in_grace && (request.max_age.is_none() || (accepted && young)) {
+            Reuse::StaleWhileRevalidate
+        } else if accepted && young && !self.must_revalidate() {
+            Reuse::MaxStale
+        } else {
+            Reuse::Revalidate
+        }
+    }
+
+    /// Whether the response may be served because the origin could not be asked: no connection, no answer in time, or
+    /// an answer that broke off. Allowed within `stale-if-error`, and by RFC 9111 §4.2.4 to a disconnected cache, unless
+    /// the origin forbade stale reuse.
+    pub fn usable_on_error(&self, request: &RequestDirectives, now: Timestamp) -> bool {
+        self.usable_on_error_status(request, now)
+            || (self.flags & DISCONNECTED != 0 && self.acceptable(request, now) && !self.dead(now))
+    }
+
+    /// Whether the response may be served in place of an answer of 500, 502, 503 or 504 (RFC 5861 §4).
+    pub fn usable_on_error_status(&self, request: &RequestDirectives, now: Timestamp) -> bool {
+        let staleness = self.age_ms(now).saturating_sub(self.freshness);
+        self.acceptable(request, now)
+            && (staleness < ms(self.stale_if_error.max(self.grace)) || self.is_fresh(now))
+    }
+
+    /// Whether neither side forbids to serve it unvalidated.
+    fn acceptable(&self, request: &RequestDirectives, now: Timestamp) -> bool {
+        let own_word = self.flags & NO_CACHE == 0
+            && (self.is_fresh(now)
+                || self.flags & NEVER_STALE == 0
+                || self.stale_if_error.max(self.grace) > 0);
+        own_word && !request.no_cache && request.max_age.is_none_or(|limit| self.age_ms(now) <= ms(limit))
+    }
+
+    /// Whether it is past every use, so that its memory can go. A response that was stale when it arrived is kept as
+    /// long as if it had become stale then.
+    pub fn dead(&self, now: Timestamp) -> bool {
+        let last = u64::from(self.grace.max(self.stale_if_error).max(self.keep));
+        now >= self.stale_at().max(self.received).plus(Duration::from_secs(last))
+    }
+
+    /// The same, stale from `now` on, with grace, stale-if-error and keep left as they are: a soft purge.
+    pub fn soft_purged(&self, now: Timestamp) -> Lifetimes {
+        Lifetimes { freshness: self.freshness.min(self.age_ms(now)), ..*self }
+    }
+
+    fn age_ms(&self, now: Timestamp) -> u64 {
+        self.initial_age.saturating_add(now.since(self.received).as_millis() as u64)
+    }
+}
+
+fn ms(seconds: u32) -> u64 {
+    u64::from(seconds) * 1000
+}
+
+pub(super) fn seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
+}

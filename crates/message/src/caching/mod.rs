@@ -1,0 +1,18 @@
+//! RFC 9111: what may be stored, how long it is fresh, and whether a stored response may answer a request.
+//!
+//! [`storability`] turns a response into [`Lifetimes`] or a [`Reason`] not to store it; [`Lifetimes::reuse`] judges a
+//! stored response against a request. What the RFC leaves to a cache is written down in a [`Policy`].
+
+mod directives;
+mod freshen;
+mod lifetimes;
+mod policy;
+mod storability;
+mod targeted;
+
+pub use directives::{MaxStale, RequestDirectives, delta_seconds};
+pub use freshen::{freshen, invalidates, stored_fields};
+pub use lifetimes::{Lifetimes, Reuse};
+pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, lookup_bypass};
+pub use storability::{Reason, Storability, partial_storability, storability};
+pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};

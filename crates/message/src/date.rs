@@ -1,0 +1,284 @@
+//! HTTP dates (RFC 9110 §5.6.7).
+//!
+//! Exactly the three forms of the RFC are dates, in any letter case; everything near them (other zones, a missing
+//! comma, one-digit hours, doubled spaces) is invalid, because `Expires` must then count as past (RFC 9111 §5.3).
+
+use crate::Timestamp;
+
+/// The length of a formatted date.
+pub const LEN: usize = 29;
+
+const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+const LONG_DAYS: [&[u8]; 7] =
+    [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+/// Reads an HTTP date. `now` places the two-digit year of the RFC 850 form: one that seems more than 50 years ahead
+/// lies in the past. The name of the day must be one, but need not be the right one. A date before the epoch reads
+/// as the epoch.
+pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
+    let mut text = Text(value);
+    let name = text.word();
+    let (year, month, day, clock) = if is_one_of(&DAYS, name) {
+        if text.skip(b", ") {
+            let day = text.two()?;
+            text.expect(b" ")?;
+            let month = text.month()?;
+            text.expect(b" ")?;
+            let year = text.two()? * 100 + text.two()?;
+            text.expect(b" ")?;
+            let clock = text.clock()?;
+            text.expect(b" ")?;
+            text.gmt()?;
+            (year, month, day, clock)
+        } else {
+            text.expect(b" ")?;
+            let month = text.month()?;
+            text.expect(b" ")?;
+            let day = if text.skip(b" ") { text.digit()? } else { text.two()? };
+            text.expect(b" ")?;
+            let clock = text.clock()?;
+            text.expect(b" ")?;
+            (text.two()? * 100 + text.two()?, month, day, clock)
+        }
+    } else if is_one_of(&LONG_DAYS, name) {
+        text.expect(b", ")?;
+        let day = text.two()?;
+        text.expect(b"-")?;
+        let month = text.month()?;
+        text.expect(b"-")?;
+        let short = text.two()?;
+        text.expect(b" ")?;
+        let clock = text.clock()?;
+        text.expect(b" ")?;
+        text.gmt()?;
+        (full_year(short, now), month, day, clock)
+    } else {
+        return None;
+    };
+    if !text.0.is_empty() || day == 0 || day > month_length(year, month) {
+        return None;
+    }
+    let seconds =
+        days_from_civil(i64::from(year), i64::from(month), i64::from(day)) * 86_400 + i64::from(clock);
+    Some(Timestamp::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
+
+/// Writes `time` in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`. Years past 9999, which the form cannot hold,
+/// become the end of 9999.
+pub fn format(time: Timestamp) -> [u8; LEN] {
+    const LAST: u64 = 253_402_300_799;
+    let seconds = time.as_secs().min(LAST);
+    let (days, clock) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_from_days(days);
+    let mut out = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+    // The epoch was a Thursday.
+    out[..3].copy_from_slice(DAYS[((days + 3) % 7) as usize]);
+    put_two(&mut out[5..7], day);
+    out[8..11].copy_from_slice(MONTHS[month as usize - 1]);
+    put_two(&mut out[12..14], year / 100);
+    put_two(&mut out[14..16], year % 100);
+    put_two(&mut out[17..19], clock / 3600);
+    put_two(&mut out[20..22], clock / 60 % 60);
+    put_two(&mut out[23..25], clock % 60);
+    out
+}
+
+fn put_two(out: &mut [u8], number: u64) {
+    out[0] = b'0' + (number / 10) as u8;
+    out[1] = b'0' + (number % 10) as u8;
+}
+
+fn is_one_of<N: AsRef<[u8]>>(names: &[N], name: &[u8]) -> bool {
+    names.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name))
+}
+
+/// The year that two digits mean (RFC 9110 §5.6.7): the latest that is not more than 50 years ahead of `now`.
+fn full_year(short: u32, now: Timestamp) -> u32 {
+    let this_year = civil_from_days(now.as_secs().min(253_402_300_799) / 86_400).0 as u32;
+    let latest = this_year + 50;
+    latest - (latest + 100 - short) % 100
+}
+
+fn month_length(year: u32, month: u32) -> u32 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from the epoch to a date of the Gregorian calendar, which is reckoned in eras of 400 years from 1 March 0000.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// Year, month and day of a count of days from the epoch.
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+/// What is left of a date being read.
+struct Text<'a>(&'a [u8]);
+
+impl<'a> Text<'a> {
+    fn word(&mut self) -> &'a [u8] {
+        let end = self.0.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        word
+    }
+
+    fn skip(&mut self, text: &[u8]) -> bool {
+        match self.0.strip_prefix(text) {
+            Some(rest) => {
+                self.0 = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, text: &[u8]) -> Option<()> {
+        self.skip(text).then_some(())
+    }
+
+    fn digit(&mut self) -> Option<u32> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        first.is_ascii_digit().then(|| u32::from(first - b'0'))
+    }
+
+    fn two(&mut self) -> Option<u32> {
+        Some(self.digit()? * 10 + self.digit()?)
+    }
+
+    fn month(&mut self) -> Option<u32> {
+        let word = self.word();
+        MONTHS.iter().position(|known| known.eq_ignore_ascii_case(word)).map(|at| at as u32 + 1)
+    }
+
+    /// Hours, minutes and seconds as seconds of the day; a leap second is allowed.
+    fn clock(&mut self) -> Option<u32> {
+        let hours = self.two()?;
+        self.expect(b":")?;
+        let minutes = self.two()?;
+        self.expect(b":")?;
+        let seconds = self.two()?;
+        (hours < 24 && minutes < 60 && seconds <= 60).then_some(hours * 3600 + minutes * 60 + seconds)
+    }
+
+    fn gmt(&mut self) -> Option<()> {
+        self.word().eq_ignore_ascii_case(b"GMT").then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 21 November 2026.
+    const NOW: Timestamp = Timestamp::from_secs(1_795_219_200);
+
+    fn seconds(text: &str) -> Option<u64> {
+        parse(text.as_bytes(), NOW).map(Timestamp::as_secs)
+    }
+
+    #[test]
+    fn the_three_forms_in_any_case_are_dates() {
+        for (text, expected) in [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
+            ("Sun Nov  6 08:49:37 1994", 784_111_777),
+            ("Sun Nov 06 08:49:37 1994", 784_111_777),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+            ("Thu, 01 Jan 1900 00:00:00 GMT", 0),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
+            ("Tue, 29 Feb 2028 00:00:60 GMT", 1_835_395_260),
+            ("Thursday, 18-Aug-50 02:01:18 GMT", 2_544_487_278),
+            ("THU, 18 Aug 2050 02:01:18 GMT", 2_544_487_278),
+            ("Thu, 18 AUG 2050 02:01:18 GMT", 2_544_487_278),
+            ("Thu, 18 Aug 2050 02:01:18 gMT", 2_544_487_278),
+            // The name of the day is wrong, which is no reason to throw the date away.
+            ("Thu Aug  8 02:01:18 2050", 2_543_623_278),
+        ] {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_near_them_is_invalid() {
+        for text in [
+            "",
+            "0",
+            "-1",
+            "Thu, 18 Aug 2050 02:01:18 UTC",
+            "Thu, 18 Aug 2050 02:01:18 AEST",
+            "Thu, 18 Aug 2050 02:01:18 +0000",
+            "Thu, 18 Aug 2050 02:01:18",
+            "Thu, 18 Aug 50 02:01:18 GMT",
+            "Thu 18 Aug 2050 02:01:18 GMT",
+            "Thu,18 Aug 2050 02:01:18 GMT",
+            "Thu, 18  Aug  2050 02:01:18 GMT",
+            "Thu, 18-Aug-2050 02:01:18 GMT",
+            "Thu, 18 Aug 2050 02.01.18 GMT",
+            "Thu, 18 Aug 2050 2:01:18 GMT",
+            "Thu, 8 Aug 2050 02:01:18 GMT",
+            "Thu, 18 Aug 2050 24:00:00 GMT",
+            "Thu, 18 Aug 2050 02:60:18 GMT",
+            "Thu, 00 Aug 2050 02:01:18 GMT",
+            "Mon, 29 Feb 2027 00:00:00 GMT",
+            "Mon, 31 Apr 2027 00:00:00 GMT",
+            "Mon, 01 Foo 2027 00:00:00 GMT",
+            "Foo, 01 Jan 2027 00:00:00 GMT",
+            "Thursday, 18 Aug 2050 02:01:18 GMT",
+            "Thu, 18 Aug 2050 02:01:18 GMT ",
+            "Thu, 18 Aug 2050 02:01:18 GMT, Thu, 18 Aug 2050 02:01:18 GMT",
+            "Thu Aug  8 02:01:18 2050 GMT",
+        ] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn two_digit_years_reach_fifty_years_ahead_at_most() {
+        assert_eq!(full_year(26, NOW), 2026);
+        assert_eq!(full_year(76, NOW), 2076);
+        assert_eq!(full_year(77, NOW), 1977);
+        assert_eq!(full_year(0, NOW), 2000);
+        assert_eq!(full_year(99, NOW), 1999);
+    }
+
+    #[test]
+    fn years_past_the_form_are_cut() {
+        assert_eq!(&format(Timestamp::from_millis(u64::MAX)), b"Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    proptest! {
+        #[test]
+        fn formatted_dates_read_back(seconds in 0..=253_402_300_799u64) {
+            let time = Timestamp::from_secs(seconds);
+            prop_assert_eq!(parse(&format(time), NOW), Some(time));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>, now: u64) {
+            parse(&bytes, Timestamp::from_millis(now));
+        }
+    }
+}

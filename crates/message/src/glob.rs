@@ -1,0 +1,81 @@
+//! Patterns for names of cookies and query parameters.
+
+/// A pattern such as `_ga*`: `*` stands for any run of bytes, all else for itself. Letter case matters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Glob(Box<[u8]>);
+
+impl Glob {
+    /// The pattern that `text` writes. Every text is a pattern.
+    pub fn new(text: impl AsRef<[u8]>) -> Glob {
+        Glob(text.as_ref().into())
+    }
+
+    /// The pattern as it was written.
+    pub fn text(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether the whole of `name` fits the pattern. Takes no more steps than the product of both lengths.
+    pub fn matches(&self, name: &[u8]) -> bool {
+        let pattern = &self.0;
+        let (mut at, mut p) = (0, 0);
+        // Where the last star stood, and where the run it stands for ends so far.
+        let mut star: Option<(usize, usize)> = None;
+        while at < name.len() {
+            if pattern.get(p) == Some(&b'*') {
+                star = Some((p, at));
+                p += 1;
+            } else if pattern.get(p) == Some(&name[at]) {
+                p += 1;
+                at += 1;
+            } else if let Some((star_at, end)) = star {
+                star = Some((star_at, end + 1));
+                p = star_at + 1;
+                at = end + 1;
+            } else {
+                return false;
+            }
+        }
+        pattern[p..].iter().all(|&byte| byte == b'*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_any_run() {
+        for (pattern, name, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "abc", true),
+            ("_ga*", "_ga", true),
+            ("_ga*", "_ga_XYZ", true),
+            ("_ga*", "x_ga", false),
+            ("_GA*", "_ga", false),
+            ("*id", "sessionid", true),
+            ("*id", "identity", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXcYb", false),
+            ("**", "x", true),
+            ("a.b", "axb", false),
+        ] {
+            assert_eq!(Glob::new(pattern).matches(name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_matches_itself_with_any_part_starred(name in "[a-z]{0,8}", at in 0..8usize, len in 0..8usize) {
+            let start = at.min(name.len());
+            let end = (start + len).min(name.len());
+            let pattern = format!("{}*{}", &name[..start], &name[end..]);
+            prop_assert!(Glob::new(&name).matches(name.as_bytes()));
+            prop_assert!(Glob::new(pattern).matches(name.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Hosts and ports (RFC 3986 §3.2, RFC 9110 §4.2).
+
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+
+/// The two schemes of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    /// The port that a URI without one means.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+
+    /// The scheme's name.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    /// Takes `http://` or `https://`, in any letter case, off a URI.
+    pub fn strip(uri: &[u8]) -> Option<(Scheme, &[u8])> {
+        [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {
+            let (name, rest) = uri.split_at_checked(scheme.text().len())?;
+            let rest = rest.strip_prefix(b"://")?;
+            name.eq_ignore_ascii_case(scheme.text().as_bytes()).then_some((scheme, rest))
+        })
+    }
+}
+
+/// A valid host, with a port if one was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority<'a> {
+    /// The host as received, with the brackets of an IPv6 address.
+    pub host: &'a [u8],
+    /// The port; `None` for none and for an empty one.
+    pub port: Option<u16>,
+    /// Host and port as received.
+    pub text: &'a [u8],
+}
+
+impl<'a> Authority<'a> {
+    /// Reads `host` or `host:port`. `None` for an empty host, a user name, an address that is none, a host with bytes
+    /// that a registered name cannot hold, and a port that is no number up to 65535.
+    pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
+        let host_len = match text {
+            [b'[', rest @ ..] => {
+                let len = memchr::memchr(b']', rest)?;
+                std::str::from_utf8(&rest[..len]).ok()?.parse::<Ipv6Addr>().ok()?;
+                len + 2
+            }
+            _ => {
+                let len = memchr::memchr(b':', text).unwrap_or(text.len());
+                if len == 0 || !is_registered_name(&text[..len]) {
+                    return None;
+                }
+                len
+            }
+        };
+        let (host, rest) = text.split_at(host_len);
+        let port = match rest {
+            [] | [b':'] => None,
+            [b':', digits @ ..] => Some(port(digits)?),
+            _ => return None,
+        };
+        Some(Authority { host, port, text })
+    }
+
+    /// Host and port in the form that keys use: lower case, and no port where it is the scheme's own. Borrowed where it
+    /// was received so.
+    pub fn normalised(&self, scheme: Scheme) -> Cow<'a, [u8]> {
+        let port = self.port.filter(|&port| port != scheme.default_port());
+        let plain = self.host.iter().all(|byte| !byte.is_ascii_uppercase());
+        // A port with leading zeros is written anew; one without ends as it was received.
+        match port {
+            None if plain => Cow::Borrowed(self.host),
+            Some(port) if plain && self.text.ends_with(format_port(port, &mut [0; 6])) => {
+                Cow::Borrowed(self.text)
+            }
+            _ => {
+                let mut out = self.host.to_ascii_lowercase();
+                if let Some(port) = port {
+                    out.extend_from_slice(format_port(port, &mut [0; 6]));
+                }
+                Cow::Owned(out)
+            }
+        }
+    }
+}
+
+/// `:` and the digits of `port`, at the end of `buffer`.
+fn format_port(mut port: u16, buffer: &mut [u8; 6]) -> &[u8] {
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (port % 10) as u8;
+        port /= 10;
+        if port == 0 {
+            break;
+        }
+    }
+    at -= 1;
+    buffer[at] = b':';
+    &buffer[at..]
+}
+
+fn port(digits: &[u8]) -> Option<u16> {
+    digits.iter().try_fold(0u16, |port, byte| {
+        let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+        port.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// Whether `name` is a registered name or IPv4 address (RFC 3986 §3.2.2).
+fn is_registered_name(name: &[u8]) -> bool {
+    let mut rest = name.iter();
+    while let Some(byte) = rest.next() {
+        let valid = match byte {
+            b'%' => {
+                let hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+                hex(rest.next()) && hex(rest.next())
+            }
+            _ => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte),
+        };
+        if !valid {
+            return false;
+        }
+    }
+    true
+}

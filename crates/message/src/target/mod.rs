@@ -1,0 +1,169 @@
+//! Request targets and Host (RFC 9112 §3.2): what a request is for.
+//!
+//! Key and forwarded target are the bytes as received; only the host is normalised. Routes match on a decoded copy of
+//! the path, [`route_path`], which refuses what two readers could decode to different paths.
+
+mod authority;
+mod path;
+mod query;
+mod reference;
+
+pub use authority::{Authority, Scheme};
+pub use path::{PathError, route_path};
+pub use query::{filter_query, parameters};
+pub use reference::{content_location_is_target, invalidated, resolve};
+
+use crate::{Method, Name, RequestHead, Version};
+
+/// Which form a request target has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `/path?query`.
+    Origin,
+    /// `http://host/path?query`, whose host counts instead of the Host field (RFC 9112 §3.2.2).
+    Absolute,
+    /// `host:port`, of CONNECT.
+    Authority,
+    /// `*`, of OPTIONS.
+    Asterisk,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The form it came in.
+    pub form: Form,
+    /// The scheme that an absolute form names.
+    pub scheme: Option<Scheme>,
+    /// The host, with the port if one was given; `None` for an HTTP/1.0 request without Host.
+    pub authority: Option<Authority<'a>>,
+    /// Path and query as received; `/` where an absolute form has no path, `*` for the asterisk form, empty for the
+    /// authority form.
+    pub path_and_query: &'a [u8],
+}
+
+/// Why a target or Host is refused, always with 400.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TargetError {
+    /// It has none of the four forms, or one that its method does not allow.
+    Form,
+    /// It holds a byte that no target holds: a control, a space or `#`.
+    Byte,
+    /// An absolute form of another scheme than http and https.
+    Scheme,
+    /// No Host in HTTP/1.1 (RFC 9112 §3.2).
+    NoHost,
+    /// More than one Host line.
+    SeveralHosts,
+    /// A host that is none, or that holds a user name (RFC 9110 §4.2.4), or a port that is none.
+    Host,
+}
+
+impl TargetError {
+    /// The error as logs, counters and Proxy-Status `details` write it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            TargetError::Form => "target-form",
+            TargetError::Byte => "target-byte",
+            TargetError::Scheme => "target-scheme",
+            TargetError::NoHost => "no-host",
+            TargetError::SeveralHosts => "several-hosts",
+            TargetError::Host => "host",
+        }
+    }
+}
+
+impl std::fmt::Display for TargetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TargetError::Form => "the request target has no form that its method allows",
+            TargetError::Byte => "the request target holds a byte that must be encoded",
+            TargetError::Scheme => "the request target has a scheme other than http and https",
+            TargetError::NoHost => "the request has no Host field",
+            TargetError::SeveralHosts => "the request has several Host fields",
+            TargetError::Host => "the host or port of the request is malformed",
+        })
+    }
+}
+
+impl std::error::Error for TargetError {}
+
+impl<'a> Target<'a> {
+    /// Reads target and Host of a request. The Host field must be valid even where an absolute form overrides it.
+    pub fn of(request: &RequestHead<'a>) -> Result<Target<'a>, TargetError> {
+        let target = request.target;
+        if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+            return Err(TargetError::Byte);
+        }
+        let mut hosts = request.fields.all(Name::Host);
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => Some(Authority::parse(host).ok_or(TargetError::Host)?),
+            (None, _) if request.version == Version::Http11 => return Err(TargetError::NoHost),
+            (None, _) => None,
+            (Some(_), Some(_)) => return Err(TargetError::SeveralHosts),
+        };
+        if request.method == Method::Connect {
+            let authority = Authority::parse(target).filter(|authority| authority.port.is_some());
+            let authority = authority.ok_or(TargetError::Form)?;
+            return Ok(Target {
+                form: Form::Authority,
+                scheme: None,
+                authority: Some(authority),
+                path_and_query: b"",
+            });
+        }
+        if target.first() == Some(&b'/') {
+            return Ok(Target { form: Form::Origin, scheme: None, authority: host, path_and_query: target });
+        }
+        if target == b"*" {
+            if request.method != Method::Options {
+                return Err(TargetError::Form);
+            }
+            return Ok(Target {
+                form: Form::Asterisk,
+                scheme: None,
+                authority: host,
+                path_and_query: target,
+            });
+        }
+        absolute(target)
+    }
+
+    /// The path as received.
+    pub fn path(&self) -> &'a [u8] {
+        split_query(self.path_and_query).0
+    }
+
+    /// The query as received, without the `?`; `None` where there is no `?`.
+    pub fn query(&self) -> Option<&'a [u8]> {
+        split_query(self.path_and_query).1
+    }
+}
+
+fn absolute(target: &[u8]) -> Result<Target<'_>, TargetError> {
+    let (scheme, rest) = Scheme::strip(target).ok_or_else(|| {
+        let named = target.windows(3).any(|window| window == b"://");
+        if named { TargetError::Scheme } else { TargetError::Form }
+    })?;
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    let (authority, path_and_query) = rest.split_at(end);
+    let authority = Authority::parse(authority).ok_or(TargetError::Host)?;
+    let path_and_query = match path_and_query.first() {
+        None => &b"/"[..],
+        Some(b'/') => path_and_query,
+        // There is no path to put a `/` into without copying, and no client writes this.
+        Some(_) => return Err(TargetError::Form),
+    };
+    Ok(Target { form: Form::Absolute, scheme: Some(scheme), authority: Some(authority), path_and_query })
+}
+
+/// Path and query of a target, at the first `?`.
+pub fn split_query(path_and_query: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'?', path_and_query) {
+        Some(at) => (&path_and_query[..at], Some(&path_and_query[at + 1..])),
+        None => (path_and_query, None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

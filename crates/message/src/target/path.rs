@@ -1,0 +1,132 @@
+//! The decoded path that routes match on.
+
+use std::borrow::Cow;
+
+/// Why a path cannot be matched: some servers would take it for one path, some for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathError {
+    /// A `%` without two hexadecimal digits after it.
+    Escape,
+    /// An encoded NUL.
+    Nul,
+    /// A dot segment that only some servers see: at an encoded slash or a backslash, or before `;`.
+    HiddenDots,
+    /// Dot segments that lead above the root.
+    AboveRoot,
+}
+
+impl PathError {
+    /// The error as logs, counters and Proxy-Status `details` write it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            PathError::Escape => "path-escape",
+            PathError::Nul => "path-nul",
+            PathError::HiddenDots => "path-hidden-dots",
+            PathError::AboveRoot => "path-above-root",
+        }
+    }
+}
+
+impl std::fmt::Display for PathError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PathError::Escape => "the path has a malformed percent escape",
+            PathError::Nul => "the path has an encoded NUL",
+            PathError::HiddenDots => "the path has a dot segment that only some servers see",
+            PathError::AboveRoot => "the path leads above the root",
+        })
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// The copy of a path, without query, that routes match on: percent escapes decoded once, dot segments removed
+/// (RFC 3986 §5.2.4), runs of slashes made one. `%2F` and `%25` stay encoded, so that an encoded slash is never taken
+/// for a separator and nothing decodes twice. Borrowed where the path was received so.
+pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
+    if is_plain(path) {
+        return Ok(Cow::Borrowed(path));
+    }
+    let decoded = decode(path)?;
+    let mut out: Vec<u8> = Vec::with_capacity(decoded.len() + 1);
+    let mut segments = decoded.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        if hides_dots(segment) {
+            return Err(PathError::HiddenDots);
+        }
+        match segment {
+            b"." | b"" => {
+                if last {
+                    out.push(b'/');
+                }
+            }
+            b".." => {
+                let parent = memchr::memrchr(b'/', &out).ok_or(PathError::AboveRoot)?;
+                out.truncate(parent);
+                if last {
+                    out.push(b'/');
+                }
+            }
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow way.
+fn is_plain(path: &[u8]) -> bool {
+    let mut previous = 0;
+    path.first() == Some(&b'/')
+        && path.iter().all(|&byte| {
+            let plain = byte != b'%' && byte != b'\\' && !(previous == b'/' && matches!(byte, b'/' | b'.'));
+            previous = byte;
+            plain
+        })
+}
+
+fn decode(path: &[u8]) -> Result<Vec<u8>, PathError> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut bytes = path.iter();
+    while let Some(&byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit =
+            || bytes.next().and_then(|&digit| char::from(digit).to_digit(16)).ok_or(PathError::Escape);
+        match (digit()? * 16 + digit()?) as u8 {
+            0 => return Err(PathError::Nul),
+            b'/' => out.extend_from_slice(b"%2F"),
+            b'%' => out.extend_from_slice(b"%25"),
+            byte => out.push(byte),
+        }
+    }
+    Ok(out)
+}
+
+/// Whether a server that takes encoded slashes or backslashes for separators, or drops what follows `;`, would find a
+/// dot segment in this segment.
+fn hides_dots(segment: &[u8]) -> bool {
+    if segment == b"." || segment == b".." {
+        return false;
+    }
+    let mut rest = segment;
+    loop {
+        let encoded = rest.windows(3).position(|window| window == b"%2F");
+        let backslash = memchr::memchr(b'\\', rest);
+        let end = encoded.unwrap_or(rest.len()).min(backslash.unwrap_or(rest.len()));
+        let part = rest[..end].split(|&byte| byte == b';').next().unwrap_or_default();
+        if part == b"." || part == b".." {
+            return true;
+        }
+        match rest.get(end) {
+            None => return false,
+            Some(b'\\') => rest = &rest[end + 1..],
+            Some(_) => rest = &rest[end + 3..],
+        }
+    }
+}
