@@ -1,0 +1,174 @@
+//! The two runs side by side, as plain text.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::load::{Measured, Plan};
+
+/// Both runs of the demo.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The load that both were given.
+    pub plan: Plan,
+    /// The site by itself.
+    pub alone: Run,
+    /// The site behind the accelerator, whose memory was empty at the start.
+    pub accelerated: Run,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What the visitors saw.
+    pub measured: Measured,
+    /// How many requests the site itself answered meanwhile.
+    pub site_requests: u64,
+}
+
+impl Comparison {
+    /// Whether every answer was right and no private one reached anybody else.
+    pub fn is_sound(&self) -> bool {
+        [&self.alone, &self.accelerated].iter().all(|run| run.measured.errors == 0 && run.measured.leaks == 0)
+    }
+}
+
+/// Digits in groups of three, so that 24310 and 2431 are told apart at a glance.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A duration in milliseconds, with as many digits as mean something.
+fn milliseconds(duration: Option<Duration>) -> String {
+    let Some(duration) = duration else {
+        return "–".to_owned();
+    };
+    let ms = duration.as_secs_f64() * 1000.0;
+    match ms {
+        ms if ms < 1.0 => format!("{ms:.2} ms"),
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms => format!("{} ms", grouped(ms.round() as u64)),
+    }
+}
+
+fn percent(ratio: Option<f64>) -> String {
+    // Rounded down: 100.0 % would claim that nothing was left to the site.
+    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.1} %", (ratio * 1000.0).floor() / 10.0))
+}
+
+fn ratio(numerator: f64, denominator: f64, word: &str) -> String {
+    if numerator <= 0.0 || denominator <= 0.0 {
+        return String::new();
+    }
+    match numerator / denominator {
+        times if times >= 10.0 => format!("{} × {word}", grouped(times.round() as u64)),
+        times => format!("{times:.1} × {word}"),
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (a, b) = (&self.alone.measured, &self.accelerated.measured);
+        let faster = |fraction| {
+            let seconds = |run: &Measured| run.latencies.quantile(fraction).unwrap_or_default().as_secs_f64();
+            ratio(seconds(a), seconds(b), "faster")
+        };
+        let latency = |run: &Measured, fraction| milliseconds(run.latencies.quantile(fraction));
+        // Per answer, because the accelerated site serves many more visitors in the same time.
+        let per_answer = |run: &Run| run.site_requests as f64 / run.measured.answers.max(1) as f64;
+        let rows = [
+            (
+                "requests per second",
+                grouped(a.rate().round() as u64),
+                grouped(b.rate().round() as u64),
+                ratio(b.rate(), a.rate(), "more"),
+            ),
+            ("half are answered within (p50)", latency(a, 0.5), latency(b, 0.5), faster(0.5)),
+            ("99 of 100 within (p99)", latency(a, 0.99), latency(b, 0.99), faster(0.99)),
+            ("answered from memory", percent(a.hit_ratio()), percent(b.hit_ratio()), String::new()),
+            ("answered in all", grouped(a.answers), grouped(b.answers), String::new()),
+            (
+                "of these by the site itself",
+                grouped(self.alone.site_requests),
+                grouped(self.accelerated.site_requests),
+                ratio(per_answer(&self.alone), per_answer(&self.accelerated), "fewer per answer"),
+            ),
+            ("errors", grouped(a.errors), grouped(b.errors), String::new()),
+            ("private pages leaked", grouped(a.leaks), grouped(b.leaks), String::new()),
+        ];
+        let width = |text: &str| text.chars().count();
+        let label = rows.iter().map(|row| width(row.0)).max().unwrap_or_default();
+        let (left_head, right_head) = ("site alone", "with Sandarac");
+        let left = rows.iter().map(|row| width(&row.1)).max().unwrap_or_default().max(width(left_head));
+        let right = rows.iter().map(|row| width(&row.2)).max().unwrap_or_default().max(width(right_head));
+        writeln!(f, "  {:label$}  {left_head:>left$}   {right_head:>right$}", "")?;
+        for (name, alone, accelerated, gain) in rows {
+            let line = format!("  {name:label$}  {alone:>left$}   {accelerated:>right$}   {gain}");
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        for (name, run) in [("site alone", a), ("with Sandarac", b)] {
+            for example in &run.examples {
+                writeln!(f, "  error, {name}: {example}")?;
+            }
+        }
+        if a.leaks + b.leaks > 0 {
+            writeln!(f, "\n  A PRIVATE PAGE REACHED SOMEBODY ELSE. Do not use this build; please report it.")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(answers: u64, latency: Duration, hits: u64, site_requests: u64) -> Run {
+        let mut measured = Measured { answers, hits, labelled: hits, ..Measured::default() };
+        measured.elapsed = Duration::from_secs(5);
+        (0..answers).for_each(|_| measured.latencies.record(latency));
+        Run { measured, site_requests }
+    }
+
+    fn comparison() -> Comparison {
+        Comparison {
+            plan: Plan::lasting(Duration::from_secs(5)),
+            alone: run(210, Duration::from_millis(1480), 0, 210),
+            accelerated: run(121_550, Duration::from_micros(812), 121_429, 121),
+        }
+    }
+
+    #[test]
+    fn runs_stand_side_by_side() {
+        let expected = concat!(
+            "                                  site alone   with Sandarac\n",
+            "  requests per second                     42          24 310   579 × more\n",
+            "  half are answered within (p50)    1 480 ms         0.81 ms   1 823 × faster\n",
+            "  99 of 100 within (p99)            1 480 ms         0.81 ms   1 823 × faster\n",
+            "  answered from memory                     –          99.9 %\n",
+            "  answered in all                        210         121 550\n",
+            "  of these by the site itself            210             121   1 005 × fewer per answer\n",
+            "  errors                                   0               0\n",
+            "  private pages leaked                     0               0\n",
+        );
+        assert_eq!(comparison().to_string(), expected);
+        assert!(comparison().is_sound());
+    }
+
+    #[test]
+    fn a_leak_is_loud() {
+        let mut comparison = comparison();
+        comparison.accelerated.measured.leaks = 1;
+        comparison.accelerated.measured.examples.push("/account came out of a cache".to_owned());
+        assert!(!comparison.is_sound());
+        let text = comparison.to_string();
+        assert!(text.contains("A PRIVATE PAGE REACHED SOMEBODY ELSE"), "{text}");
+        assert!(text.contains("error, with Sandarac: /account came out of a cache"), "{text}");
+    }
+}

@@ -1,0 +1,445 @@
+//! The sample site: a slow web application, as real ones are, served on a thread of its own.
+//!
+//! It marks what it sends as a good application does: public pages with a lifetime for caches, private ones as
+//! private, what must never be kept as `no-store`, everything with validators and tags where they mean something.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+use std::{io, thread};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::routing::{get, post};
+use sandarac_message::Timestamp;
+use serde_json::json;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::content::{self, Article, SECTIONS};
+use super::pages::{self, Made};
+use super::session::{Sessions, none_match_hits};
+use crate::calendar::Civil;
+
+/// What a page that everyone sees the same says to caches: browsers ask again each time, shared caches keep it.
+const SHARED: &[(&str, &str)] = &[
+    ("cache-control", "public, max-age=0"),
+    ("cdn-cache-control", "max-age=600, stale-while-revalidate=60, stale-if-error=3600"),
+];
+/// As [`SHARED`], for pages that change when an article appears.
+const SHARED_LISTS: &[(&str, &str)] = &[
+    ("cache-control", "public, max-age=0"),
+    ("cdn-cache-control", "max-age=30, stale-while-revalidate=60, stale-if-error=3600"),
+];
+const ASSET: &[(&str, &str)] = &[("cache-control", "public, max-age=86400")];
+const PRIVATE: &[(&str, &str)] = &[("cache-control", "private, no-cache")];
+const NEVER: &[(&str, &str)] = &[("cache-control", "no-store")];
+const MISSING: &[(&str, &str)] = &[("cache-control", "public, max-age=0"), ("cdn-cache-control", "max-age=5")];
+
+/// The longest form body, in bytes.
+const MAX_FORM: usize = 1024;
+
+/// How the sample site is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many pages it can make at a time; further requests queue, as before any pool of application workers.
+    pub workers: usize,
+    /// What the time to make a page is multiplied by; 1.0 makes pages in 100 to 300 ms.
+    pub slowness: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        // A small host: eight application workers, about forty pages a second.
+        Options { workers: 8, slowness: 1.0 }
+    }
+}
+
+struct Shared {
+    options: Options,
+    workers: Semaphore,
+    requests: AtomicU64,
+    thanks: [AtomicU64; content::COUNT],
+    sessions: Sessions,
+}
+
+/// A running sample site. It stops when dropped.
+pub struct Site {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Site {
+    /// Starts the site on `address`; port 0 takes a free one.
+    pub fn start(address: SocketAddr, options: Options) -> io::Result<Site> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            options,
+            workers: Semaphore::new(options.workers),
+            requests: AtomicU64::new(0),
+            thanks: std::array::from_fn(|_| AtomicU64::new(0)),
+            sessions: Sessions::new(),
+        });
+        let router = router(Arc::clone(&shared));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name("demo-site".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let serve = async {
+                    let listener = tokio::net::TcpListener::from_std(listener)?;
+                    axum::serve(listener, router).await
+                };
+                tokio::select! {
+                    served = serve => if let Err(error) = served {
+                        eprintln!("sandarac: the sample site stopped: {error}");
+                    },
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Site { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many requests have reached the site itself.
+    pub fn requests(&self) -> u64 {
+        self.shared.requests.load(Relaxed)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            eprintln!("sandarac: the sample site's thread panicked");
+        }
+    }
+}
+
+type SiteState = State<Arc<Shared>>;
+type Reply = Response<Body>;
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(front))
+        .route("/sections/{name}", get(section))
+        .route("/articles/{number}", get(article).post(thank))
+        .route("/images/{file}", get(image))
+        .route("/style.css", get(style))
+        .route("/answered.js", get(script))
+        .route("/login", get(login).post(sign_in))
+        .route("/logout", post(sign_out))
+        .route("/account", get(account))
+        .route("/clock", get(clock))
+        .route("/api/articles", get(api_list))
+        .route("/api/articles/{number}", get(api_article))
+        .fallback(missing)
+        .layer(DefaultBodyLimit::max(MAX_FORM))
+        .with_state(shared)
+}
+
+impl Shared {
+    /// Takes a worker for `milliseconds`, as making a page does.
+    async fn work(&self, milliseconds: u64) -> Made {
+        let begun = Instant::now();
+        let serial = self.requests.fetch_add(1, Relaxed) + 1;
+        // A few per cent up or down, so that equal pages do not run in step.
+        let jitter = 0.95 + (serial % 11) as f64 / 100.0;
+        let time = Duration::from_millis(milliseconds).mul_f64(jitter * self.options.slowness);
+        let _worker = self.workers.acquire().await;
+        tokio::time::sleep(time).await;
+        Made { at: now(), took: begun.elapsed(), serial }
+    }
+
+    fn visitor(&self, request: &HeaderMap) -> Option<String> {
+        request
+            .get_all(header::COOKIE)
+            .iter()
+            .filter_map(|cookies| cookies.to_str().ok())
+            .find_map(|cookies| self.sessions.visitor(cookies))
+    }
+
+    /// A page that is the same for all who are not signed in, and greets by name those who are.
+    async fn page(&self, request: &HeaderMap, page: Page<'_>, main: impl FnOnce() -> String) -> Reply {
+        let visitor = self.visitor(request);
+        let validator = request.get(header::IF_NONE_MATCH).filter(|_| visitor.is_none());
+        if validator.is_some_and(|tags| none_match_hits(tags.as_bytes(), &page.etag)) {
+            let made = self.work(CHECK_MS).await;
+            return reply(StatusCode::NOT_MODIFIED, page.caching, made, "", Body::empty())
+                .with("etag", &page.etag)
+                .with("vary", "Cookie")
+                .with("surrogate-key", &page.tags)
+                .finish();
+        }
+        let made = self.work(page.milliseconds).await;
+        let html = pages::frame(&page.name, page.title, visitor.as_deref(), made, &main());
+        let caching = if visitor.is_some() { PRIVATE } else { page.caching };
+        let reply = reply(StatusCode::OK, caching, made, HTML, html).with("vary", "Cookie");
+        if visitor.is_some() {
+            return reply.finish();
+        }
+        reply.with("etag", &page.etag).with("surrogate-key", &page.tags).finish()
+    }
+}
+
+/// The time to find out that a page has not changed.
+const CHECK_MS: u64 = 20;
+
+struct Page<'a> {
+    name: String,
+    title: &'a str,
+    milliseconds: u64,
+    caching: &'static [(&'static str, &'static str)],
+    etag: String,
+    tags: String,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+
+fn now() -> Civil {
+    Civil::of(Timestamp::from(SystemTime::now()))
+}
+
+struct Building(axum::http::response::Builder, Body);
+
+fn reply(
+    status: StatusCode,
+    caching: &[(&'static str, &'static str)],
+    made: Made,
+    content_type: &'static str,
+    body: impl Into<Body>,
+) -> Building {
+    let mut builder = Response::builder()
+        .status(status)
+        .header("x-made-in", format!("{} ms", made.took.as_millis()))
+        .header("x-made-at", made.at.rfc3339().to_string());
+    if !content_type.is_empty() {
+        builder = builder.header(header::CONTENT_TYPE, content_type);
+    }
+    for &(name, value) in caching {
+        builder = builder.header(name, value);
+    }
+    Building(builder, body.into())
+}
+
+impl Building {
+    fn with(self, name: &'static str, value: &str) -> Building {
+        Building(self.0.header(name, value), self.1)
+    }
+
+    fn finish(self) -> Reply {
+        self.0.body(self.1).expect("names are literals and values are printable ASCII made here")
+    }
+}
+
+async fn front(State(site): SiteState, request: HeaderMap) -> Reply {
+    let page = Page {
+        name: "front".to_owned(),
+        title: "Front page",
+        milliseconds: 300,
+        caching: SHARED_LISTS,
+        etag: "W/\"front\"".to_owned(),
+        tags: "front list".to_owned(),
+    };
+    site.page(&request, page, || pages::list(None)).await
+}
+
+async fn section(State(site): SiteState, Path(name): Path<String>, request: HeaderMap) -> Reply {
+    let Some(&title) = SECTIONS.iter().find(|title| title.to_ascii_lowercase() == name) else {
+        return site.missing(&request).await;
+    };
+    let page = Page {
+        name: format!("section-{name}"),
+        title,
+        milliseconds: 220,
+        caching: SHARED_LISTS,
+        etag: format!("W/\"section-{name}\""),
+        tags: format!("section-{name} list"),
+    };
+    site.page(&request, page, || pages::list(Some(title))).await
+}
+
+fn numbered(number: &str) -> Option<Article> {
+    content::article(number.parse().ok()?)
+}
+
+/// Articles take between 120 and 280 ms, each its own time.
+fn article_ms(number: usize) -> u64 {
+    120 + number as u64 * 37 % 161
+}
+
+async fn article(State(site): SiteState, Path(number): Path<String>, request: HeaderMap) -> Reply {
+    let Some(article) = numbered(&number) else {
+        return site.missing(&request).await;
+    };
+    let thanks = site.thanks[article.number - 1].load(Relaxed);
+    let page = Page {
+        name: format!("article-{}", article.number),
+        title: article.title,
+        milliseconds: article_ms(article.number),
+        caching: SHARED,
+        etag: format!("W/\"article-{}-{thanks}\"", article.number),
+        tags: format!("article-{} section-{}", article.number, article.section.to_ascii_lowercase()),
+    };
+    site.page(&request, page, || pages::article(&article, thanks)).await
+}
+
+async fn thank(State(site): SiteState, Path(number): Path<String>, request: HeaderMap) -> Reply {
+    let Some(article) = numbered(&number) else {
+        return site.missing(&request).await;
+    };
+    let made = site.work(100).await;
+    site.thanks[article.number - 1].fetch_add(1, Relaxed);
+    reply(StatusCode::SEE_OTHER, NEVER, made, "", Body::empty())
+        .with("location", &format!("/articles/{}", article.number))
+        .finish()
+}
+
+async fn image(State(site): SiteState, Path(file): Path<String>, request: HeaderMap) -> Reply {
+    let Some(article) = file.strip_suffix(".svg").and_then(numbered) else {
+        return site.missing(&request).await;
+    };
+    let made = site.work(15).await;
+    reply(StatusCode::OK, ASSET, made, "image/svg+xml", content::picture(article.number))
+        .with("etag", &format!("\"image-{}\"", article.number))
+        .with("surrogate-key", &format!("image-{}", article.number))
+        .finish()
+}
+
+async fn style(State(site): SiteState) -> Reply {
+    let made = site.work(5).await;
+    reply(StatusCode::OK, ASSET, made, "text/css; charset=utf-8", pages::STYLE).finish()
+}
+
+async fn script(State(site): SiteState) -> Reply {
+    let made = site.work(5).await;
+    reply(StatusCode::OK, ASSET, made, "text/javascript; charset=utf-8", pages::SCRIPT).finish()
+}
+
+impl Shared {
+    /// An answer that is made anew for each request and concerns its visitor alone.
+    async fn personal(&self, request: &HeaderMap, name: &str, milliseconds: u64, main: String) -> Building {
+        let made = self.work(milliseconds).await;
+        let visitor = self.visitor(request);
+        let html = pages::frame(name, "Account", visitor.as_deref(), made, &main);
+        reply(StatusCode::OK, PRIVATE, made, HTML, html).with("vary", "Cookie")
+    }
+
+    async fn missing(&self, request: &HeaderMap) -> Reply {
+        let made = self.work(100).await;
+        let visitor = self.visitor(request);
+        let main = pages::message("Not here", "There is no page at this address.");
+        let html = pages::frame("missing", "Not here", visitor.as_deref(), made, &main);
+        let caching = if visitor.is_some() { PRIVATE } else { MISSING };
+        reply(StatusCode::NOT_FOUND, caching, made, HTML, html).with("vary", "Cookie").finish()
+    }
+}
+
+async fn missing(State(site): SiteState, request: HeaderMap) -> Reply {
+    site.missing(&request).await
+}
+
+async fn login(State(site): SiteState, request: HeaderMap) -> Reply {
+    site.personal(&request, "login", 100, pages::login(None)).await.finish()
+}
+
+async fn sign_in(State(site): SiteState, request: HeaderMap, form: Bytes) -> Reply {
+    let name = std::str::from_utf8(&form).ok().and_then(|form| form.strip_prefix("name=")).unwrap_or_default();
+    let Some(cookie) = site.sessions.open(name) else {
+        let complaint = "A name here is letters, digits and dashes, at most 24 of them.";
+        let Building(builder, body) =
+            site.personal(&request, "login", 100, pages::login(Some(complaint))).await;
+        return Building(builder.status(StatusCode::UNPROCESSABLE_ENTITY), body).finish();
+    };
+    let made = site.work(150).await;
+    reply(StatusCode::SEE_OTHER, NEVER, made, "", Body::empty())
+        .with("location", "/account")
+        .with("set-cookie", &cookie)
+        .finish()
+}
+
+async fn sign_out(State(site): SiteState) -> Reply {
+    let made = site.work(50).await;
+    reply(StatusCode::SEE_OTHER, NEVER, made, "", Body::empty())
+        .with("location", "/")
+        .with("set-cookie", Sessions::close())
+        .finish()
+}
+
+async fn account(State(site): SiteState, request: HeaderMap) -> Reply {
+    match site.visitor(&request) {
+        Some(visitor) => site.personal(&request, "account", 150, pages::account(&visitor)).await.finish(),
+        None => {
+            let made = site.work(20).await;
+            reply(StatusCode::SEE_OTHER, NEVER, made, "", Body::empty()).with("location", "/login").finish()
+        }
+    }
+}
+
+async fn clock(State(site): SiteState, request: HeaderMap) -> Reply {
+    let made = site.work(100).await;
+    let visitor = site.visitor(&request);
+    let html = pages::frame("clock", "Clock", visitor.as_deref(), made, &pages::clock(made.at));
+    reply(StatusCode::OK, NEVER, made, HTML, html).finish()
+}
+
+fn as_json(article: &Article) -> serde_json::Value {
+    json!({
+        "id": article.number,
+        "title": article.title,
+        "section": article.section,
+        "url": format!("/articles/{}", article.number),
+    })
+}
+
+impl Shared {
+    /// A JSON answer with a strong validator, made from its content.
+    async fn json(&self, request: &HeaderMap, milliseconds: u64, tags: &str, value: serde_json::Value) -> Reply {
+        let body = format!("{value}\n");
+        let etag = format!("\"{}\"", &blake3::hash(body.as_bytes()).to_hex()[..16]);
+        let unchanged = request
+            .get(header::IF_NONE_MATCH)
+            .is_some_and(|tags| none_match_hits(tags.as_bytes(), &etag));
+        let made = self.work(if unchanged { CHECK_MS } else { milliseconds }).await;
+        let (status, content_type, body) = match unchanged {
+            true => (StatusCode::NOT_MODIFIED, "", String::new()),
+            false => (StatusCode::OK, JSON, body),
+        };
+        reply(status, SHARED, made, content_type, body)
+            .with("etag", &etag)
+            .with("surrogate-key", tags)
+            .finish()
+    }
+}
+
+async fn api_list(State(site): SiteState, request: HeaderMap) -> Reply {
+    let list = content::articles().map(|article| as_json(&article)).collect();
+    site.json(&request, 180, "api list", list).await
+}
+
+async fn api_article(State(site): SiteState, Path(number): Path<String>, request: HeaderMap) -> Reply {
+    let Some(article) = numbered(&number) else {
+        return site.missing(&request).await;
+    };
+    let mut value = as_json(&article);
+    value["lead"] = article.lead.clone().into();
+    value["text"] = article.paragraphs.clone().into();
+    site.json(&request, 110, &format!("api article-{}", article.number), value).await
+}
+
+#[cfg(test)]
+mod tests;

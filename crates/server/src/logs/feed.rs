@@ -1,0 +1,164 @@
+//! Entries for those who watch live. While nobody does, publishing costs one load.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::{Entry, Format};
+
+/// One JSON line of an entry, with its line feed.
+pub type Line = Bytes;
+
+/// How many lines may wait for one watcher; more are skipped and counted.
+const WAITING: usize = 4096;
+
+/// Carries entries to all who watch. Clones share their watchers.
+#[derive(Clone, Default)]
+pub struct Feed(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    watching: AtomicUsize,
+    watchers: Mutex<Vec<Watcher>>,
+    next: AtomicU64,
+}
+
+struct Watcher {
+    number: u64,
+    lines: mpsc::Sender<Line>,
+    skipped: Arc<AtomicU64>,
+    /// At most this many lines in a second; the rest is skipped before it is formatted.
+    limit: u64,
+    second: u64,
+    in_second: u64,
+}
+
+impl Watcher {
+    fn wants(&mut self, second: u64) -> bool {
+        if second > self.second {
+            (self.second, self.in_second) = (second, 0);
+        }
+        self.in_second += 1;
+        self.in_second <= self.limit
+    }
+}
+
+impl Feed {
+    /// A feed that nobody watches yet.
+    pub fn new() -> Feed {
+        Feed::default()
+    }
+
+    /// Gives `entry` to all who watch. It never waits: what a watcher cannot take is counted as skipped for it.
+    pub fn publish(&self, entry: &Entry<'_>) {
+        if self.0.watching.load(Relaxed) == 0 {
+            return;
+        }
+        let mut watchers = match self.0.watchers.try_lock() {
+            Ok(watchers) => watchers,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Another worker is at it. Its watchers miss this line, which they see by the counters in any case.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let second = entry.time.plus(entry.duration).as_secs();
+        let mut line: Option<Line> = None;
+        for watcher in watchers.iter_mut() {
+            let sent = watcher.wants(second) && {
+                let line = line.get_or_insert_with(|| {
+                    let mut bytes = Vec::with_capacity(512);
+                    Format::Json.write(entry, &mut bytes);
+                    bytes.into()
+                });
+                watcher.lines.try_send(line.clone()).is_ok()
+            };
+            if !sent {
+                watcher.skipped.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// Begins to watch, at most `limit` entries a second.
+    pub fn subscribe(&self, limit: u64) -> Subscription {
+        let (lines, receiver) = mpsc::channel(WAITING);
+        let number = self.0.next.fetch_add(1, Relaxed);
+        let skipped = Arc::new(AtomicU64::new(0));
+        let watcher = Watcher { number, lines, skipped: Arc::clone(&skipped), limit, second: 0, in_second: 0 };
+        let mut watchers = self.watchers();
+        watchers.push(watcher);
+        self.0.watching.store(watchers.len(), Relaxed);
+        drop(watchers);
+        Subscription { feed: self.clone(), number, receiver, skipped }
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, Vec<Watcher>> {
+        self.0.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One watcher's end. Dropping it ends the watch.
+pub struct Subscription {
+    feed: Feed,
+    number: u64,
+    receiver: mpsc::Receiver<Line>,
+    skipped: Arc<AtomicU64>,
+}
+
+impl Subscription {
+    /// The next line, as a poll; ready with `None` when the feed is gone.
+    pub fn poll_next(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Option<Line>> {
+        self.receiver.poll_recv(context)
+    }
+
+    /// How many entries this watcher missed because of its limit or because it was slow.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Relaxed)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut watchers = self.feed.watchers();
+        watchers.retain(|watcher| watcher.number != self.number);
+        self.feed.0.watching.store(watchers.len(), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(subscription: &mut Subscription) -> Option<Line> {
+        subscription.receiver.try_recv().ok()
+    }
+
+    #[test]
+    fn each_watcher_gets_its_lines_up_to_its_limit() {
+        let feed = Feed::new();
+        feed.publish(&Entry::example());
+        let (mut all, mut few) = (feed.subscribe(100), feed.subscribe(2));
+        (0..5).for_each(|_| feed.publish(&Entry::example()));
+        assert_eq!(std::iter::from_fn(|| next(&mut all)).count(), 5);
+        assert_eq!((std::iter::from_fn(|| next(&mut few)).count(), few.skipped()), (2, 3));
+        let later = Entry { time: Entry::example().time.plus(std::time::Duration::from_secs(1)), ..Entry::example() };
+        feed.publish(&later);
+        assert!(next(&mut few).unwrap().ends_with(b"}\n"));
+    }
+
+    #[test]
+    fn a_watcher_that_does_not_read_holds_a_bounded_number_of_lines() {
+        let feed = Feed::new();
+        let slow = feed.subscribe(u64::MAX);
+        (0..WAITING + 7).for_each(|_| feed.publish(&Entry::example()));
+        assert_eq!(slow.skipped(), 7);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_watcher_that_has_gone() {
+        let feed = Feed::new();
+        drop(feed.subscribe(1));
+        assert_eq!(feed.0.watching.load(Relaxed), 0);
+        assert!(feed.watchers().is_empty());
+    }
+}

@@ -1,0 +1,225 @@
+//! Entries as lines. Whatever bytes a client sends, a line stays one line, its fields stay apart, and a terminal
+//! that shows it is not driven by it.
+
+use std::io::Write as _;
+use std::str::FromStr;
+
+use sandarac_message::Version;
+
+use super::Entry;
+use crate::calendar::Civil;
+
+/// How an access log writes an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// The NCSA combined format, as Apache and nginx write it.
+    #[default]
+    Combined,
+    /// One JSON object per line, with everything known of the exchange.
+    Json,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Format, String> {
+        match text {
+            "combined" => Ok(Format::Combined),
+            "json" => Ok(Format::Json),
+            _ => Err(format!("there is no log format {text:?}; there are \"combined\" and \"json\"")),
+        }
+    }
+}
+
+impl Format {
+    /// Appends `entry` as one line, with its line feed.
+    pub fn write(self, entry: &Entry<'_>, out: &mut Vec<u8>) {
+        match self {
+            Format::Combined => combined(entry, out),
+            Format::Json => json(entry, out),
+        }
+    }
+}
+
+fn version(version: Version) -> &'static str {
+    match version {
+        Version::Http10 => "HTTP/1.0",
+        Version::Http11 => "HTTP/1.1",
+        Version::Http2 => "HTTP/2.0",
+    }
+}
+
+/// Writing to a vector does not fail; this says so once.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => { write!($out, $($format)*).expect("a vector takes what is written to it") };
+}
+
+fn combined(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    match entry.client {
+        Some(client) => put!(out, "{}", client.ip()),
+        None => out.push(b'-'),
+    }
+    out.extend_from_slice(b" - ");
+    word(entry.user, out);
+    put!(out, " [{}] \"", Civil::of(entry.time).ncsa());
+    escape(entry.method, out);
+    out.push(b' ');
+    escape(entry.target, out);
+    put!(out, " {}\" {:03} ", version(entry.version), entry.status);
+    match entry.bytes {
+        0 => out.push(b'-'),
+        bytes => put!(out, "{bytes}"),
+    }
+    for value in [entry.referer, entry.user_agent] {
+        out.extend_from_slice(b" \"");
+        escape(value.unwrap_or(b"-"), out);
+        out.push(b'"');
+    }
+    out.push(b'\n');
+}
+
+/// An unquoted value; its spaces are escaped, since they part the fields.
+fn word(value: Option<&[u8]>, out: &mut Vec<u8>) {
+    match value {
+        None | Some(b"") => out.push(b'-'),
+        Some(value) => {
+            for (at, part) in value.split(|&byte| byte == b' ').enumerate() {
+                if at > 0 {
+                    out.extend_from_slice(b"\\x20");
+                }
+                escape(part, out);
+            }
+        }
+    }
+}
+
+/// As Apache escapes: quotes and backslashes with a backslash, what is not printable ASCII as `\xHH`.
+fn escape(value: &[u8], out: &mut Vec<u8>) {
+    for &byte in value {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b' '..=b'~' => out.push(byte),
+            _ => put!(out, "\\x{byte:02x}"),
+        }
+    }
+}
+
+fn json(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    put!(out, "{{\"time\":\"{}\"", Civil::of(entry.time).rfc3339());
+    put!(out, ",\"session\":{},\"request\":{}", entry.session, entry.request);
+    if let Some(fetch) = entry.fetch {
+        put!(out, ",\"fetch\":{fetch}");
+    }
+    if let Some(client) = entry.client {
+        put!(out, ",\"client\":\"{client}\"");
+    }
+    text("user", entry.user, out);
+    text("method", Some(entry.method), out);
+    text("host", entry.host, out);
+    text("target", Some(entry.target), out);
+    put!(out, ",\"version\":\"{}\",\"status\":{}", version(entry.version), entry.status);
+    put!(out, ",\"bytes\":{},\"duration_us\":{}", entry.bytes, entry.duration.as_micros());
+    for (name, duration) in [("first_byte_us", entry.first_byte), ("origin_us", entry.origin)] {
+        if let Some(duration) = duration {
+            put!(out, ",\"{name}\":{}", duration.as_micros());
+        }
+    }
+    text("cache", Some(entry.outcome.as_bytes()), out);
+    text("reason", entry.reason.map(str::as_bytes), out);
+    text("backend", entry.backend.map(str::as_bytes), out);
+    text("error", entry.error.map(str::as_bytes), out);
+    text("referer", entry.referer, out);
+    text("user_agent", entry.user_agent, out);
+    out.extend_from_slice(b"}\n");
+}
+
+/// A member with a text; left out where there is none. What is not UTF-8 is written as the four characters `\xHH`.
+fn text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
+    let Some(value) = value else {
+        return;
+    };
+    put!(out, ",\"{name}\":\"");
+    for chunk in value.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match letter {
+                '"' | '\\' => out.extend_from_slice(&[b'\\', letter as u8]),
+                // JSON would allow DEL and the C1 controls as they are; terminals obey them.
+                letter if letter.is_control() => put!(out, "\\u{:04x}", letter as u32),
+                letter => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        for byte in chunk.invalid() {
+            put!(out, "\\\\x{byte:02x}");
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(format: Format, entry: &Entry<'_>) -> String {
+        let mut out = Vec::new();
+        format.write(entry, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn combined_is_what_log_tools_read() {
+        assert_eq!(
+            line(Format::Combined, &Entry::example()),
+            "192.0.2.7 - - [21/Nov/2026:13:55:36 +0000] \"GET /articles/3?q=%22 HTTP/1.1\" 200 8192 \"-\" \"curl/8\"\n"
+        );
+    }
+
+    #[test]
+    fn combined_escapes_what_would_forge_a_field_or_a_line() {
+        let entry = Entry {
+            client: None,
+            user: Some(b"a b"),
+            target: b"/\"\\\xff",
+            user_agent: Some(b"x\n1.2.3.4 - - \x1b[2J"),
+            bytes: 0,
+            ..Entry::example()
+        };
+        assert_eq!(
+            line(Format::Combined, &entry),
+            "- - a\\x20b [21/Nov/2026:13:55:36 +0000] \"GET /\\\"\\\\\\xff HTTP/1.1\" 200 - \"-\" \
+             \"x\\x0a1.2.3.4 - - \\x1b[2J\"\n"
+        );
+    }
+
+    #[test]
+    fn json_has_everything_that_is_known_and_nothing_that_is_not() {
+        assert_eq!(
+            line(Format::Json, &Entry::example()),
+            "{\"time\":\"2026-11-21T13:55:36.042Z\",\"session\":4,\"request\":17,\"client\":\"192.0.2.7:50123\",\
+             \"method\":\"GET\",\"host\":\"example.org\",\"target\":\"/articles/3?q=%22\",\"version\":\"HTTP/1.1\",\
+             \"status\":200,\"bytes\":8192,\"duration_us\":314,\"first_byte_us\":120,\"cache\":\"hit\",\
+             \"user_agent\":\"curl/8\"}\n"
+        );
+        let entry = Entry { fetch: Some(18), reason: Some("vary"), backend: Some("app"), ..Entry::example() };
+        let value: serde_json::Value = serde_json::from_str(&line(Format::Json, &entry)).unwrap();
+        assert_eq!((&value["fetch"], &value["reason"], &value["backend"]), (&18.into(), &"vary".into(), &"app".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_stay_in_their_field(bytes: Vec<u8>) {
+            let entry = Entry {
+                user: Some(&bytes), target: &bytes, user_agent: Some(&bytes), ..Entry::example()
+            };
+            let combined = line(Format::Combined, &entry);
+            prop_assert!(combined.trim_end_matches('\n').bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            prop_assert_eq!(combined.split(' ').nth(3), Some("[21/Nov/2026:13:55:36"));
+            let json = line(Format::Json, &entry);
+            prop_assert!(!json.trim_end_matches('\n').chars().any(char::is_control));
+            let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                prop_assert_eq!(value["target"].as_str(), Some(text));
+            }
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The thread that writes the access log, and the batches that workers hand to it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Entry, Format};
+
+/// A batch is handed over when it holds this many bytes.
+const BATCH: usize = 32 * 1024;
+
+/// How many batches may wait for the writer: 8 MiB of lines, some 40 000 of them.
+const WAITING: usize = 256;
+
+/// How often the writer looks whether the file was moved away, and whether a failed one can be opened again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file, appended to; opened anew when it has been moved away, or when [`Log::reopen`] says so.
+    File(PathBuf),
+}
+
+enum Message {
+    Lines { bytes: Vec<u8>, lines: u64 },
+    Reopen,
+    Flush(SyncSender<()>),
+}
+
+#[derive(Default)]
+struct Shared {
+    dropped: AtomicU64,
+    written: AtomicU64,
+    /// A batch could not be handed over and nothing has gone through since: told once, not line by line.
+    overflowing: AtomicBool,
+}
+
+/// How long dropping the log waits for what was handed over.
+const LAST_LINES: Duration = Duration::from_secs(5);
+
+/// The access log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
+pub struct Log {
+    handle: LogHandle,
+}
+
+/// What a worker needs to write lines.
+#[derive(Clone)]
+pub struct LogHandle {
+    sender: SyncSender<Message>,
+    shared: Arc<Shared>,
+    format: Format,
+}
+
+impl Log {
+    /// Opens `destination` and starts the thread that writes to it. A file that cannot be opened is an error now;
+    /// later failures are told on standard error and cost lines, never requests.
+    pub fn open(destination: Destination, format: Format) -> io::Result<Log> {
+        let mut sink = Sink::open(destination)?;
+        let (sender, receiver) = sync_channel(WAITING);
+        let shared = Arc::new(Shared::default());
+        let handle = LogHandle { sender, shared: Arc::clone(&shared), format };
+        thread::Builder::new().name("log".to_owned()).spawn(move || sink.run(&receiver, &shared))?;
+        Ok(Log { handle })
+    }
+
+    /// What a worker needs to write lines.
+    pub fn handle(&self) -> LogHandle {
+        self.handle.clone()
+    }
+
+    /// Makes the writer open its file anew, after a rotation.
+    pub fn reopen(&self) {
+        // A full channel only delays it: the writer looks every second by itself.
+        let _ = self.handle.sender.try_send(Message::Reopen);
+    }
+
+    /// Waits until everything handed over so far has been written, at most `limit`. `false` where that was too short.
+    pub fn flush(&self, limit: Duration) -> bool {
+        let (done, flushed) = sync_channel(1);
+        let until = Instant::now() + limit;
+        let mut message = Message::Flush(done);
+        while let Err(TrySendError::Full(back)) = self.handle.sender.try_send(message) {
+            if Instant::now() >= until {
+                return false;
+            }
+            message = back;
+            thread::sleep(Duration::from_millis(5));
+        }
+        flushed.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
+    }
+
+    /// Lines lost, because they came faster than they could be written or could not be written at all.
+    pub fn dropped(&self) -> u64 {
+        self.handle.shared.dropped.load(Relaxed)
+    }
+
+    /// Lines written.
+    pub fn written(&self) -> u64 {
+        self.handle.shared.written.load(Relaxed)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if !self.flush(LAST_LINES) {
+            eprintln!("sandarac: the last lines of the access log could not be written in time");
+        }
+    }
+}
+
+impl LogHandle {
+    /// An empty batch. Each worker keeps one.
+    pub fn batch(&self) -> Batch {
+        Batch { handle: self.clone(), bytes: Vec::new(), lines: 0 }
+    }
+}
+
+/// Lines of one worker, not handed over yet. Dropping it hands them over.
+pub struct Batch {
+    handle: LogHandle,
+    bytes: Vec<u8>,
+    lines: u64,
+}
+
+impl Batch {
+    /// Appends one entry; a full batch is handed over. The worker MUST also call [`Batch::send`] from time to time,
+    /// when it is idle or every few hundred milliseconds, so that single lines do not linger.
+    pub fn push(&mut self, entry: &Entry<'_>) {
+        self.handle.format.write(entry, &mut self.bytes);
+        self.lines += 1;
+        if self.bytes.len() >= BATCH {
+            self.send();
+        }
+    }
+
+    /// Whether there is nothing to hand over.
+    pub fn is_empty(&self) -> bool {
+        self.lines == 0
+    }
+
+    /// Hands the lines over, without waiting. Where the writer is too far behind, they are dropped and counted.
+    pub fn send(&mut self) {
+        if self.lines == 0 {
+            return;
+        }
+        let message = Message::Lines { bytes: std::mem::take(&mut self.bytes), lines: self.lines };
+        let shared = &self.handle.shared;
+        match self.handle.sender.try_send(message) {
+            Ok(()) => shared.overflowing.store(false, Relaxed),
+            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
+                shared.dropped.fetch_add(self.lines, Relaxed);
+                if !shared.overflowing.swap(true, Relaxed) {
+                    eprintln!("sandarac: the access log cannot be written fast enough; lines are dropped");
+                }
+                if let Message::Lines { mut bytes, .. } = message {
+                    bytes.clear();
+                    self.bytes = bytes;
+                }
+            }
+        }
+        self.lines = 0;
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.send();
+    }
+}
+
+/// Where lines go, and what is known of it.
+enum Sink {
+    Stdout,
+    File {
+        path: PathBuf,
+        file: File,
+        identity: (u64, u64),
+        /// The last write or opening failed: told once, until one succeeds.
+        failing: bool,
+    },
+}
+
+fn append_to(path: &Path) -> io::Result<(File, (u64, u64))> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let metadata = file.metadata()?;
+    Ok((file, (metadata.dev(), metadata.ino())))
+}
+
+impl Sink {
+    fn open(destination: Destination) -> io::Result<Sink> {
+        match destination {
+            Destination::Stdout => Ok(Sink::Stdout),
+            Destination::File(path) => {
+                let (file, identity) = append_to(&path)?;
+                Ok(Sink::File { path, file, identity, failing: false })
+            }
+        }
+    }
+
+    fn run(&mut self, receiver: &Receiver<Message>, shared: &Shared) {
+        let mut looked = Instant::now();
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(Message::Lines { bytes, lines }) => {
+                    let counter = if self.write(&bytes) { &shared.written } else { &shared.dropped };
+                    counter.fetch_add(lines, Relaxed);
+                }
+                Ok(Message::Reopen) => self.reopen(),
+                // The receiver of the answer may have given up; nothing depends on it.
+                Ok(Message::Flush(done)) => drop(done.try_send(())),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look();
+            }
+        }
+    }
+
+    fn write(&mut self, lines: &[u8]) -> bool {
+        match self {
+            Sink::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(lines).and_then(|()| out.flush()).is_ok()
+            }
+            Sink::File { path, file, failing, .. } => match file.write_all(lines) {
+                Ok(()) => {
+                    *failing = false;
+                    true
+                }
+                Err(error) => {
+                    complain(failing, path, &error);
+                    false
+                }
+            },
+        }
+    }
+
+    /// Opens the file anew if another, or none, stands at its path by now.
+    fn look(&mut self) {
+        if let Sink::File { path, identity, failing, .. } = self {
+            let moved = std::fs::metadata(&*path).map_or(true, |now| (now.dev(), now.ino()) != *identity);
+            if moved || *failing {
+                self.reopen();
+            }
+        }
+    }
+
+    fn reopen(&mut self) {
+        if let Sink::File { path, file, identity, failing } = self {
+            match append_to(path) {
+                Ok(opened) => (*file, *identity) = opened,
+                // The old file stays open: its lines are not lost, only in a place that was moved away.
+                Err(error) => complain(failing, path, &error),
+            }
+        }
+    }
+}
+
+fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
+    if !std::mem::replace(failing, true) {
+        eprintln!("sandarac: cannot write the access log {}: {error}", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_dir::TestDir;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn lines(path: &Path) -> usize {
+        std::fs::read_to_string(path).unwrap().lines().count()
+    }
+
+    #[test]
+    fn lines_of_all_batches_reach_the_file() {
+        let dir = TestDir::new();
+        let path = dir.join("access.log");
+        let log = Log::open(Destination::File(path.clone()), Format::Combined).unwrap();
+        let handles: Vec<_> = (0..4)
+            .map(|_| {
+                let handle = log.handle();
+                thread::spawn(move || {
+                    let mut batch = handle.batch();
+                    (0..1000).for_each(|_| batch.push(&Entry::example()));
+                })
+            })
+            .collect();
+        handles.into_iter().for_each(|handle| handle.join().unwrap());
+        assert!(log.flush(LIMIT));
+        assert_eq!((log.written(), log.dropped(), lines(&path)), (4000, 0, 4000));
+    }
+
+    #[test]
+    fn a_rotated_file_is_opened_anew_by_signal_and_by_itself() {
+        let dir = TestDir::new();
+        let (path, old, older) = (dir.join("access.log"), dir.join("access.log.1"), dir.join("access.log.2"));
+        let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
+        let mut batch = log.handle().batch();
+        let mut write = || {
+            batch.push(&Entry::example());
+            batch.send();
+            assert!(log.flush(LIMIT));
+        };
+        write();
+        std::fs::rename(&path, &old).unwrap();
+        log.reopen();
+        write();
+        assert_eq!((lines(&old), lines(&path)), (1, 1));
+        std::fs::rename(&path, &older).unwrap();
+        let until = Instant::now() + LIMIT;
+        while !path.exists() {
+            assert!(Instant::now() < until, "the file never came back");
+            thread::sleep(Duration::from_millis(20));
+        }
+        write();
+        assert_eq!((lines(&older), lines(&path)), (1, 1));
+    }
+
+    #[test]
+    fn a_worker_never_waits_for_a_log_that_nobody_reads() {
+        let (sender, receiver) = sync_channel(2);
+        let handle = LogHandle { sender, shared: Arc::default(), format: Format::Json };
+        let mut batch = handle.batch();
+        for _ in 0..5 {
+            batch.push(&Entry::example());
+            batch.send();
+        }
+        assert_eq!(handle.shared.dropped.load(Relaxed), 3);
+        drop(receiver);
+        batch.push(&Entry::example());
+        batch.send();
+        assert_eq!(handle.shared.dropped.load(Relaxed), 4);
+    }
+
+    #[test]
+    fn what_is_left_is_written_when_the_log_is_dropped() {
+        let dir = TestDir::new();
+        let path = dir.join("access.log");
+        let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
+        let mut batch = log.handle().batch();
+        batch.push(&Entry::example());
+        drop(batch);
+        drop(log);
+        assert_eq!(lines(&path), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_an_error_at_once() {
+        let dir = TestDir::new();
+        assert!(Log::open(Destination::File(dir.join("no/such/dir/a.log")), Format::Json).is_err());
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_counted() {
+        let log = Log::open(Destination::File("/dev/full".into()), Format::Json).unwrap();
+        let mut batch = log.handle().batch();
+        batch.push(&Entry::example());
+        batch.send();
+        assert!(log.flush(LIMIT));
+        assert_eq!((log.written(), log.dropped()), (0, 1));
+    }
+}

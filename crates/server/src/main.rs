@@ -1,0 +1,2 @@
+//! The `sandarac` binary.
+fn main() {}
