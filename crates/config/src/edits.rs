@@ -1,0 +1,85 @@
+//! Edits of header fields: remove, set, add, in this order.
+
+use sandarac_message::{FieldsBuf, Name, TooLarge};
+
+use crate::field::{FieldName, FieldValue};
+use crate::report::{At, Report};
+use crate::setting::settings;
+use crate::value::Map;
+
+settings! {
+    /// Edits of fields, made in this order: remove, set, add.
+    pub(crate) struct EditSettings {
+        /// Fields to remove, all lines of each.
+        remove: Vec<At<FieldName>> = Vec::new();
+        /// Fields to set: all lines of each are replaced by one.
+        set: Map<FieldName, FieldValue> = Map::default();
+        /// Fields to add, after those of the same name that are there; several values make several lines.
+        add: Map<FieldName, Vec<FieldValue>> = Map::default();
+    }
+}
+
+/// Edits of fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Names whose lines are removed.
+    pub remove: Vec<Box<[u8]>>,
+    /// Fields that replace all lines of their name.
+    pub set: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// Fields that are added after all others.
+    pub add: Vec<(Box<[u8]>, Box<[u8]>)>,
+}
+
+impl Edits {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
+    }
+
+    /// Edits `fields`. Where they grow too large, the edits up to there are made.
+    pub fn apply(&self, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+        let replaced = self.set.iter().map(|(name, _)| name);
+        self.remove.iter().chain(replaced).for_each(|name| fields.remove_named(name));
+        self.set.iter().chain(&self.add).try_for_each(|(name, value)| fields.push(name, value))
+    }
+
+    /// The edits that the settings ask for, on a request or on a response.
+    pub(crate) fn of(settings: &EditSettings, request: bool, report: &mut Report) -> Edits {
+        let mut check = |name: &At<FieldName>, set: bool| {
+            let known = Name::of(name.value.as_str().as_bytes());
+            if let Some(why) = refusal(known, request, set) {
+                report.error(name.place.clone(), format!("`{}` cannot be edited: {why}", name.value.as_str()));
+            }
+        };
+        let bytes = |text: &str| Box::from(text.as_bytes());
+        let pair = |name: &FieldName, value: &FieldValue| (bytes(name.as_str()), bytes(value.as_str()));
+        settings.remove.iter().for_each(|name| check(name, false));
+        settings.set.0.iter().for_each(|(name, _)| check(name, true));
+        settings.add.0.iter().for_each(|(name, _)| check(name, false));
+        Edits {
+            remove: settings.remove.iter().map(|name| bytes(name.value.as_str())).collect(),
+            set: settings.set.0.iter().map(|(name, value)| pair(&name.value, value)).collect(),
+            add: settings
+                .add
+                .0
+                .iter()
+                .flat_map(|(name, values)| values.iter().map(|value| pair(&name.value, value)))
+                .collect(),
+        }
+    }
+}
+
+/// Why a field is not for rules to edit, if it is not.
+fn refusal(name: Name, request: bool, set: bool) -> Option<&'static str> {
+    match name {
+        Name::ContentLength | Name::TransferEncoding | Name::Trailer | Name::Te => {
+            Some("the proxy frames messages itself")
+        }
+        Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::Upgrade => {
+            Some("it is about one connection, and the proxy has its own")
+        }
+        Name::Host if !request => Some("a response has none"),
+        Name::Host if !set => Some("a request has exactly one; it can be set"),
+        _ => None,
+    }
+}

@@ -1,0 +1,265 @@
+//! The whole file as settings, before it is made a [`Config`](crate::Config).
+
+use sandarac_balance::{Address, Algorithm};
+
+use crate::address::{ListenAddress, Network};
+use crate::edits::EditSettings;
+use crate::field::{FieldName, FieldValue, Token};
+use crate::limited::{Bounded, Timeout};
+use crate::pattern::{HostPattern, MethodName, PathPattern};
+use crate::report::{At, Complaint, Report};
+use crate::rules::{CacheSettings, RuleSettings};
+use crate::section::{Admin, Forwarded, Limits, Log, Purge, Timeouts};
+use crate::setting::{Kind, Node, Value, settings};
+use crate::template::Template;
+use crate::value::{Key, Map, Text, choice};
+
+settings! {
+    /// The whole file.
+    pub(crate) struct File {
+        /// How many cores to use.
+        threads: Option<Bounded<1, 1024>> = None, unset "all there are" "4" => fixed;
+        /// Where clients are listened for; at least one.
+        listen: Vec<ListenSettings> = Vec::new(), required "";
+        /// Groups of backends that can all answer the same requests, each by a name of your choice.
+        pool: Map<PoolName, PoolSettings> = Map::default(), required "";
+        /// What is done with which requests; at least one. The first route that matches a request is the one that counts;
+        /// what no route matches is answered with 404.
+        route: Vec<At<RouteSettings>> = Vec::new(), required "";
+        /// The cache that all routes share, and the rules for routes that have none of their own.
+        cache: CacheSettings = CacheSettings::default();
+        /// How long clients are waited for.
+        timeouts: Timeouts = Timeouts::default();
+        /// How much of anything clients and backends may send.
+        limits: Limits = Limits::default();
+        /// What backends are told of the client and of the way a request took. What a client says in these fields is
+        /// replaced, unless it is among the `trusted_proxies` of the listener: then it is added to.
+        forwarded: Forwarded = Forwarded::default();
+        /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
+        purge: Purge = Purge::default();
+        /// How `sandarac status`, `purge`, `reload` and the others reach the running process, and where `/metrics` is.
+        admin: Admin = Admin::default();
+        /// What is written down.
+        log: Log = Log::default();
+    }
+
+    /// A listener.
+    pub(crate) struct ListenSettings {
+        /// Where to listen: `:8080` (all addresses), `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`. Port 0 lets the system
+        /// choose; `sandarac status` tells what it chose.
+        address: Option<At<ListenAddress>> = None, required "\":8080\"";
+        /// Who may open a Unix socket, as `chmod` takes it.
+        mode: Option<At<Mode>> = None, unset "the process's umask decides" "\"0660\"";
+        /// Whether every connection begins with a PROXY header (version 1 or 2), whose word on the client's address is
+        /// taken. Only what sends such a header may be able to reach this address.
+        proxy_protocol: bool = false;
+        /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to.
+        trusted_proxies: Vec<Network> = Vec::new();
+    }
+
+    /// A pool.
+    pub(crate) struct PoolSettings {
+        /// Where the backends are: `http://host:port` or `unix:/path`. Names are looked up again when their DNS records
+        /// expire.
+        backends: Vec<At<Address>> = Vec::new(), required "[\"http://127.0.0.1:8000\"]";
+        /// How a backend is chosen. `least_requests`: of two drawn at random, the one with fewer requests in flight.
+        /// `round_robin`: each in turn. `random`: any.
+        balance: Algorithm = Algorithm::LeastRequests;
+        /// The most requests in flight to each backend; when all are full, requests are answered with 503.
+        max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
+        /// How long connecting to a backend may take.
+        // A round trip around the world and one lost SYN.
+        connect_timeout: Timeout = Timeout::secs::<5>();
+        /// How long a backend may take from the request to the first byte of its response.
+        first_byte_timeout: Timeout = Timeout::secs::<60>();
+        /// How long a backend may pause between two reads of a response.
+        between_bytes_timeout: Timeout = Timeout::secs::<60>();
+        /// How long an idle connection to a backend is kept. Less than the backend itself keeps it, or requests meet
+        /// connections that are just being closed.
+        // Application servers close after 5 s (Node, uvicorn) or later.
+        idle_timeout: Timeout = Timeout::secs::<4>();
+        /// How often a request is tried again when that is safe: at another backend if there is one.
+        retries: Bounded<0, 2> = Bounded::of::<2>();
+    }
+
+    /// A route: which requests, and what is done with them.
+    pub(crate) struct RouteSettings {
+        /// Which requests. A string such as `"/blog"`, `"example.com"`, `"*.example.com/static/"` or `"POST /api"`, or a
+        /// table of `host`, `path` and `method`, or an array of such, any of which may match. Every request, if not
+        /// written.
+        r#match: Vec<At<Matcher>> = Vec::new();
+        /// The pool that answers them.
+        pool: Option<At<PoolName>> = None, unset "the route has an `answer` or a `redirect`" "\"app\"";
+        /// An answer made here.
+        answer: Option<At<AnswerSettings>> = None, unset "the route has a `pool` or a `redirect`"
+            "{ status = 403, body = \"Not here.\" }";
+        /// A redirect made here.
+        redirect: Option<At<RedirectSettings>> = None, unset "the route has a `pool` or an `answer`"
+            "{ to = \"https://{host}{target}\" }";
+        /// `"lookup"`: from the cache where possible, by the rules of `[cache]`. `"pass"`: never from the cache and never
+        /// into it. A table: from the cache where possible, by these rules, and those of `[cache]` for what is not written.
+        cache: At<CacheChoice> = At::nowhere(CacheChoice::Lookup);
+        /// Edits of the request before it goes to a backend.
+        request: EditSettings = EditSettings::default();
+        /// Edits of the response when it comes from a backend, before it is stored.
+        response: EditSettings = EditSettings::default();
+        /// Protocols that a connection may be upgraded to; it is a tunnel from then on.
+        upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal("websocket"))];
+        /// Whether `CONNECT` is passed to the backend and makes the connection a tunnel. Whoever can reach the listener can
+        /// then reach whatever the backend connects them to.
+        connect: bool = false;
+    }
+
+    /// Which requests a route is for; each key may hold one or several, of which one has to match.
+    pub(crate) struct Matcher {
+        /// Hosts: `example.com`, or `*.example.com` for all names below it. Ports are not looked at.
+        host: Vec<HostPattern> = Vec::new();
+        /// Paths, compared decoded: `/blog` is that path and all below it, `/blog/` all that begin so, `=/blog` it alone; a
+        /// star stands for any run of characters, slashes too, and the pattern is then for the whole path: `/*.php`.
+        path: Vec<PathPattern> = Vec::new();
+        /// Methods.
+        method: Vec<MethodName> = Vec::new();
+    }
+
+    /// An answer made here.
+    pub(crate) struct AnswerSettings {
+        /// The status code.
+        status: Bounded<200, 599> = Bounded::of::<200>();
+        /// The fields, beside `Date` and `Content-Length`.
+        fields: Map<FieldName, FieldValue> = Map::default();
+        /// The body.
+        body: String = String::new();
+    }
+
+    /// A redirect made here.
+    pub(crate) struct RedirectSettings {
+        /// Where to. `{host}`, `{target}` (path and query), `{path}` and `{query}` (with its question mark) stand for those
+        /// of the request.
+        to: Option<Template> = None, required "\"https://{host}{target}\"";
+        /// The status code.
+        status: RedirectStatus = RedirectStatus(308);
+    }
+}
+
+choice!(Algorithm {
+    "least_requests" => Algorithm::LeastRequests,
+    "round_robin" => Algorithm::RoundRobin,
+    "random" => Algorithm::Random,
+});
+
+/// The name of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PoolName(pub(crate) String);
+
+impl Text for PoolName {
+    fn form() -> Kind {
+        Kind::Text { form: "the name of a pool", examples: &["app"] }
+    }
+
+    fn from_text(text: &str) -> Result<PoolName, Complaint> {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        match (1..=64).contains(&text.len()) && text.bytes().all(letter) {
+            true => Ok(PoolName(text.to_owned())),
+            false => Err(Complaint::new(format!("{text:?} is not a name of letters, digits, `-` and `_`"))),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
+    }
+}
+
+impl Key for PoolName {
+    const WHAT: &'static str = "names";
+
+    fn from_key(key: &str) -> Result<PoolName, Complaint> {
+        PoolName::from_text(key)
+    }
+}
+
+/// The mode of a Unix socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode(pub(crate) u32);
+
+impl Text for Mode {
+    fn form() -> Kind {
+        Kind::Text { form: "an octal mode", examples: &["0660"] }
+    }
+
+    fn from_text(text: &str) -> Result<Mode, Complaint> {
+        let octal = text.strip_prefix("0o").unwrap_or(text);
+        match u32::from_str_radix(octal, 8) {
+            Ok(mode) if mode <= 0o777 && !octal.starts_with('+') => Ok(Mode(mode)),
+            _ => Err(Complaint::new(format!("{text:?} is not {}", Mode::form().words()))),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{:04o}", self.0)
+    }
+}
+
+/// The status of a redirect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RedirectStatus(pub(crate) u16);
+
+impl Value for RedirectStatus {
+    fn kind() -> Kind {
+        Kind::Integer { least: 301, most: 308 }
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<RedirectStatus> {
+        let number = <Bounded<301, 308> as Value>::read(node, report)?.get();
+        if !matches!(number, 301 | 302 | 303 | 307 | 308) {
+            let error = report.error(Some(node.span()), format!("{number} is not the status of a redirect"));
+            error.help = Some("301 and 308 are permanent, 302 and 307 temporary, 303 makes it a GET".to_owned());
+            return None;
+        }
+        Some(RedirectStatus(number as u16))
+    }
+
+    fn show(&self) -> Option<String> {
+        Some(self.0.to_string())
+    }
+}
+
+/// How a route uses the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CacheChoice {
+    Lookup,
+    Pass,
+    Rules(Box<RuleSettings>),
+}
+
+impl Value for CacheChoice {
+    fn kind() -> Kind {
+        Kind::Either(vec![Kind::Choice(vec!["lookup", "pass"]), RuleSettings::kind()])
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<CacheChoice> {
+        if node.get_ref().is_table() {
+            return report.section(node).map(|rules| CacheChoice::Rules(Box::new(rules)));
+        }
+        <CacheWord as Value>::read(node, report).map(|word| match word {
+            CacheWord::Lookup => CacheChoice::Lookup,
+            CacheWord::Pass => CacheChoice::Pass,
+        })
+    }
+
+    fn show(&self) -> Option<String> {
+        match self {
+            CacheChoice::Lookup => CacheWord::Lookup.show(),
+            CacheChoice::Pass => CacheWord::Pass.show(),
+            CacheChoice::Rules(_) => None,
+        }
+    }
+}
+
+/// [`CacheChoice`] where it is one word.
+#[derive(Clone, Copy, PartialEq)]
+enum CacheWord {
+    Lookup,
+    Pass,
+}
+
+choice!(CacheWord { "lookup" => CacheWord::Lookup, "pass" => CacheWord::Pass });

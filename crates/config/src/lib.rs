@@ -1,0 +1,35 @@
+//! The configuration of Sandarac: TOML and command-line flags made into one validated [`Config`].
+//!
+//! Every setting is defined once, with its type, default and text; reading, the listing of defaults, the JSON schema
+//! and the manual page come from that definition. Nothing here reads a file, a clock or the environment.
+
+mod address;
+mod config;
+mod diagnostics;
+mod edits;
+mod field;
+mod file;
+mod limited;
+mod pattern;
+mod report;
+mod routes;
+mod rules;
+mod section;
+mod setting;
+mod suggest;
+mod template;
+mod value;
+
+pub use address::{ListenAddress, Network, contains};
+pub use config::{Cache, Config, Listener, PoolConfig};
+pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
+pub use edits::Edits;
+pub use field::Token;
+pub use limited::{Bounded, BoundedSize, Timeout};
+pub use pattern::{HostPattern, MethodName, PathPattern};
+pub use routes::{Action, Answer, Match, Redirect, Route, Routes};
+pub use rules::{CacheRule, KeyRule};
+pub use section::{Admin, Forwarded, Limits, Log, LogFormat, LogLevel, LogTarget, Purge, Timeouts};
+pub use setting::{Absent, Kind, Setting};
+pub use template::Template;
+pub use value::{ByteSize, Secret};

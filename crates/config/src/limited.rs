@@ -1,0 +1,135 @@
+//! Values with bounds that their type states.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use crate::report::{Complaint, Report};
+use crate::setting::{Kind, Node, Value};
+use crate::value::{ByteSize, Text};
+
+/// A number from `LEAST` to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounded<const LEAST: u32, const MOST: u32>(u32);
+
+impl<const LEAST: u32, const MOST: u32> Bounded<LEAST, MOST> {
+    /// A default. Not to be built out of bounds: the constant does not compile then.
+    pub(crate) const fn of<const N: u32>() -> Bounded<LEAST, MOST> {
+        const { assert!(LEAST <= N && N <= MOST) };
+        Bounded(N)
+    }
+
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+
+    /// Checks the bounds.
+    pub(crate) fn checked(number: u64) -> Result<Bounded<LEAST, MOST>, Complaint> {
+        match u32::try_from(number) {
+            Ok(fits) if (LEAST..=MOST).contains(&fits) => Ok(Bounded(fits)),
+            _ => Err(Complaint::new(format!("{number} is not {}", Self::kind().words()))),
+        }
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32> Value for Bounded<LEAST, MOST> {
+    fn kind() -> Kind {
+        Kind::Integer { least: LEAST.into(), most: MOST.into() }
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<Bounded<LEAST, MOST>> {
+        let DeValue::Integer(integer) = node.get_ref() else {
+            report.unexpected(node, &Self::kind());
+            return None;
+        };
+        let read = match u64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(number) => Self::checked(number),
+            Err(_) => Err(Complaint::new(format!("{integer} is not {}", Self::kind().words()))),
+        };
+        read.map_err(|complaint| report.complain(Some(node.span()), complaint)).ok()
+    }
+
+    fn show(&self) -> Option<String> {
+        Some(self.0.to_string())
+    }
+}
+
+/// A size from `LEAST` to `MOST` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundedSize<const LEAST: u64, const MOST: u64>(ByteSize);
+
+impl<const LEAST: u64, const MOST: u64> BoundedSize<LEAST, MOST> {
+    /// A default. Not to be built out of bounds: the constant does not compile then.
+    pub(crate) const fn of<const N: u64>() -> BoundedSize<LEAST, MOST> {
+        const { assert!(LEAST <= N && N <= MOST) };
+        BoundedSize(ByteSize(N))
+    }
+
+    /// The number of bytes.
+    pub fn get(self) -> usize {
+        self.0.get()
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Text for BoundedSize<LEAST, MOST> {
+    fn form() -> Kind {
+        ByteSize::form()
+    }
+
+    fn from_text(text: &str) -> Result<BoundedSize<LEAST, MOST>, Complaint> {
+        let size = ByteSize::from_text(text)?;
+        if (LEAST..=MOST).contains(&size.0) {
+            return Ok(BoundedSize(size));
+        }
+        let (least, most) = (ByteSize(LEAST), ByteSize(MOST));
+        Err(Complaint::new(match MOST {
+            u64::MAX => format!("{text:?} is too small: at least {least}"),
+            _ => format!("{text:?} is out of bounds: from {least} to {most}"),
+        }))
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A duration of more than nothing, after which something is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeout(Duration);
+
+impl Timeout {
+    /// A default of so many seconds, more than 0.
+    pub(crate) const fn secs<const N: u64>() -> Timeout {
+        const { assert!(N > 0) };
+        Timeout(Duration::from_secs(N))
+    }
+}
+
+impl Deref for Timeout {
+    type Target = Duration;
+
+    fn deref(&self) -> &Duration {
+        &self.0
+    }
+}
+
+impl Text for Timeout {
+    fn form() -> Kind {
+        Duration::form()
+    }
+
+    fn from_text(text: &str) -> Result<Timeout, Complaint> {
+        match Duration::from_text(text)? {
+            Duration::ZERO => {
+                Err(Complaint::new("a timeout of nothing would give up everything; it is more than 0s"))
+            }
+            duration => Ok(Timeout(duration)),
+        }
+    }
+
+    fn text(&self) -> String {
+        Text::text(&self.0)
+    }
+}

@@ -1,0 +1,181 @@
+//! Collecting what is wrong with a file while it is read.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::setting::{Kind, Node, Section};
+use crate::suggest::closest;
+
+/// A place in the file, in bytes.
+pub(crate) type Place = Range<usize>;
+
+/// A value and where it stands; nowhere where it comes from the command line or from a default.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) place: Option<Place>,
+}
+
+impl<T: PartialEq> PartialEq for At<T> {
+    /// Equal values are equal wherever they stand.
+    fn eq(&self, other: &At<T>) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T> At<T> {
+    /// A value from the command line or from a default.
+    pub(crate) fn nowhere(value: T) -> At<T> {
+        At { value, place: None }
+    }
+}
+
+/// Why a text is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Complaint {
+    pub(crate) fn new(message: impl Into<String>) -> Complaint {
+        Complaint { message: message.into(), help: None }
+    }
+
+    pub(crate) fn help(self, help: impl Into<String>) -> Complaint {
+        Complaint { help: Some(help.into()), ..self }
+    }
+}
+
+/// What is wrong with the file, and the settings it may hold.
+pub(crate) struct Report {
+    pub(crate) found: Vec<Diagnostic>,
+    /// Every table and the keys in it, to tell where a misplaced key belongs.
+    known: Vec<(String, Vec<&'static str>)>,
+}
+
+impl Report {
+    /// A report on a file of settings `S`.
+    pub(crate) fn on<S: Section>() -> Report {
+        let mut known = Vec::new();
+        collect("", &Kind::Table(S::settings()), &mut known);
+        Report { found: Vec::new(), known }
+    }
+
+    pub(crate) fn error(&mut self, place: Option<Place>, message: impl Into<String>) -> &mut Diagnostic {
+        self.add(Severity::Error, place, message.into())
+    }
+
+    pub(crate) fn warning(&mut self, place: Option<Place>, message: impl Into<String>) -> &mut Diagnostic {
+        self.add(Severity::Warning, place, message.into())
+    }
+
+    fn add(&mut self, severity: Severity, place: Option<Place>, message: String) -> &mut Diagnostic {
+        self.found.push(Diagnostic { severity, message, place, help: None, also: None });
+        let last = self.found.len() - 1;
+        &mut self.found[last]
+    }
+
+    pub(crate) fn complain(&mut self, place: Option<Place>, complaint: Complaint) {
+        self.error(place, complaint.message).help = complaint.help;
+    }
+
+    /// Reports a value of the wrong type.
+    pub(crate) fn unexpected(&mut self, node: &Node<'_>, kind: &Kind) {
+        let found = match node.get_ref() {
+            DeValue::Integer(_) | DeValue::Array(_) => format!("an {}", node.get_ref().type_str()),
+            other => format!("a {}", other.type_str()),
+        };
+        let message = format!("expected {}, found {found}", kind.words());
+        let help = match (kind, node.get_ref()) {
+            (Kind::Text { form, examples }, DeValue::Integer(number)) if form.contains("with a unit") => {
+                let unit = examples.first().map_or("", |example| example.trim_start_matches(char::is_numeric));
+                Some(format!("say the unit: \"{number}{unit}\""))
+            }
+            (Kind::Text { .. } | Kind::Choice(_), value @ (DeValue::Integer(_) | DeValue::Boolean(_))) => {
+                let text = match value {
+                    DeValue::Integer(number) => number.to_string(),
+                    _ => value.as_bool().is_some_and(|yes| yes).to_string(),
+                };
+                Some(format!("strings stand in quotes: \"{text}\""))
+            }
+            (Kind::Bool, DeValue::String(text)) if matches!(&**text, "true" | "false") => {
+                Some(format!("without quotes: {text}"))
+            }
+            (Kind::Integer { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => {
+                Some(format!("without quotes: {text}"))
+            }
+            _ => None,
+        };
+        self.error(Some(node.span()), message).help = help;
+    }
+
+    /// Reads a table of settings.
+    pub(crate) fn section<S: Section>(&mut self, node: &Node<'_>) -> Option<S> {
+        match node.get_ref() {
+            DeValue::Table(table) => Some(self.table(table)),
+            _ => {
+                self.unexpected(node, &Kind::Table(S::settings()));
+                None
+            }
+        }
+    }
+
+    /// Reads the settings of `table`, in the order they are written.
+    pub(crate) fn table<S: Section>(&mut self, table: &DeTable<'_>) -> S {
+        let mut section = S::default();
+        for (key, node) in in_order(table) {
+            if !section.set(key.get_ref(), node, self) {
+                self.unknown_key::<S>(key.get_ref(), key.span());
+            }
+        }
+        section
+    }
+
+    fn unknown_key<S: Section>(&mut self, key: &str, place: Place) {
+        let names: Vec<_> = S::settings().iter().map(|setting| setting.name).collect();
+        let elsewhere: Vec<_> = self
+            .known
+            .iter()
+            .filter(|(_, keys)| keys.contains(&key))
+            .map(|(table, _)| if table.is_empty() { "the top of the file".to_owned() } else { table.clone() })
+            .collect();
+        let help = match closest(key, &names) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None if !elsewhere.is_empty() => format!("`{key}` belongs to {}", elsewhere.join(" or ")),
+            None => format!("known here: {}", names.join(", ")),
+        };
+        self.error(Some(place), format!("unknown key `{key}`")).help = Some(help);
+    }
+}
+
+/// The entries of a table in the order they are written; the parser keeps them by name.
+pub(crate) fn in_order<'t, 'i>(
+    table: &'t DeTable<'i>,
+) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'i, str>>, &'t Node<'i>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+fn collect(table: &str, kind: &Kind, known: &mut Vec<(String, Vec<&'static str>)>) {
+    match kind {
+        Kind::Table(settings) => {
+            known.push((table.to_owned(), settings.iter().map(|setting| setting.name).collect()));
+            for setting in settings {
+                let inner = table.trim_matches(['[', ']']);
+                let path =
+                    if inner.is_empty() { setting.name.to_owned() } else { format!("{inner}.{}", setting.name) };
+                match &setting.kind {
+                    Kind::List(of) => collect(&format!("[[{path}]]"), of, known),
+                    Kind::Map { of, .. } => collect(&format!("[{path}.NAME]"), of, known),
+                    other => collect(&format!("[{path}]"), other, known),
+                }
+            }
+        }
+        Kind::Either(kinds) => kinds.iter().for_each(|kind| collect(table, kind, known)),
+        _ => {}
+    }
+}

@@ -1,0 +1,204 @@
+//! Routes: the first that matches a request says what is done with it.
+
+use std::collections::HashMap;
+
+use crate::edits::Edits;
+use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
+use crate::rules::CacheRule;
+use crate::template::Template;
+
+/// What is done with which requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// Which requests; any of these may match. Every request where there is none.
+    pub matches: Vec<Match>,
+    /// What is done with them.
+    pub action: Action,
+    /// Edits of the request before it goes to a backend.
+    pub request: Edits,
+    /// Edits of the response when it comes from a backend, before it is stored.
+    pub response: Edits,
+    /// Protocols that a connection may be upgraded to, in lower case.
+    pub upgrade: Vec<String>,
+    /// Whether `CONNECT` is passed on and makes a tunnel.
+    pub connect: bool,
+}
+
+/// Which requests a route is for. An empty list is no condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Match {
+    /// Hosts, one of which has to match.
+    pub hosts: Vec<HostPattern>,
+    /// Paths, one of which has to match.
+    pub paths: Vec<PathPattern>,
+    /// Methods, one of which has to match.
+    pub methods: Vec<MethodName>,
+}
+
+/// What is done with a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A pool answers it, or the cache for it.
+    Forward {
+        /// The pool, by its place in [`Config::pools`](crate::Config::pools).
+        pool: usize,
+        /// How the cache is used; not at all where it is `None`.
+        cache: Option<Box<CacheRule>>,
+    },
+    /// It is answered here.
+    Answer(Answer),
+    /// It is sent elsewhere.
+    Redirect(Redirect),
+}
+
+/// An answer made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The fields, beside `Date` and `Content-Length`; `Content-Type` is among them where there is a body.
+    pub fields: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// The body.
+    pub body: String,
+}
+
+/// A redirect made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// The status code.
+    pub status: u16,
+    /// The value of `Location`.
+    pub to: Template,
+}
+
+/// Routes in order, with an index by host.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    routes: Vec<Route>,
+    /// For every host that a route names.
+    exact: HashMap<Box<[u8]>, Vec<Candidate>>,
+    /// For every suffix that a route names: hosts under it that are not in `exact` nor under a longer suffix.
+    under: HashMap<Box<[u8]>, Vec<Candidate>>,
+    /// For all other hosts.
+    other: Vec<Candidate>,
+}
+
+/// A path of a route that is for some host; any path where there is none.
+#[derive(Clone, Debug)]
+struct Candidate {
+    route: u32,
+    matcher: u32,
+    /// The first bytes that a path must have, and which bits of the eight count: a first look that settles most.
+    start: u64,
+    mask: u64,
+    path: Option<PathPattern>,
+}
+
+/// The first eight bytes of `path`, and a mask for as many as there are.
+fn start(path: &[u8]) -> (u64, u64) {
+    let mut bytes = [0; 8];
+    let len = path.len().min(8);
+    bytes[..len].copy_from_slice(&path[..len]);
+    let mask = u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0);
+    (u64::from_le_bytes(bytes), mask)
+}
+
+impl Routes {
+    /// An index over `routes`, in this order.
+    pub(crate) fn new(routes: Vec<Route>) -> Routes {
+        let hosts = || routes.iter().flat_map(|route| &route.matches).flat_map(|matcher| &matcher.hosts);
+        let mut exact = HashMap::new();
+        let mut under = HashMap::new();
+        for host in hosts() {
+            match host {
+                HostPattern::Exact(name) => {
+                    exact.entry(name.as_bytes().into()).or_insert_with(|| candidates(&routes, host));
+                }
+                HostPattern::Under(suffix) => {
+                    under.entry(suffix.as_bytes().into()).or_insert_with(|| candidates(&routes, host));
+                }
+                HostPattern::Any => {}
+            }
+        }
+        let other = candidates(&routes, &HostPattern::Any);
+        Routes { routes, exact, under, other }
+    }
+
+    /// The routes in order.
+    pub fn all(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The first route that matches. `host` may carry a port and any letter case, and is empty where a request has
+    /// none; `path` is decoded and free of dot segments; `*` and the targets of `CONNECT` have the path `""`.
+    pub fn find(&self, host: &[u8], path: &[u8], method: &[u8]) -> Option<&Route> {
+        let (first, _) = start(path);
+        let candidate = self.for_host(host).iter().find(|candidate| {
+            first & candidate.mask == candidate.start
+                && candidate.path.as_ref().is_none_or(|pattern| pattern.matches(path))
+                && self.method_fits(candidate, method)
+        })?;
+        self.routes.get(candidate.route as usize)
+    }
+
+    fn method_fits(&self, candidate: &Candidate, method: &[u8]) -> bool {
+        let matches = &self.routes[candidate.route as usize].matches;
+        matches.get(candidate.matcher as usize).is_none_or(|matcher| {
+            matcher.methods.is_empty() || matcher.methods.iter().any(|name| name.as_str().as_bytes() == method)
+        })
+    }
+
+    fn for_host(&self, host: &[u8]) -> &[Candidate] {
+        if self.exact.is_empty() && self.under.is_empty() {
+            return &self.other;
+        }
+        // No name in the DNS is longer (RFC 1035 §2.3.4), and none of a pattern is either.
+        let mut buffer = [0; 255];
+        let bare = bare_host(host);
+        let Some(name) = buffer.get_mut(..bare.len()) else { return &self.other };
+        name.copy_from_slice(bare);
+        name.make_ascii_lowercase();
+        if let Some(candidates) = self.exact.get(&*name) {
+            return candidates;
+        }
+        if !self.under.is_empty() {
+            let dots = name.iter().enumerate().filter(|&(at, &byte)| byte == b'.' && at > 0);
+            for (at, _) in dots {
+                if let Some(candidates) = self.under.get(&name[at..]) {
+                    return candidates;
+                }
+            }
+        }
+        &self.other
+    }
+}
+
+/// What of `routes` is for the hosts that `host` matches, in order.
+fn candidates(routes: &[Route], host: &HostPattern) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (route, matches) in routes.iter().map(|route| &route.matches).enumerate() {
+        let mut add = |matcher: usize, path: Option<&PathPattern>| {
+            let (start, mask) = start(path.map_or(&[], PathPattern::literal_start));
+            candidates.push(Candidate {
+                route: route as u32,
+                matcher: matcher as u32,
+                start,
+                mask,
+                path: path.cloned(),
+            });
+        };
+        if matches.is_empty() {
+            add(0, None);
+        }
+        for (at, matcher) in matches.iter().enumerate() {
+            if !matcher.hosts.is_empty() && !matcher.hosts.iter().any(|pattern| pattern.covers(host)) {
+                continue;
+            }
+            if matcher.paths.is_empty() {
+                add(at, None);
+            }
+            matcher.paths.iter().for_each(|path| add(at, Some(path)));
+        }
+    }
+    candidates
+}

@@ -1,0 +1,249 @@
+//! The cache rules of a route: what RFC 9111 leaves open, decided.
+
+use std::time::Duration;
+
+use sandarac_message::caching::{CookieRule, Heuristics, Policy, Profile};
+use sandarac_message::glob::Glob;
+
+use crate::field::{FieldName, Status};
+use crate::limited::Bounded;
+use crate::report::{At, Complaint, Report};
+use crate::setting::{Kind, Node, Section, Value, settings};
+use crate::value::{ByteSize, Map, Text, choice};
+
+settings! {
+    /// The rules that `[cache]` sets for all routes and a route for itself.
+    pub(crate) struct RuleSettings {
+        /// How long a response is fresh, whatever the backend says of freshness. `no-store` and `private` still hold.
+        ttl: Option<Duration> = None, unset "what the backend says" "\"10m\"";
+        /// How long a response is fresh of which the backend says nothing.
+        default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";
+        /// Shorter lifetimes are raised to this, save where the backend says `no-cache`.
+        min_ttl: Option<Duration> = None, unset "0s" "\"1s\"";
+        /// Longer lifetimes are cut to this.
+        max_ttl: Option<Duration> = None, unset "no limit" "\"1d\"";
+        /// How long responses of a status are fresh of which the backend says nothing: negative caching.
+        status_ttl: Option<Map<Status, Duration>> = None, unset "none" "{ 404 = \"10s\", 301 = \"1h\" }";
+        /// How long past freshness a response is served while a new one is fetched in the background, where the backend
+        /// does not say (RFC 5861 §3).
+        grace: Option<Duration> = None, unset "0s" "\"30s\"";
+        /// How long past freshness a response stands in for an error of the backend, where the backend does not say
+        /// (RFC 5861 §4).
+        stale_if_error: Option<Duration> = None, unset "0s" "\"10m\"";
+        /// How long past freshness a response is kept, to be validated or to stand in for a backend that is not there.
+        keep: Option<Duration> = None, unset "1h" "\"1d\"";
+        /// Whether a kept response is served when no backend can be reached at all (RFC 9111 §4.2.4).
+        stale_when_disconnected: Option<bool> = None, unset "true" "false";
+        /// Which cookies of a request send it past the cache: names (a star stands for any run of characters), `"any"` or
+        /// `"none"`. Where names are given, all other cookies are neither looked at nor forwarded with what is cached.
+        bypass_cookies: Option<BypassCookies> = None, unset "\"any\"; under the profile rfc \"none\"" "[\"session*\", \"wp-*\"]";
+        /// Cookies that count as not sent: they send nothing past the cache and are not forwarded. A star stands for any
+        /// run of characters.
+        ignore_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"_ga*\", \"_utm*\"]";
+        /// Whether requests with `Authorization` go past the cache.
+        bypass_authorization: Option<bool> = None, unset "true; under the profile rfc false" "false";
+        /// Whether `Cache-Control` and `Pragma` of requests are obeyed (RFC 9111 §5.2.1). A reload then goes to the backend.
+        request_directives: Option<bool> = None, unset "false; under the profile rfc true" "true";
+        /// Whether responses with `Set-Cookie` are stored where they are explicitly fresh. Everyone who is served such a
+        /// response gets that cookie.
+        store_set_cookie: Option<bool> = None, unset "false; under the profile rfc true" "true";
+        /// The part, in percent, of the time since `Last-Modified` for which a response is fresh of which the backend says
+        /// no more (RFC 9111 §4.2.2); 0 turns it off.
+        heuristic_percent: Option<Bounded<0, 100>> = None, unset "0; under the profile rfc 10" "10";
+        /// The longest lifetime that `heuristic_percent` gives.
+        heuristic_max: Option<Duration> = None, unset "1d" "\"1h\"";
+        /// Fields in `Vary` that make no difference.
+        ignore_vary: Option<Vec<FieldName>> = None, unset "none" "[\"User-Agent\"]";
+        /// Query parameters that make no difference; they are left out of the key, and forwarded. A star stands for any run
+        /// of characters.
+        ignore_query: Option<Vec<Pattern>> = None, unset "none" "[\"utm_*\", \"fbclid\"]";
+        /// Request fields that make a difference: their values are part of the key.
+        key_fields: Option<Vec<FieldName>> = None, unset "none" "[\"X-Country\"]";
+        /// Cookies that make a difference: their values are part of the key, and they send nothing past the cache.
+        key_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"theme\"]";
+        /// The largest response that is stored; larger ones are streamed through.
+        max_object: Option<ByteSize> = None, unset "an eighth of `memory`" "\"16MiB\"";
+    }
+
+    /// The cache that all routes share, and the rules for routes that have none of their own.
+    pub(crate) struct StoreSettings {
+        /// The most memory that stored responses take, with heads, keys and index.
+        // Enough for thousands of pages, and bearable on a small machine; the size that Varnish users know.
+        memory: ByteSize = ByteSize::mib(256);
+        /// `safe`: what a Varnish user expects; cookies and `Authorization` bypass the cache. `rfc`: whatever RFC 9111
+        /// allows is looked up and stored, and nothing has a lifetime that the backend did not give it.
+        profile: Profile = Profile::Safe;
+        /// Whether responses say in `Cache-Status` (RFC 9211) how they came about.
+        cache_status: bool = true;
+    }
+}
+
+choice!(Profile { "safe" => Profile::Safe, "rfc" => Profile::Rfc });
+
+/// The table `[cache]`: the store, and the rules for all routes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CacheSettings {
+    pub(crate) store: StoreSettings,
+    pub(crate) rules: RuleSettings,
+}
+
+impl Section for CacheSettings {
+    fn settings() -> Vec<crate::setting::Setting> {
+        let mut settings = StoreSettings::settings();
+        settings.extend(RuleSettings::settings());
+        settings
+    }
+
+    fn set(&mut self, key: &str, node: &Node<'_>, report: &mut Report) -> bool {
+        self.store.set(key, node, report) || self.rules.set(key, node, report)
+    }
+}
+
+impl Value for CacheSettings {
+    fn kind() -> Kind {
+        Kind::Table(CacheSettings::settings())
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<CacheSettings> {
+        report.section(node)
+    }
+
+    fn show(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A name with stars.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pattern(pub(crate) Glob);
+
+impl Text for Pattern {
+    fn form() -> Kind {
+        Kind::Text { form: "a name, in which a star stands for any run of characters", examples: &["utm_*"] }
+    }
+
+    fn from_text(text: &str) -> Result<Pattern, Complaint> {
+        if text.is_empty() || text.len() > 256 || text.chars().any(|c| c.is_control() || " ;=&".contains(c)) {
+            return Err(Complaint::new(format!("{text:?} is not {}", Pattern::form().words())));
+        }
+        Ok(Pattern(Glob::new(text)))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(self.0.text()).into_owned()
+    }
+}
+
+/// Which cookies send a request past the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BypassCookies(CookieRule);
+
+impl Value for BypassCookies {
+    fn kind() -> Kind {
+        Kind::Either(vec![Kind::Choice(vec!["any", "none"]), <Vec<Pattern> as Value>::kind()])
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<BypassCookies> {
+        Some(BypassCookies(match node.get_ref().as_str() {
+            Some("any") => CookieRule::Any,
+            Some("none") => CookieRule::Never,
+            _ => CookieRule::Named(globs(&<Vec<Pattern> as Value>::read(node, report)?)),
+        }))
+    }
+
+    fn show(&self) -> Option<String> {
+        None
+    }
+}
+
+fn globs(patterns: &[Pattern]) -> Vec<Glob> {
+    patterns.iter().map(|pattern| pattern.0.clone()).collect()
+}
+
+/// What distinguishes stored responses beside scheme, host, path and query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRule {
+    /// Query parameters that are left out.
+    pub ignore_query: Vec<Glob>,
+    /// Request fields whose values are part of it.
+    pub fields: Vec<Box<[u8]>>,
+    /// Cookies whose values are part of it.
+    pub cookies: Vec<Glob>,
+}
+
+/// How a route uses the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheRule {
+    /// What is looked up and stored, and for how long.
+    pub policy: Policy,
+    /// What distinguishes stored responses.
+    pub key: KeyRule,
+    /// The largest response that is stored.
+    pub max_object: ByteSize,
+}
+
+impl RuleSettings {
+    /// These settings, and those of `base` for what they do not say.
+    pub(crate) fn over(self, base: &RuleSettings) -> RuleSettings {
+        macro_rules! first {
+            ($($name:ident),*) => {
+                RuleSettings { $($name: self.$name.or_else(|| base.$name.clone()),)* }
+            };
+        }
+        first!(
+            ttl, default_ttl, min_ttl, max_ttl, status_ttl, grace, stale_if_error, keep, stale_when_disconnected,
+            bypass_cookies, ignore_cookies, bypass_authorization, request_directives, store_set_cookie,
+            heuristic_percent, heuristic_max, ignore_vary, ignore_query, key_fields, key_cookies, max_object
+        )
+    }
+
+    /// The rule that these settings make, on the store's profile and with its memory.
+    pub(crate) fn rule(&self, store: &StoreSettings) -> CacheRule {
+        let base = match store.profile {
+            Profile::Safe => Policy::safe(),
+            Profile::Rfc => Policy::rfc(),
+        };
+        let names = |names: &Option<Vec<FieldName>>| {
+            let bytes = |name: &FieldName| Box::from(name.as_str().as_bytes());
+            names.iter().flatten().map(bytes).collect::<Vec<_>>()
+        };
+        let patterns = |patterns: &Option<Vec<Pattern>>| globs(patterns.as_deref().unwrap_or_default());
+        let day = Duration::from_secs(86_400);
+        let known = base.heuristics.unwrap_or(Heuristics { percent: 0, cap: day });
+        let heuristics = Heuristics {
+            percent: self.heuristic_percent.map_or(known.percent, Bounded::get),
+            cap: self.heuristic_max.unwrap_or(known.cap),
+        };
+        let ttl = |(status, ttl): &(At<Status>, Duration)| (status.value.0, *ttl);
+        let mut ignored_cookies = patterns(&self.ignore_cookies);
+        ignored_cookies.extend(base.ignored_cookies);
+        let policy = Policy {
+            profile: store.profile,
+            bypass_authorization: self.bypass_authorization.unwrap_or(base.bypass_authorization),
+            bypass_cookies: self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0),
+            ignored_cookies,
+            request_directives: self.request_directives.unwrap_or(base.request_directives),
+            store_set_cookie: self.store_set_cookie.unwrap_or(base.store_set_cookie),
+            forced_ttl: self.ttl.or(base.forced_ttl),
+            default_ttl: self.default_ttl.unwrap_or(base.default_ttl),
+            ttl_by_status: match &self.status_ttl {
+                Some(map) => map.0.iter().map(ttl).collect(),
+                None => base.ttl_by_status,
+            },
+            min_ttl: self.min_ttl.unwrap_or(base.min_ttl),
+            max_ttl: self.max_ttl.unwrap_or(base.max_ttl),
+            heuristics: (heuristics.percent > 0).then_some(heuristics),
+            grace: self.grace.unwrap_or(base.grace),
+            stale_if_error: self.stale_if_error.unwrap_or(base.stale_if_error),
+            keep: self.keep.unwrap_or(base.keep),
+            stale_when_disconnected: self.stale_when_disconnected.unwrap_or(base.stale_when_disconnected),
+            ignored_vary: names(&self.ignore_vary),
+        };
+        let key = KeyRule {
+            ignore_query: patterns(&self.ignore_query),
+            fields: names(&self.key_fields),
+            cookies: patterns(&self.key_cookies),
+        };
+        CacheRule { policy, key, max_object: self.max_object.unwrap_or(ByteSize(store.memory.0 / 8)) }
+    }
+}

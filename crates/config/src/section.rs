@@ -1,0 +1,167 @@
+//! The tables of settings that need no further thought once they are read.
+
+use crate::address::{ListenAddress, Network};
+use crate::field::Token;
+use crate::limited::{Bounded, BoundedSize, Timeout};
+use crate::setting::settings;
+use crate::value::{ByteSize, Secret, choice};
+
+const KIB: u64 = 1 << 10;
+
+settings! {
+    /// How long clients are waited for.
+    pub struct Timeouts {
+        /// How long a request head may take from its first byte to its last. Answered with 408.
+        // Browsers send a head in one packet; this bounds what a deliberately slow client can hold.
+        head: Timeout = Timeout::secs::<10>();
+        /// How long a connection may stay open without a request.
+        // An idle connection costs about a kilobyte, and a new one costs the client a round trip.
+        idle: Timeout = Timeout::secs::<60>();
+        /// How long a request body may pause between two reads. Answered with 408.
+        body: Timeout = Timeout::secs::<30>();
+        /// How long a client may take no byte of a response before it is cut off.
+        write: Timeout = Timeout::secs::<30>();
+        /// How long a tunnel (a WebSocket, say) may be silent both ways.
+        tunnel: Timeout = Timeout::secs::<3600>();
+        /// How long exchanges in flight may take to finish after SIGTERM.
+        drain: Timeout = Timeout::secs::<30>();
+    }
+
+    /// How much of anything clients and backends may send.
+    pub struct Limits {
+        /// The longest request head: request line and fields. Longer ones are answered with 431.
+        // Four times what nginx takes for a field line, since single sign-on cookies grow.
+        head: BoundedSize<{ KIB }, { 60 * KIB }> = BoundedSize::of::<{ 32 * KIB }>();
+        /// The most fields in a head, of a request or a response.
+        fields: Bounded<8, 1000> = Bounded::of::<128>();
+        /// The longest request target. Longer ones are answered with 414.
+        target: BoundedSize<256, { 60 * KIB }> = BoundedSize::of::<{ 8 * KIB }>();
+        /// The largest request body. Larger ones are answered with 413.
+        body: Option<ByteSize> = None, unset "no limit" "\"100MiB\"";
+        /// The longest response head. A backend that sends a longer one is answered for with 502.
+        response_head: BoundedSize<{ KIB }, { 60 * KIB }> = BoundedSize::of::<{ 60 * KIB }>();
+        /// The most client connections at a time; more are answered with 503 and closed.
+        connections: Option<Bounded<1, { u32::MAX }>> = None, unset "as many as the limit on open files allows" "10000";
+        /// The most requests on one client connection, which is closed in good order after the last.
+        requests_per_connection: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "10000";
+        /// The least a client must send of a request body, in bytes per second, once it has been at it for
+        /// `min_rate_after`. Slower ones are answered with 408; `"0B"` lets all pass.
+        min_rate_in: ByteSize = ByteSize(500);
+        /// The least a client must take of a response, in bytes per second, while there is more to take, once it has been
+        /// at it for `min_rate_after`. Slower ones are cut off; `"0B"` lets all pass.
+        min_rate_out: ByteSize = ByteSize(500);
+        /// How long a body may be under way before its rate counts.
+        min_rate_after: Timeout = Timeout::secs::<20>();
+    }
+
+    /// What backends are told of the client and of the way a request took. What a client says in these fields is
+    /// replaced, unless it is among the `trusted_proxies` of the listener: then it is added to.
+    pub struct Forwarded {
+        /// Whether to send `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+        x_forwarded: bool = true;
+        /// Whether to send `Forwarded` (RFC 7239).
+        forwarded: bool = true;
+        /// The name by which this proxy calls itself in `Via`, `Cache-Status` and `Proxy-Status`.
+        name: Token = Token::literal("sandarac");
+    }
+
+    /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
+    pub struct Purge {
+        /// Whose `PURGE` is obeyed, by the address of the connection; that of others is answered with 405.
+        allow: Vec<Network> = Vec::new();
+    }
+
+    /// How `sandarac status`, `purge`, `reload` and the others reach the running process, and where `/metrics` is.
+    pub struct Admin {
+        /// Where to listen: a Unix socket, which only its owner may open, or an address, which needs a token.
+        listen: Option<ListenAddress> = None, unset "a socket in the runtime directory of the user"
+            "\"unix:/run/sandarac/admin.sock\"" => fixed;
+        /// What a caller over TCP must present as `Authorization: Bearer TOKEN`.
+        token: Option<Secret> = None, unset "none, and only a Unix socket can be listened on"
+            "\"0123456789abcdef0123456789abcdef\"";
+    }
+
+    /// What is written down.
+    pub struct Log {
+        /// Where each exchange is written down: `stdout`, `stderr`, a file, or `off`.
+        access: LogTarget = LogTarget::Off;
+        /// How: `combined` as Apache and nginx have it, or `json`, one object to a line.
+        format: LogFormat = LogFormat::Combined;
+        /// Where errors and warnings of the proxy itself go.
+        error: LogTarget = LogTarget::Stderr;
+        /// How much the proxy says of itself.
+        level: LogLevel = LogLevel::Info;
+    }
+}
+
+/// Where a log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// A file, opened to be added to.
+    File(std::path::PathBuf),
+}
+
+impl crate::value::Text for LogTarget {
+    fn form() -> crate::setting::Kind {
+        let examples = &["stdout", "stderr", "off", "/var/log/sandarac/access.log"];
+        crate::setting::Kind::Text { form: "\"stdout\", \"stderr\", \"off\" or the path of a file", examples }
+    }
+
+    fn from_text(text: &str) -> Result<LogTarget, crate::report::Complaint> {
+        match text {
+            "off" => Ok(LogTarget::Off),
+            "stdout" => Ok(LogTarget::Stdout),
+            "stderr" => Ok(LogTarget::Stderr),
+            // A bare word is more likely a slip than a file.
+            path if path.contains('/') && !path.contains('\0') => Ok(LogTarget::File(path.into())),
+            other => {
+                let kind = LogTarget::form();
+                let complaint = crate::report::Complaint::new(format!("{other:?} is not {}", kind.words()));
+                Err(complaint.help(match crate::suggest::closest(other, &["stdout", "stderr", "off"]) {
+                    Some(name) => format!("did you mean \"{name}\"?"),
+                    None => format!("a file in the working directory is written \"./{other}\""),
+                }))
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            LogTarget::Off => "off".to_owned(),
+            LogTarget::Stdout => "stdout".to_owned(),
+            LogTarget::Stderr => "stderr".to_owned(),
+            LogTarget::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// How the access log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// NCSA combined.
+    Combined,
+    /// JSON lines.
+    Json,
+}
+
+choice!(LogFormat { "combined" => LogFormat::Combined, "json" => LogFormat::Json });
+
+/// How much the proxy says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+choice!(LogLevel {
+    "error" => LogLevel::Error, "warn" => LogLevel::Warn, "info" => LogLevel::Info, "debug" => LogLevel::Debug,
+});

@@ -1,0 +1,232 @@
+//! What a setting is: defined once, with its type, default and text. Reading, the listing of defaults, the JSON
+//! schema and the manual all come from that one definition.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::report::Report;
+
+/// A value in the file, with its place.
+pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
+
+/// One setting, for the listing, the schema and the manual.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its key in the table that it stands in.
+    pub name: &'static str,
+    /// What it does, in one or more sentences.
+    pub text: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// What holds where it is not written.
+    pub absent: Absent,
+    /// Whether a change takes effect only with a restart.
+    pub fixed: bool,
+}
+
+/// What holds where a setting is not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// This value, as it would be written in the file.
+    Value(String),
+    /// No value; what that means, and a value that one might write.
+    Unset {
+        /// What it means that there is no value.
+        means: &'static str,
+        /// A value that one might write, as in the file.
+        example: &'static str,
+    },
+    /// It must be written; a value that one might write, as in the file.
+    Required {
+        /// A value that one might write, as in the file.
+        example: &'static str,
+    },
+}
+
+/// What a setting may hold.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within bounds.
+    Integer {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// A string of some form.
+    Text {
+        /// The form's name, such as "duration".
+        form: &'static str,
+        /// Strings of that form.
+        examples: &'static [&'static str],
+    },
+    /// One of these strings.
+    Choice(Vec<&'static str>),
+    /// An array; one item may be written without brackets where it is not a table.
+    List(Box<Kind>),
+    /// A table with keys of the user's choice.
+    Map {
+        /// What the keys are.
+        key: &'static str,
+        /// What every key holds.
+        of: Box<Kind>,
+    },
+    /// A table of settings.
+    Table(Vec<Setting>),
+    /// Any one of these.
+    Either(Vec<Kind>),
+}
+
+impl Kind {
+    /// The kind in a few words, as in "expected a duration".
+    pub fn words(&self) -> String {
+        match self {
+            Kind::Bool => "true or false".to_owned(),
+            Kind::Integer { least, most } if *most >= u32::MAX.into() => format!("a number, at least {least}"),
+            Kind::Integer { least, most } => format!("a number from {least} to {most}"),
+            Kind::Text { form, examples } => match examples.first() {
+                Some(example) => format!("{form}, such as {example:?}"),
+                None => (*form).to_owned(),
+            },
+            Kind::Choice(names) => {
+                let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+                names.join(" or ")
+            }
+            Kind::List(of) => format!("an array, each {}", of.words()),
+            Kind::Map { key, of } => format!("a table from {key} to {}", of.words()),
+            Kind::Table(settings) => {
+                let names: Vec<_> = settings.iter().map(|setting| setting.name).collect();
+                format!("a table of {}", names.join(", "))
+            }
+            Kind::Either(kinds) => kinds.iter().map(Kind::words).collect::<Vec<_>>().join(", or "),
+        }
+    }
+
+    /// The settings of the table that this is, or has for its items, or may be.
+    pub fn settings(&self) -> Option<&[Setting]> {
+        match self {
+            Kind::Table(settings) => Some(settings),
+            Kind::List(of) | Kind::Map { of, .. } => of.settings(),
+            Kind::Either(kinds) => kinds.iter().find_map(Kind::settings),
+            _ => None,
+        }
+    }
+}
+
+/// A type that a setting may have.
+pub(crate) trait Value: Sized {
+    /// What it may hold.
+    fn kind() -> Kind;
+
+    /// Reads it. Where it cannot be read, MUST report why.
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<Self>;
+
+    /// Writes it as it would stand in the file; `None` where it is not there.
+    fn show(&self) -> Option<String>;
+}
+
+/// A table whose keys are settings.
+pub(crate) trait Section: Default {
+    /// The settings, in the order of the manual.
+    fn settings() -> Vec<Setting>;
+
+    /// Reads the setting called `key`; false where there is none.
+    fn set(&mut self, key: &str, node: &Node<'_>, report: &mut Report) -> bool;
+}
+
+/// Defines a table of settings: the struct, its defaults, and its [`Section`].
+///
+/// The doc comment of a field is the text of the setting in the manual. After the default may follow
+/// `, unset "meaning" "example"` for an `Option`, or `, required "example"`, and `=> fixed` where a change
+/// needs a restart.
+macro_rules! settings {
+    ($(
+        $(#[doc = $about:literal])*
+        $vis:vis struct $section:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $name:ident: $type:ty = $default:expr
+                $(, unset $means:literal $unset:literal)?
+                $(, required $required:literal)?
+                $(=> $fixed:ident)?;
+            )*
+        }
+    )*) => {$(
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $section {
+            $($(#[doc = $doc])+ pub $name: $type,)*
+        }
+
+        impl Default for $section {
+            fn default() -> $section {
+                $section { $($name: $default,)* }
+            }
+        }
+
+        impl $crate::setting::Section for $section {
+            fn settings() -> Vec<$crate::setting::Setting> {
+                let defaults = $section::default();
+                vec![$(
+                    $crate::setting::Setting {
+                        name: $crate::setting::bare(stringify!($name)),
+                        text: concat!($($doc, "\n"),+).trim_ascii(),
+                        kind: <$type as $crate::setting::Value>::kind(),
+                        absent: {
+                            #[allow(unused_mut, unused_assignments)]
+                            let mut absent = $crate::setting::Absent::Value(
+                                $crate::setting::Value::show(&defaults.$name).unwrap_or_default(),
+                            );
+                            $(absent = $crate::setting::Absent::Unset { means: $means, example: $unset };)?
+                            $(absent = $crate::setting::Absent::Required { example: $required };)?
+                            absent
+                        },
+                        fixed: $crate::setting::settings!(@fixed $($fixed)?),
+                    },
+                )*]
+            }
+
+            fn set(
+                &mut self,
+                key: &str,
+                node: &$crate::setting::Node<'_>,
+                report: &mut $crate::report::Report,
+            ) -> bool {
+                $(if key == $crate::setting::bare(stringify!($name)) {
+                    if let Some(value) = $crate::setting::Value::read(node, report) {
+                        self.$name = value;
+                    }
+                    return true;
+                })*
+                false
+            }
+        }
+
+        $crate::setting::settings!(@value $section);
+    )*};
+    (@fixed) => { false };
+    (@fixed fixed) => { true };
+    (@value $section:ident) => {
+        impl $crate::setting::Value for $section {
+            fn kind() -> $crate::setting::Kind {
+                $crate::setting::Kind::Table(<$section as $crate::setting::Section>::settings())
+            }
+
+            fn read(node: &$crate::setting::Node<'_>, report: &mut $crate::report::Report) -> Option<$section> {
+                report.section(node)
+            }
+
+            fn show(&self) -> Option<String> {
+                None
+            }
+        }
+    };
+}
+pub(crate) use settings;
+
+/// An identifier without the mark of those that are keywords.
+pub(crate) fn bare(identifier: &'static str) -> &'static str {
+    identifier.strip_prefix("r#").unwrap_or(identifier)
+}

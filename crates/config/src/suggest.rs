@@ -1,0 +1,56 @@
+//! "Did you mean": the known word that is closest to an unknown one.
+
+/// The candidate that `word` was probably meant to be, if any is near enough: up to a third of its letters wrong,
+/// missing, added or swapped with their neighbour, or the one a prefix of the other.
+pub(crate) fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    // Longer words are no slip of the hand, and the comparison takes the square of their length.
+    const LONGEST: usize = 64;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    let near = candidates.iter().map(|&candidate| (distance(&word, candidate), candidate)).min_by_key(|&(d, _)| d)?;
+    if near.0 <= (word.chars().count().max(near.1.len()) / 3).max(1) {
+        return Some(near.1);
+    }
+    let begins = |candidate: &&str| word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(*candidate));
+    candidates.iter().copied().find(|candidate| begins(&candidate))
+}
+
+/// The number of edits between two words (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let swap_or_change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = swap_or_change.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_understood_and_other_words_are_not() {
+        let names = ["backends", "balance", "max_in_flight", "connect_timeout"];
+        assert_eq!(closest("backend", &names), Some("backends"));
+        assert_eq!(closest("balacne", &names), Some("balance"));
+        assert_eq!(closest("max-in-flight", &names), Some("max_in_flight"));
+        assert_eq!(closest("connect", &names), Some("connect_timeout"));
+        assert_eq!(closest("memory", &names), None);
+        assert_eq!(closest("", &names), None);
+        assert_eq!(closest("x", &[]), None);
+        assert_eq!(closest(&"b".repeat(100_000), &names), None);
+    }
+}
