@@ -210,12 +210,12 @@ mod tests {
             ("Thu, 01 Jan 1900 00:00:00 GMT", 0),
             ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
             ("Tue, 29 Feb 2028 00:00:60 GMT", 1_835_395_260),
-            ("Thursday, 18-Aug-50 02:01:18 GMT", 2_544_487_278),
-            ("THU, 18 Aug 2050 02:01:18 GMT", 2_544_487_278),
-            ("Thu, 18 AUG 2050 02:01:18 GMT", 2_544_487_278),
-            ("Thu, 18 Aug 2050 02:01:18 gMT", 2_544_487_278),
+            ("Thursday, 18-Aug-50 02:01:18 GMT", 2_544_400_878),
+            ("THU, 18 Aug 2050 02:01:18 GMT", 2_544_400_878),
+            ("Thu, 18 AUG 2050 02:01:18 GMT", 2_544_400_878),
+            ("Thu, 18 Aug 2050 02:01:18 gMT", 2_544_400_878),
             // The name of the day is wrong, which is no reason to throw the date away.
-            ("Thu Aug  8 02:01:18 2050", 2_543_623_278),
+            ("Thu Aug  8 02:01:18 2050", 2_543_536_878),
         ] {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }

@@ -1,6 +1,9 @@
 //! Fields of one connection, and those that gateways write about themselves (RFC 9110 §7.6).
 
-use crate::{Field, Fields, Name};
+use std::net::{IpAddr, SocketAddr};
+
+use crate::target::Scheme;
+use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 
 /// Whether `field` of the message with `fields` belongs to the connection and is neither forwarded nor stored
 /// (RFC 9110 §7.6.1): the standing ones, and those that Connection names. Connection cannot name what all recipients
@@ -28,4 +31,207 @@ pub fn is_hop_by_hop(fields: Fields<'_>, field: &Field<'_>) -> bool {
         | Name::Date => false,
         _ => fields.has(Name::Connection) && fields.list(Name::Connection).any(|option| field.is(option)),
     }
+}
+
+/// Takes the fields of the connection out of a message that is to be forwarded.
+pub fn strip(fields: &mut FieldsBuf) {
+    let before = fields.clone();
+    fields.retain(|field| !is_hop_by_hop(before.view(), &field));
+}
+
+/// Whether Connection has this option, in any letter case.
+pub fn has_option(fields: Fields<'_>, option: &[u8]) -> bool {
+    fields.list(Name::Connection).any(|member| member.eq_ignore_ascii_case(option))
+}
+
+/// The protocols that a message asks, or agrees, to switch to: Upgrade, where Connection names it (RFC 9110 §7.8).
+pub fn upgrade(fields: Fields<'_>) -> Option<&[u8]> {
+    fields.get(Name::Upgrade).filter(|value| !value.is_empty() && has_option(fields, b"upgrade"))
+}
+
+/// Whether the client reads trailers (RFC 9110 §10.1.4).
+pub fn accepts_trailers(request: Fields<'_>) -> bool {
+    request.list(Name::Te).any(|member| {
+        let coding = member.split(|&byte| byte == b';').next().unwrap_or_default();
+        coding.trim_ascii().eq_ignore_ascii_case(b"trailers")
+    })
+}
+
+/// Whether a field may stand in a trailer section (RFC 9110 §6.5.1): not where it frames, routes, authenticates or
+/// modifies the message, or decides on its caching, all of which was settled before the body.
+pub fn is_trailer(field: &Field<'_>) -> bool {
+    !matches!(
+        field.id,
+        Name::Age
+            | Name::Authorization
+            | Name::CacheControl
+            | Name::CdnCacheControl
+            | Name::Connection
+            | Name::ContentEncoding
+            | Name::ContentLength
+            | Name::ContentLocation
+            | Name::ContentRange
+            | Name::ContentType
+            | Name::Cookie
+            | Name::Date
+            | Name::Expect
+            | Name::Expires
+            | Name::Forwarded
+            | Name::Host
+            | Name::IfMatch
+            | Name::IfModifiedSince
+            | Name::IfNoneMatch
+            | Name::IfRange
+            | Name::IfUnmodifiedSince
+            | Name::KeepAlive
+            | Name::Location
+            | Name::MaxForwards
+            | Name::Pragma
+            | Name::ProxyAuthenticate
+            | Name::ProxyAuthorization
+            | Name::ProxyConnection
+            | Name::Range
+            | Name::RetryAfter
+            | Name::SandaracCacheControl
+            | Name::SetCookie
+            | Name::SurrogateControl
+            | Name::Te
+            | Name::Trailer
+            | Name::TransferEncoding
+            | Name::Upgrade
+            | Name::Vary
+            | Name::Via
+            | Name::XForwardedFor
+            | Name::XForwardedHost
+            | Name::XForwardedProto
+    )
+}
+
+/// What Max-Forwards says about an OPTIONS or TRACE request (RFC 9110 §7.6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxForwards {
+    /// Nothing, or nothing valid: forward it as it is.
+    Unlimited,
+    /// Zero: answer it here.
+    Answer,
+    /// Forward it with this, one less than it came with.
+    Forward(u32),
+}
+
+/// Reads Max-Forwards. It counts for OPTIONS and TRACE only.
+pub fn max_forwards(method: Method, request: Fields<'_>) -> MaxForwards {
+    if !matches!(method, Method::Options | Method::Trace) {
+        return MaxForwards::Unlimited;
+    }
+    match request.get(Name::MaxForwards).and_then(crate::caching::delta_seconds) {
+        None => MaxForwards::Unlimited,
+        Some(0) => MaxForwards::Answer,
+        Some(left) => MaxForwards::Forward(left - 1),
+    }
+}
+
+/// Adds our Via to a message that came in `version` (RFC 9110 §7.6.3).
+pub fn add_via(fields: &mut FieldsBuf, version: Version, pseudonym: &str) -> Result<(), TooLarge> {
+    let version = match version {
+        Version::Http10 => "1.0 ",
+        Version::Http11 => "1.1 ",
+        Version::Http2 => "2 ",
+    };
+    fields.add(Name::Via, [version.as_bytes(), pseudonym.as_bytes()].concat().as_slice())
+}
+
+/// How often a message has passed a proxy of this pseudonym: more than a deployment's tiers means a loop.
+pub fn passes(fields: Fields<'_>, pseudonym: &str) -> usize {
+    fields
+        .list(Name::Via)
+        .filter(|member| {
+            let by = member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1);
+            by.is_some_and(|by| by.eq_ignore_ascii_case(pseudonym.as_bytes()))
+        })
+        .count()
+}
+
+/// What a gateway knows of the client's side of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer<'a> {
+    /// The address the request came from; `None` over a Unix socket.
+    pub address: Option<IpAddr>,
+    /// The scheme it came by.
+    pub scheme: Scheme,
+    /// The host it was for, as received; `None` where it named none.
+    pub host: Option<&'a [u8]>,
+    /// Whether what the peer says of those before it is to be believed.
+    pub trusted: bool,
+}
+
+/// Writes Forwarded (RFC 7239) and the three X-Forwarded fields of a request. From a peer that is not trusted they are
+/// replaced; a trusted one's lists are continued, and its protocol and host stay.
+pub fn set_forwarded(fields: &mut FieldsBuf, peer: &Peer<'_>) -> Result<(), TooLarge> {
+    if !peer.trusted {
+        for name in [Name::Forwarded, Name::XForwardedFor, Name::XForwardedProto, Name::XForwardedHost] {
+            fields.remove(name);
+        }
+    }
+    let address = peer.address.map(|address| address.to_canonical());
+    let plain = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
+    let mut element = match address {
+        Some(IpAddr::V6(address)) => format!("for=\"[{address}]\""),
+        _ => format!("for={plain}"),
+    }
+    .into_bytes();
+    element.extend_from_slice(b";proto=");
+    element.extend_from_slice(peer.scheme.text().as_bytes());
+    if let Some(host) = peer.host {
+        element.extend_from_slice(b";host=");
+        if crate::is_token(host) {
+            element.extend_from_slice(host);
+        } else {
+            // A valid host holds neither quotes nor backslashes.
+            element.push(b'"');
+            element.extend_from_slice(host);
+            element.push(b'"');
+        }
+    }
+    append(fields, Name::Forwarded, &element)?;
+    append(fields, Name::XForwardedFor, plain.as_bytes())?;
+    if !fields.view().has(Name::XForwardedProto) {
+        fields.add(Name::XForwardedProto, peer.scheme.text().as_bytes())?;
+    }
+    match peer.host {
+        Some(host) if !fields.view().has(Name::XForwardedHost) => fields.add(Name::XForwardedHost, host),
+        _ => Ok(()),
+    }
+}
+
+/// Adds a member to a list field, in one line, because many applications read the first line only.
+fn append(fields: &mut FieldsBuf, name: Name, member: &[u8]) -> Result<(), TooLarge> {
+    let mut value = fields.view().all(name).collect::<Vec<_>>().join(&b", "[..]);
+    if !value.is_empty() {
+        value.extend_from_slice(b", ");
+    }
+    value.extend_from_slice(member);
+    fields.set(name, &value)
+}
+
+/// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`. What stands
+/// before it was written by someone who is not believed. A list that ends in trusted addresses gives the first one; an
+/// entry that is no address ends it.
+pub fn client_address(request: Fields<'_>, peer: IpAddr, trusted: impl Fn(IpAddr) -> bool) -> IpAddr {
+    let mut client = peer.to_canonical();
+    let entries: Vec<&[u8]> = request.list(Name::XForwardedFor).collect();
+    for entry in entries.into_iter().rev() {
+        let Some(address) = (if trusted(client) { address(entry) } else { None }) else {
+            break;
+        };
+        client = address;
+    }
+    client
+}
+
+/// An address as X-Forwarded-For has it: some proxies add brackets or a port.
+fn address(entry: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(entry).ok()?;
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    let address: Option<IpAddr> = text.parse().ok().or_else(bracketed);
+    address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip())).map(|address| address.to_canonical())
 }

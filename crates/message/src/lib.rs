@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
 
 pub mod caching;
+pub mod conditional;
 pub mod cookies;
 pub mod date;
 mod fields;
@@ -10,7 +11,10 @@ pub mod glob;
 mod head;
 pub mod hop;
 mod name;
+pub mod range;
+pub mod status_fields;
 mod stored;
+pub mod tags;
 pub mod target;
 mod time;
 pub mod vary;

@@ -185,10 +185,7 @@ impl<'a> Weighted<'a> {
         let text = parts.next()?;
         let weight = match (parts.next(), parts.next()) {
             (None, _) => 1000,
-            (Some(parameter), None) => match parameter {
-                [b'q' | b'Q', b'=', weight @ ..] => thousandths(weight)?,
-                _ => return None,
-            },
+            (Some([b'q' | b'Q', b'=', weight @ ..]), None) => thousandths(weight)?,
             _ => return None,
         };
         crate::is_token(text).then_some(Weighted { text, weight })
