@@ -60,7 +60,9 @@ impl Text for ListenAddress {
         Err(match text.rsplit_once(':') {
             _ if text.parse::<u16>().is_ok() => complaint.help(format!("did you mean \":{text}\"?")),
             _ if text.parse::<Ipv4Addr>().is_ok() => complaint.help(format!("say the port: \"{text}:8080\"")),
-            _ if text.parse::<Ipv6Addr>().is_ok() => complaint.help(format!("brackets and a port: \"[{text}]:8080\"")),
+            _ if text.parse::<Ipv6Addr>().is_ok() => {
+                complaint.help(format!("brackets and a port: \"[{text}]:8080\""))
+            }
             Some(("*", port)) => complaint.help(format!("did you mean \":{port}\"?")),
             Some(("localhost", port)) => complaint.help(format!("did you mean \"127.0.0.1:{port}\"?")),
             _ => complaint.help(":PORT, IP:PORT, [IPV6]:PORT or unix:/PATH; names are not looked up"),
@@ -130,7 +132,8 @@ impl Text for Network {
             return Ok(Network::Unix);
         }
         let not = || Complaint::new(format!("{text:?} is not {}", Network::form().words()));
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let ip: IpAddr = address.parse().map_err(|_| match address {
             "localhost" => not().help("\"127.0.0.1\", \"::1\""),
             _ => not(),
@@ -140,9 +143,9 @@ impl Text for Network {
             Some(bits) => bits.parse().ok().filter(|&bits| bits <= width(ip)).ok_or_else(not)?,
         };
         let first = match ip {
-            IpAddr::V4(ip) => {
-                IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)))
-            }
+            IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(
+                ip.to_bits() & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0),
+            )),
             IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(
                 ip.to_bits() & u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0),
             )),
@@ -225,7 +228,10 @@ mod tests {
         assert!(holds("127.0.0.1", "::ffff:127.0.0.1"));
         assert!(holds("2001:db8::/33", "2001:db8:7fff::1") && !holds("2001:db8::/33", "2001:db8:8000::1"));
         assert!(holds("unix", "unix") && !holds("unix", "127.0.0.1"));
-        assert_eq!(Network::from_text("10.0.0.1/8").unwrap_err().help.unwrap(), "did you mean \"10.0.0.0/8\"?");
+        assert_eq!(
+            Network::from_text("10.0.0.1/8").unwrap_err().help.unwrap(),
+            "did you mean \"10.0.0.0/8\"?"
+        );
         for text in ["", "/8", "10.0.0.0/33", "10.0.0.0/", "::/129", "10.0.0.0/-1", "a"] {
             assert!(Network::from_text(text).is_err(), "{text}");
         }

@@ -167,11 +167,18 @@ impl Source {
     }
 
     /// Shows the line at `place` with the place marked under it, at most to the end of the line.
-    fn mark(&self, place: &Range<usize>, label: &str, gutter: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn mark(
+        &self,
+        place: &Range<usize>,
+        label: &str,
+        gutter: usize,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         let (start, text, number) = self.line(place.start);
         let from = text.floor_char_boundary(place.start.saturating_sub(start));
         let to = text.floor_char_boundary(place.end.saturating_sub(start)).max(from);
-        let (mut before, mut marked, mut after) = (text[..from].to_owned(), text[from..to].to_owned(), text[to..].to_owned());
+        let (mut before, mut marked, mut after) =
+            (text[..from].to_owned(), text[from..to].to_owned(), text[to..].to_owned());
         for part in [&mut before, &mut marked, &mut after] {
             // One column each, so that the marks stand under what they mark.
             *part = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -48,7 +48,8 @@ impl Edits {
         let mut check = |name: &At<FieldName>, set: bool| {
             let known = Name::of(name.value.as_str().as_bytes());
             if let Some(why) = refusal(known, request, set) {
-                report.error(name.place.clone(), format!("`{}` cannot be edited: {why}", name.value.as_str()));
+                report
+                    .error(name.place.clone(), format!("`{}` cannot be edited: {why}", name.value.as_str()));
             }
         };
         let bytes = |text: &str| Box::from(text.as_bytes());
@@ -69,8 +70,8 @@ impl Edits {
     }
 }
 
-/// Why a field is not for rules to edit, if it is not.
-fn refusal(name: Name, request: bool, set: bool) -> Option<&'static str> {
+/// Why a field is not for rules to edit, if it is not: in a request or a response, to be set or to be added or removed.
+pub(crate) fn refusal(name: Name, request: bool, set: bool) -> Option<&'static str> {
     match name {
         Name::ContentLength | Name::TransferEncoding | Name::Trailer | Name::Te => {
             Some("the proxy frames messages itself")

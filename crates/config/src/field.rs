@@ -106,7 +106,9 @@ impl Text for FieldValue {
 
     fn from_text(text: &str) -> Result<FieldValue, Complaint> {
         if text.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(Complaint::new("the value of a field holds no line breaks or other control characters"));
+            return Err(Complaint::new(
+                "the value of a field holds no line breaks or other control characters",
+            ));
         }
         if text.len() > 8192 {
             return Err(Complaint::new("the value of a field is longer than 8 KiB"));

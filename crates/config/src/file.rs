@@ -20,7 +20,7 @@ settings! {
         /// How many cores to use.
         threads: Option<Bounded<1, 1024>> = None, unset "all there are" "4" => fixed;
         /// Where clients are listened for; at least one.
-        listen: Vec<ListenSettings> = Vec::new(), required "";
+        listen: Vec<At<ListenSettings>> = Vec::new(), required "";
         /// Groups of backends that can all answer the same requests, each by a name of your choice.
         pool: Map<PoolName, PoolSettings> = Map::default(), required "";
         /// What is done with which requests; at least one. The first route that matches a request is the one that counts;
@@ -87,7 +87,7 @@ settings! {
         /// Which requests. A string such as `"/blog"`, `"example.com"`, `"*.example.com/static/"` or `"POST /api"`, or a
         /// table of `host`, `path` and `method`, or an array of such, any of which may match. Every request, if not
         /// written.
-        r#match: Vec<At<Matcher>> = Vec::new();
+        r#match: Vec<RouteMatch> = Vec::new();
         /// The pool that answers them.
         pool: Option<At<PoolName>> = None, unset "the route has an `answer` or a `redirect`" "\"app\"";
         /// An answer made here.
@@ -138,6 +138,67 @@ settings! {
         to: Option<Template> = None, required "\"https://{host}{target}\"";
         /// The status code.
         status: RedirectStatus = RedirectStatus(308);
+    }
+}
+
+/// A [`Matcher`], written as a table or in short.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RouteMatch(pub(crate) Matcher);
+
+impl Value for RouteMatch {
+    fn kind() -> Kind {
+        Kind::Either(vec![ShortMatch::form(), Matcher::kind()])
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<RouteMatch> {
+        let matcher = match node.get_ref().is_str() {
+            true => ShortMatch::read(node, report)?.0,
+            false => Matcher::read(node, report)?,
+        };
+        Some(RouteMatch(matcher))
+    }
+
+    fn show(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A [`Matcher`] in short: `[METHOD[|METHOD…] ][HOST][PATH]`.
+struct ShortMatch(Matcher);
+
+impl Text for ShortMatch {
+    fn form() -> Kind {
+        Kind::Text {
+            form: "a host, a path, or both, with a method before them or not",
+            examples: &["/blog", "example.com", "*.example.com/static/", "GET|HEAD /api"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<ShortMatch, Complaint> {
+        let mut words = text.split_ascii_whitespace();
+        let (methods, place) = match (words.next(), words.next(), words.next()) {
+            (Some(place), None, None) => ("", place),
+            (Some(methods), Some(place), None) => (methods, place),
+            _ => return Err(Complaint::new(format!("{text:?} is not {}", ShortMatch::form().words()))),
+        };
+        let method = methods.split('|').filter(|method| !method.is_empty()).map(MethodName::from_text);
+        let (host, path) = place.split_at(place.find(['/', '=']).unwrap_or(place.len()));
+        // No host ends in these, but paths are often thought of by their ends.
+        const ENDINGS: [&str; 12] =
+            ["php", "css", "js", "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "html", "woff2"];
+        if path.is_empty() && host.strip_prefix("*.").is_some_and(|end| ENDINGS.contains(&end)) {
+            let complaint = Complaint::new(format!("{place:?} would be a host"));
+            return Err(complaint.help(format!("a path begins with a slash: \"/{place}\"")));
+        }
+        Ok(ShortMatch(Matcher {
+            method: method.collect::<Result<_, _>>()?,
+            host: if host.is_empty() { Vec::new() } else { vec![HostPattern::from_text(host)?] },
+            path: if path.is_empty() { Vec::new() } else { vec![PathPattern::from_text(path)?] },
+        }))
+    }
+
+    fn text(&self) -> String {
+        String::new()
     }
 }
 
@@ -212,7 +273,8 @@ impl Value for RedirectStatus {
         let number = <Bounded<301, 308> as Value>::read(node, report)?.get();
         if !matches!(number, 301 | 302 | 303 | 307 | 308) {
             let error = report.error(Some(node.span()), format!("{number} is not the status of a redirect"));
-            error.help = Some("301 and 308 are permanent, 302 and 307 temporary, 303 makes it a GET".to_owned());
+            error.help =
+                Some("301 and 308 are permanent, 302 and 307 temporary, 303 makes it a GET".to_owned());
             return None;
         }
         Some(RedirectStatus(number as u16))

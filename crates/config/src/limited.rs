@@ -71,6 +71,11 @@ impl<const LEAST: u64, const MOST: u64> BoundedSize<LEAST, MOST> {
     pub fn get(self) -> usize {
         self.0.get()
     }
+
+    /// The size.
+    pub fn size(self) -> ByteSize {
+        self.0
+    }
 }
 
 impl<const LEAST: u64, const MOST: u64> Text for BoundedSize<LEAST, MOST> {

@@ -72,17 +72,21 @@ impl Text for HostPattern {
             return Err(not().help(format!("ports are not looked at; did you mean \"{bare}\"?")));
         }
         let label = |label: &str| {
-            !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
         let named = bare.strip_prefix("*.").unwrap_or(bare).split('.').all(label);
-        let numbered = bare.starts_with('[') && bare.trim_matches(['[', ']']).parse::<core::net::Ipv6Addr>().is_ok();
+        let numbered =
+            bare.starts_with('[') && bare.trim_matches(['[', ']']).parse::<core::net::Ipv6Addr>().is_ok();
         match bare.strip_prefix('*') {
             Some(suffix) if named => Ok(HostPattern::Under(suffix.into())),
             None if named || numbered => Ok(HostPattern::Exact(bare.into())),
             Some(rest) if !rest.starts_with('.') && !rest.contains('*') => {
                 Err(not().help(format!("a star stands for whole labels: \"*.{rest}\"")))
             }
-            _ if !host.is_ascii() => Err(not().help("write international names as browsers send them: xn--…")),
+            _ if !host.is_ascii() => {
+                Err(not().help("write international names as browsers send them: xn--…"))
+            }
             _ => Err(not()),
         }
     }
@@ -112,9 +116,9 @@ impl PathPattern {
         match self {
             PathPattern::Exact(exact) => path == &**exact,
             PathPattern::Prefix(prefix) => path.starts_with(prefix),
-            PathPattern::Below(top) => {
-                path.strip_prefix(&**top).is_some_and(|rest| top.is_empty() || matches!(rest, [] | [b'/', ..]))
-            }
+            PathPattern::Below(top) => path
+                .strip_prefix(&**top)
+                .is_some_and(|rest| top.is_empty() || matches!(rest, [] | [b'/', ..])),
             PathPattern::Glob(parts) => glob(parts, path),
         }
     }
@@ -138,7 +142,10 @@ impl PathPattern {
             (PathPattern::Below(top), PathPattern::Glob(_)) => {
                 top.is_empty() || (start.starts_with(top) && start.get(top.len()) == Some(&b'/'))
             }
-            (PathPattern::Below(_), PathPattern::Below(top)) => top.is_empty() == self.literal_start().is_empty() && self.matches(top) || self.literal_start().is_empty(),
+            (PathPattern::Below(_), PathPattern::Below(top)) => {
+                top.is_empty() == self.literal_start().is_empty() && self.matches(top)
+                    || self.literal_start().is_empty()
+            }
             (PathPattern::Below(_), PathPattern::Prefix(_)) => self.matches(start),
             (PathPattern::Prefix(prefix), _) => start.starts_with(prefix),
             // "/a*" covers what begins with "/a"; other globs are not worth the thought.
@@ -201,7 +208,9 @@ impl Text for PathPattern {
         if path.contains("//") || path.split('/').any(|segment| matches!(segment, "." | "..")) {
             return Err(not().help("paths are compared after dot segments and empty ones are resolved"));
         }
-        let escaped = |at: usize| path.as_bytes().get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let escaped = |at: usize| {
+            path.as_bytes().get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
+        };
         if path.match_indices('%').any(|(at, _)| escaped(at)) {
             return Err(not().help("paths are compared decoded: write the characters themselves"));
         }
@@ -210,7 +219,9 @@ impl Text for PathPattern {
         }
         let bytes = |text: &str| Box::from(text.as_bytes());
         Ok(match path {
-            _ if exact && path.contains('*') => return Err(not().help("a path with a star is no single path")),
+            _ if exact && path.contains('*') => {
+                return Err(not().help("a path with a star is no single path"));
+            }
             _ if exact => PathPattern::Exact(bytes(path)),
             "/" => PathPattern::Below(bytes("")),
             _ if path.contains('*') => PathPattern::Glob(path.split('*').map(bytes).collect()),

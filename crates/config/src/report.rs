@@ -91,7 +91,8 @@ impl Report {
         let message = format!("expected {}, found {found}", kind.words());
         let help = match (kind, node.get_ref()) {
             (Kind::Text { form, examples }, DeValue::Integer(number)) if form.contains("with a unit") => {
-                let unit = examples.first().map_or("", |example| example.trim_start_matches(char::is_numeric));
+                let unit =
+                    examples.first().map_or("", |example| example.trim_start_matches(char::is_numeric));
                 Some(format!("say the unit: \"{number}{unit}\""))
             }
             (Kind::Text { .. } | Kind::Choice(_), value @ (DeValue::Integer(_) | DeValue::Boolean(_))) => {
@@ -166,8 +167,11 @@ fn collect(table: &str, kind: &Kind, known: &mut Vec<(String, Vec<&'static str>)
             known.push((table.to_owned(), settings.iter().map(|setting| setting.name).collect()));
             for setting in settings {
                 let inner = table.trim_matches(['[', ']']);
-                let path =
-                    if inner.is_empty() { setting.name.to_owned() } else { format!("{inner}.{}", setting.name) };
+                let path = if inner.is_empty() {
+                    setting.name.to_owned()
+                } else {
+                    format!("{inner}.{}", setting.name)
+                };
                 match &setting.kind {
                     Kind::List(of) => collect(&format!("[[{path}]]"), of, known),
                     Kind::Map { of, .. } => collect(&format!("[{path}.NAME]"), of, known),

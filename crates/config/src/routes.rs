@@ -1,6 +1,7 @@
 //! Routes: the first that matches a request says what is done with it.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::edits::Edits;
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
@@ -69,6 +70,43 @@ pub struct Redirect {
     pub status: u16,
     /// The value of `Location`.
     pub to: Template,
+}
+
+impl Route {
+    /// Whether every request that `other` matches is surely matched by this one too.
+    pub(crate) fn covers(&self, other: &Route) -> bool {
+        let any = [Match::default()];
+        let or_any =
+            |route: &'_ Route| if route.matches.is_empty() { any.to_vec() } else { route.matches.clone() };
+        let ours = or_any(self);
+        or_any(other).iter().flat_map(Match::singles).all(|(host, path, method)| {
+            ours.iter().any(|matcher| {
+                let host =
+                    matcher.hosts.is_empty() || matcher.hosts.iter().any(|pattern| pattern.covers(host));
+                let path =
+                    matcher.paths.is_empty() || matcher.paths.iter().any(|pattern| pattern.covers(path));
+                host && path
+                    && (matcher.methods.is_empty()
+                        || method.is_some_and(|name| matcher.methods.contains(name)))
+            })
+        })
+    }
+}
+
+impl Match {
+    /// Every combination of a host, a path and a method that this matches.
+    fn singles(&self) -> impl Iterator<Item = (&HostPattern, &PathPattern, Option<&MethodName>)> {
+        static ANY_PATH: LazyLock<[PathPattern; 1]> = LazyLock::new(|| [PathPattern::Below(Box::default())]);
+        let hosts = if self.hosts.is_empty() { &[HostPattern::Any][..] } else { &self.hosts };
+        let paths = if self.paths.is_empty() { &ANY_PATH[..] } else { &self.paths };
+        let methods = move || {
+            let any = self.methods.is_empty().then_some(None);
+            any.into_iter().chain(self.methods.iter().map(Some))
+        };
+        hosts.iter().flat_map(move |host| {
+            paths.iter().flat_map(move |path| methods().map(move |method| (host, path, method)))
+        })
+    }
 }
 
 /// Routes in order, with an index by host.
@@ -144,7 +182,8 @@ impl Routes {
     fn method_fits(&self, candidate: &Candidate, method: &[u8]) -> bool {
         let matches = &self.routes[candidate.route as usize].matches;
         matches.get(candidate.matcher as usize).is_none_or(|matcher| {
-            matcher.methods.is_empty() || matcher.methods.iter().any(|name| name.as_str().as_bytes() == method)
+            matcher.methods.is_empty()
+                || matcher.methods.iter().any(|name| name.as_str().as_bytes() == method)
         })
     }
 

@@ -6,7 +6,7 @@ use sandarac_message::caching::{CookieRule, Heuristics, Policy, Profile};
 use sandarac_message::glob::Glob;
 
 use crate::field::{FieldName, Status};
-use crate::limited::Bounded;
+use crate::limited::{Bounded, BoundedSize};
 use crate::report::{At, Complaint, Report};
 use crate::setting::{Kind, Node, Section, Value, settings};
 use crate::value::{ByteSize, Map, Text, choice};
@@ -69,7 +69,7 @@ settings! {
     pub(crate) struct StoreSettings {
         /// The most memory that stored responses take, with heads, keys and index.
         // Enough for thousands of pages, and bearable on a small machine; the size that Varnish users know.
-        memory: ByteSize = ByteSize::mib(256);
+        memory: BoundedSize<{ 1 << 20 }, { u64::MAX }> = BoundedSize::of::<{ 256 << 20 }>();
         /// `safe`: what a Varnish user expects; cookies and `Authorization` bypass the cache. `rfc`: whatever RFC 9111
         /// allows is looked up and stored, and nothing has a lifetime that the backend did not give it.
         profile: Profile = Profile::Safe;
@@ -191,9 +191,27 @@ impl RuleSettings {
             };
         }
         first!(
-            ttl, default_ttl, min_ttl, max_ttl, status_ttl, grace, stale_if_error, keep, stale_when_disconnected,
-            bypass_cookies, ignore_cookies, bypass_authorization, request_directives, store_set_cookie,
-            heuristic_percent, heuristic_max, ignore_vary, ignore_query, key_fields, key_cookies, max_object
+            ttl,
+            default_ttl,
+            min_ttl,
+            max_ttl,
+            status_ttl,
+            grace,
+            stale_if_error,
+            keep,
+            stale_when_disconnected,
+            bypass_cookies,
+            ignore_cookies,
+            bypass_authorization,
+            request_directives,
+            store_set_cookie,
+            heuristic_percent,
+            heuristic_max,
+            ignore_vary,
+            ignore_query,
+            key_fields,
+            key_cookies,
+            max_object
         )
     }
 
@@ -244,6 +262,6 @@ impl RuleSettings {
             fields: names(&self.key_fields),
             cookies: patterns(&self.key_cookies),
         };
-        CacheRule { policy, key, max_object: self.max_object.unwrap_or(ByteSize(store.memory.0 / 8)) }
+        CacheRule { policy, key, max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)) }
     }
 }

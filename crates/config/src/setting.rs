@@ -84,7 +84,9 @@ impl Kind {
     pub fn words(&self) -> String {
         match self {
             Kind::Bool => "true or false".to_owned(),
-            Kind::Integer { least, most } if *most >= u32::MAX.into() => format!("a number, at least {least}"),
+            Kind::Integer { least, most } if *most >= u32::MAX.into() => {
+                format!("a number, at least {least}")
+            }
             Kind::Integer { least, most } => format!("a number from {least} to {most}"),
             Kind::Text { form, examples } => match examples.first() {
                 Some(example) => format!("{form}, such as {example:?}"),

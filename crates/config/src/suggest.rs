@@ -9,11 +9,15 @@ pub(crate) fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str>
         return None;
     }
     let word = word.to_ascii_lowercase().replace('-', "_");
-    let near = candidates.iter().map(|&candidate| (distance(&word, candidate), candidate)).min_by_key(|&(d, _)| d)?;
+    let near = candidates
+        .iter()
+        .map(|&candidate| (distance(&word, candidate), candidate))
+        .min_by_key(|&(d, _)| d)?;
     if near.0 <= (word.chars().count().max(near.1.len()) / 3).max(1) {
         return Some(near.1);
     }
-    let begins = |candidate: &&str| word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(*candidate));
+    let begins =
+        |candidate: &&str| word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(*candidate));
     candidates.iter().copied().find(|candidate| begins(&candidate))
 }
 

@@ -25,7 +25,8 @@ impl Template {
     /// The URL for a request: `host` as its authority says, port included; `target` its path and query, as received.
     /// `{query}` includes its question mark.
     pub fn fill(&self, host: &[u8], target: &[u8]) -> Vec<u8> {
-        let (path, query) = target.split_at(target.iter().position(|&byte| byte == b'?').unwrap_or(target.len()));
+        let (path, query) =
+            target.split_at(target.iter().position(|&byte| byte == b'?').unwrap_or(target.len()));
         let mut out = Vec::with_capacity(64 + target.len());
         for part in &self.0 {
             out.extend_from_slice(match part {
@@ -84,7 +85,10 @@ impl Text for Template {
     fn text(&self) -> String {
         let name = |part: &Part| match part {
             Part::Literal(text) => text.to_string(),
-            part => PARTS.iter().find(|(_, known)| known == part).map_or_else(String::new, |(name, _)| format!("{{{name}}}")),
+            part => PARTS
+                .iter()
+                .find(|(_, known)| known == part)
+                .map_or_else(String::new, |(name, _)| format!("{{{name}}}")),
         };
         self.0.iter().map(name).collect()
     }
@@ -107,7 +111,17 @@ mod tests {
 
     #[test]
     fn what_is_no_url_is_refused() {
-        for text in ["", "example.com", "//{", "https://{hots}/", "https://{host", "/a b", "/é", "/a\r\nX: y", "javascript:x"] {
+        for text in [
+            "",
+            "example.com",
+            "//{",
+            "https://{hots}/",
+            "https://{host",
+            "/a b",
+            "/é",
+            "/a\r\nX: y",
+            "javascript:x",
+        ] {
             assert!(Template::from_text(text).is_err(), "{text:?}");
         }
         assert_eq!(Template::from_text("/{hots}").unwrap_err().help.unwrap(), "did you mean {host}?");

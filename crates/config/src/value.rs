@@ -117,7 +117,8 @@ impl<T: Value> Value for Vec<T> {
             }
             DeValue::Table(_) if matches!(T::kind(), Kind::Table(_)) => {
                 let message = "expected an array of tables, found a table";
-                report.error(Some(node.span()), message).help = Some("write the name in double brackets".to_owned());
+                report.error(Some(node.span()), message).help =
+                    Some("write the name in double brackets".to_owned());
                 None
             }
             _ => T::read(node, report).map(|item| vec![item]),
@@ -162,7 +163,8 @@ impl<K: Key, T: Value> Value for Map<K, T> {
         let mut entries = Vec::new();
         for (key, node) in in_order(table) {
             let place = Some(key.span());
-            let read = K::from_key(key.get_ref()).map_err(|complaint| report.complain(place.clone(), complaint));
+            let read =
+                K::from_key(key.get_ref()).map_err(|complaint| report.complain(place.clone(), complaint));
             if let (Ok(value), Some(entry)) = (read, T::read(node, report)) {
                 entries.push((At { value, place }, entry));
             }
@@ -180,16 +182,6 @@ impl<K: Key, T: Value> Value for Map<K, T> {
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// So many times 1024 bytes.
-    pub const fn kib(n: u64) -> ByteSize {
-        ByteSize(n << 10)
-    }
-
-    /// So many times 1024² bytes.
-    pub const fn mib(n: u64) -> ByteSize {
-        ByteSize(n << 20)
-    }
-
     /// The number of bytes, as far as a `usize` goes.
     pub fn get(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
@@ -277,7 +269,10 @@ pub(crate) fn show_duration(duration: Duration) -> String {
 
 impl Text for Duration {
     fn form() -> Kind {
-        Kind::Text { form: "a duration with a unit (ms, s, m, h, d, w)", examples: &["30s", "1h30m", "100ms"] }
+        Kind::Text {
+            form: "a duration with a unit (ms, s, m, h, d, w)",
+            examples: &["30s", "1h30m", "100ms"],
+        }
     }
 
     fn from_text(text: &str) -> Result<Duration, Complaint> {
@@ -290,7 +285,8 @@ impl Text for Duration {
         let mut least_unit = u64::MAX;
         while !rest.is_empty() {
             let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(not)?;
-            let end = rest[digits..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |at| digits + at);
+            let end =
+                rest[digits..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |at| digits + at);
             let (_, ms) = TIMES.iter().find(|(unit, _)| *unit == &rest[digits..end]).ok_or_else(not)?;
             // Larger units come first, each once; anything else is a slip.
             if *ms >= least_unit {
@@ -424,7 +420,9 @@ mod tests {
         ] {
             assert_eq!(ByteSize::from_text(text), Ok(ByteSize(bytes)), "{text}");
         }
-        for text in ["", "B", "1", "1.B", ".5MB", "1GiBs", "-1B", "1e3B", "16777216TiB", "1.1234567891GB", "1 2B"] {
+        for text in
+            ["", "B", "1", "1.B", ".5MB", "1GiBs", "-1B", "1e3B", "16777216TiB", "1.1234567891GB", "1 2B"]
+        {
             assert!(ByteSize::from_text(text).is_err(), "{text}");
         }
         assert_eq!(ByteSize(1 << 31).to_string(), "2GiB");
@@ -433,12 +431,19 @@ mod tests {
 
     #[test]
     fn durations_are_read_with_their_units() {
-        for (text, ms) in
-            [("30s", 30_000), ("1h30m", 5_400_000), ("100ms", 100), ("1m 5s", 65_000), ("0s", 0), ("1.5s", 1500)]
-        {
+        for (text, ms) in [
+            ("30s", 30_000),
+            ("1h30m", 5_400_000),
+            ("100ms", 100),
+            ("1m 5s", 65_000),
+            ("0s", 0),
+            ("1.5s", 1500),
+        ] {
             assert_eq!(Duration::from_text(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", " ", "30", "s", "1y", "30m1h", "1s1s", "1 s", "-1s", "1000000000w", "99999999999999999999s"] {
+        for text in
+            ["", " ", "30", "s", "1y", "30m1h", "1s1s", "1 s", "-1s", "1000000000w", "99999999999999999999s"]
+        {
             assert!(Duration::from_text(text).is_err(), "{text}");
         }
         assert_eq!(Duration::from_text("5").unwrap_err().help.unwrap(), "\"5s\"?");

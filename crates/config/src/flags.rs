@@ -1,0 +1,90 @@
+//! Command-line flags, as another way to say what a file says.
+
+use crate::file::{CacheChoice, File, ListenSettings, PoolName, PoolSettings, RouteSettings};
+use crate::limited::Bounded;
+use crate::report::{At, Complaint, Report};
+use crate::value::Text;
+
+/// What the command line says, each as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `--listen`: addresses instead of the file's listeners.
+    pub listen: Vec<String>,
+    /// `--backend`: backends instead of those of the file's only pool.
+    pub backends: Vec<String>,
+    /// `--memory`: `[cache] memory`.
+    pub memory: Option<String>,
+    /// `--grace`: `[cache] grace`.
+    pub grace: Option<String>,
+    /// `--admin`: `[admin] listen`.
+    pub admin: Option<String>,
+    /// `--threads`: `threads`.
+    pub threads: Option<u32>,
+    /// `--cache-profile`: `[cache] profile`.
+    pub profile: Option<String>,
+}
+
+/// Puts `flags` in place of what `file` says.
+pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
+    let mut put = |flag: &str, read: Result<(), Complaint>| {
+        if let Err(complaint) = read {
+            report.error(None, format!("{flag}: {}", complaint.message)).help = complaint.help;
+        }
+    };
+    if !flags.listen.is_empty() {
+        file.listen.clear();
+    }
+    for text in &flags.listen {
+        put("--listen", listener(text).map(|listener| file.listen.push(listener)));
+    }
+    put("--backend", backends(file, &flags.backends));
+    if let Some(text) = &flags.memory {
+        put("--memory", Text::from_text(text).map(|memory| file.cache.store.memory = memory));
+    }
+    if let Some(text) = &flags.grace {
+        put("--grace", Text::from_text(text).map(|grace| file.cache.rules.grace = Some(grace)));
+    }
+    if let Some(text) = &flags.admin {
+        put("--admin", Text::from_text(text).map(|address| file.admin.listen = Some(address)));
+    }
+    if let Some(threads) = flags.threads {
+        put("--threads", Bounded::checked(threads.into()).map(|threads| file.threads = Some(threads)));
+    }
+    if let Some(text) = &flags.profile {
+        put("--cache-profile", Text::from_text(text).map(|profile| file.cache.store.profile = profile));
+    }
+}
+
+fn listener(address: &str) -> Result<At<ListenSettings>, Complaint> {
+    let address = Some(At::nowhere(Text::from_text(address)?));
+    Ok(At::nowhere(ListenSettings { address, ..ListenSettings::default() }))
+}
+
+/// Makes `backends` those of the only pool, and makes that pool and a route to it where there is none.
+fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
+    if backends.is_empty() {
+        return Ok(());
+    }
+    let backends: Vec<_> =
+        backends.iter().map(|text| Text::from_text(text).map(At::nowhere)).collect::<Result<_, _>>()?;
+    let name = match &mut file.pool.0[..] {
+        [] => {
+            let name = PoolName("default".to_owned());
+            let settings = PoolSettings { backends, ..PoolSettings::default() };
+            file.pool.0.push((At::nowhere(name.clone()), settings));
+            name
+        }
+        [(name, pool)] => {
+            pool.backends = backends;
+            name.value.clone()
+        }
+        _ => return Err(Complaint::new("the file has several pools; change the backends there")),
+    };
+    if file.route.is_empty() {
+        let pool = Some(At::nowhere(name));
+        let route =
+            RouteSettings { pool, cache: At::nowhere(CacheChoice::Lookup), ..RouteSettings::default() };
+        file.route.push(At::nowhere(route));
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! From settings to a [`Config`]: what must be there, what must fit together, and what is probably not meant.
+
+use std::collections::HashSet;
+
+use sandarac_balance::Address;
+use toml::de::DeTable;
+
+use crate::address::{ListenAddress, Network};
+use crate::config::{Cache, Config, Listener, PoolConfig};
+use crate::diagnostics::{Diagnostics, Warning, judge};
+use crate::file::{File, ListenSettings, PoolName, PoolSettings, RouteSettings};
+use crate::flags::{Flags, overlay};
+use crate::report::{At, Report};
+use crate::route_settings::route;
+use crate::routes::{Action, Route, Routes};
+use crate::suggest::closest;
+
+impl Config {
+    /// Reads the text of the file called `name`.
+    pub fn from_toml(name: &str, text: &str) -> Result<(Config, Vec<Warning>), Diagnostics> {
+        Config::from_toml_and_flags(name, text, &Flags::default())
+    }
+
+    /// The configuration that command-line flags make without a file.
+    pub fn from_flags(flags: &Flags) -> Result<(Config, Vec<Warning>), Diagnostics> {
+        Config::from_toml_and_flags("command line", "", flags)
+    }
+
+    /// Reads the text of the file called `name`; where flags and file say different things, the flags count.
+    pub fn from_toml_and_flags(
+        name: &str,
+        text: &str,
+        flags: &Flags,
+    ) -> Result<(Config, Vec<Warning>), Diagnostics> {
+        let mut report = Report::on::<File>();
+        let (table, syntax) = DeTable::parse_recoverable(text);
+        for error in &syntax {
+            // An error at the end of the file is marked at its last character.
+            let place = error.span().map(|place| place.start.min(text.len())..place.end.min(text.len()));
+            report.error(place, error.message());
+        }
+        let config = syntax.is_empty().then(|| {
+            let mut file: File = report.table(table.get_ref());
+            overlay(&mut file, flags, &mut report);
+            config(file, &mut report)
+        });
+        judge(name, text, report.found, config)
+    }
+}
+
+fn config(file: File, report: &mut Report) -> Config {
+    let listeners = listeners(&file, report);
+    let (names, pools): (Vec<_>, Vec<_>) =
+        file.pool.0.iter().map(|(name, pool)| (name, pool_config(name, pool, report))).unzip();
+    check_cache(&file, report);
+    check_others(&file, report);
+    let routes = routes(&file, &names, report);
+    Config {
+        listeners,
+        pools,
+        routes: Routes::new(routes),
+        cache: Cache {
+            memory: file.cache.store.memory.size(),
+            profile: file.cache.store.profile,
+            cache_status: file.cache.store.cache_status,
+        },
+        timeouts: file.timeouts,
+        limits: file.limits,
+        forwarded: file.forwarded,
+        purge: file.purge,
+        admin: file.admin,
+        log: file.log,
+        threads: file.threads.map(|threads| threads.get()),
+    }
+}
+
+fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
+    if file.listen.is_empty() {
+        let help = "add [[listen]] with address = \":8080\", or give --listen :8080";
+        report.error(None, "nothing to listen on").help = Some(help.to_owned());
+    }
+    let mut seen: Vec<&At<ListenAddress>> = Vec::new();
+    let mut listeners = Vec::new();
+    for At { value: ListenSettings { address, mode, proxy_protocol, trusted_proxies }, place } in &file.listen
+    {
+        let Some(address) = address else {
+            report.error(place.clone(), "a listener needs an `address`").help =
+                Some("address = \":8080\"".to_owned());
+            continue;
+        };
+        let chosen_by_system = match address.value {
+            ListenAddress::Any(port) => port == 0,
+            ListenAddress::Tcp(address) => address.port() == 0,
+            ListenAddress::Unix(_) => false,
+        };
+        if let Some(first) = seen.iter().find(|other| other.value == address.value && !chosen_by_system) {
+            let error =
+                report.error(address.place.clone(), format!("{} is listened on twice", address.value));
+            error.also = first.place.clone().map(|place| (place, "here already".to_owned()));
+        }
+        seen.push(address);
+        if let Some(mode) = mode
+            && !matches!(address.value, ListenAddress::Unix(_))
+        {
+            report.error(mode.place.clone(), "only a Unix socket has a mode");
+        }
+        if let Some(network) = trusted_proxies.iter().find(|network| is_everyone(network)) {
+            let message = format!("`trusted_proxies` holds {network}: any client can claim any address");
+            report.warning(address.place.clone(), message);
+        }
+        listeners.push(Listener {
+            address: address.value.clone(),
+            mode: mode.as_ref().map(|mode| mode.value.0),
+            proxy_protocol: *proxy_protocol,
+            trusted_proxies: trusted_proxies.clone(),
+        });
+    }
+    listeners
+}
+
+fn is_everyone(network: &Network) -> bool {
+    matches!(network, Network::Ip { bits: 0, .. })
+}
+
+fn pool_config(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -> PoolConfig {
+    if settings.backends.is_empty() {
+        let error = report.error(name.place.clone(), format!("the pool `{}` has no backends", name.value.0));
+        error.help = Some("backends = [\"http://127.0.0.1:8000\"]".to_owned());
+    }
+    let mut seen: HashSet<&Address> = HashSet::new();
+    for backend in &settings.backends {
+        if !seen.insert(&backend.value) {
+            report.error(backend.place.clone(), format!("the backend {} is there twice", backend.value));
+        }
+    }
+    PoolConfig {
+        name: name.value.0.clone(),
+        backends: settings.backends.iter().map(|backend| backend.value.clone()).collect(),
+        balance: settings.balance,
+        max_in_flight: settings.max_in_flight.map(|limit| limit.get()),
+        connect_timeout: *settings.connect_timeout,
+        first_byte_timeout: *settings.first_byte_timeout,
+        between_bytes_timeout: *settings.between_bytes_timeout,
+        idle_timeout: *settings.idle_timeout,
+        retries: settings.retries.get(),
+    }
+}
+
+fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Route> {
+    if file.route.is_empty() {
+        let pool = pools.first().map_or("app", |name| &name.value.0);
+        let help = match pools {
+            [] => "add [pool.app] with backends = [\"http://127.0.0.1:8000\"] and [[route]] with pool = \"app\", or give --backend"
+                .to_owned(),
+            _ => format!("add [[route]] with pool = {pool:?}"),
+        };
+        report.error(None, "no route says what is done with requests").help = Some(help);
+    }
+    let find = |name: &At<PoolName>, report: &mut Report| {
+        let known = pools.iter().position(|pool| pool.value == name.value);
+        if known.is_none() {
+            let names: Vec<&str> = pools.iter().map(|pool| pool.value.0.as_str()).collect();
+            let error =
+                report.error(name.place.clone(), format!("there is no pool called `{}`", name.value.0));
+            error.help = Some(match (closest(&name.value.0, &names), &names[..]) {
+                (Some(meant), _) => format!("did you mean \"{meant}\"?"),
+                (None, []) => {
+                    format!("add [pool.{}] with backends = [\"http://127.0.0.1:8000\"]", name.value.0)
+                }
+                (None, names) => format!("pools: {}", names.join(", ")),
+            });
+        }
+        known
+    };
+    let made: Vec<(Route, &At<RouteSettings>)> = file
+        .route
+        .iter()
+        .filter_map(|settings| route(settings, &file.cache, &find, report).map(|route| (route, settings)))
+        .collect();
+    if made.len() == file.route.len() {
+        warn_of_unused(&made, pools, report);
+        warn_of_unreachable(&made, report);
+    }
+    made.into_iter().map(|(route, _)| route).collect()
+}
+
+fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>], report: &mut Report) {
+    for (at, name) in pools.iter().enumerate() {
+        let uses = |route: &Route| matches!(route.action, Action::Forward { pool, .. } if pool == at);
+        if !routes.is_empty() && !routes.iter().any(|(route, _)| uses(route)) {
+            report.warning(name.place.clone(), format!("no route uses the pool `{}`", name.value.0));
+        }
+    }
+}
+
+fn warn_of_unreachable(routes: &[(Route, &At<RouteSettings>)], report: &mut Report) {
+    for (at, (route, settings)) in routes.iter().enumerate() {
+        let Some((first, _)) =
+            routes[..at].iter().enumerate().find(|(_, (earlier, _))| earlier.covers(route))
+        else {
+            continue;
+        };
+        let message = format!("route {} is never used: route {} takes all its requests", at + 1, first + 1);
+        let warning = report.warning(settings.place.clone(), message);
+        warning.also = routes[first]
+            .1
+            .place
+            .clone()
+            .map(|place| (place, "the first route that matches counts".to_owned()));
+    }
+}
+
+fn check_cache(file: &File, report: &mut Report) {
+    let memory = file.cache.store.memory.size();
+    let all = file.route.iter().filter_map(|route| match &route.value.cache {
+        At { value: crate::file::CacheChoice::Rules(rules), place } => Some((&**rules, place.clone())),
+        _ => None,
+    });
+    for (rules, place) in std::iter::once((&file.cache.rules, None)).chain(all) {
+        let rules = rules.clone().over(&file.cache.rules);
+        if let (Some(min), Some(max)) = (rules.min_ttl, rules.max_ttl)
+            && min > max
+        {
+            report.error(place.clone(), "`min_ttl` is more than `max_ttl`");
+        }
+        if rules.max_object.is_some_and(|largest| largest > memory) {
+            report.warning(place, format!("`max_object` is more than the whole cache may hold, {memory}"));
+        }
+    }
+}
+
+fn check_others(file: &File, report: &mut Report) {
+    let tcp = |address: &ListenAddress| !matches!(address, ListenAddress::Unix(_));
+    if let Some(listen) = &file.admin.listen {
+        if tcp(listen) && file.admin.token.is_none() {
+            let message = format!(
+                "the admin interface on {listen} needs a `token`: whoever reaches it rules the proxy"
+            );
+            report.error(None, message).help = Some(
+                "set [admin] token, or listen on a Unix socket, which only its owner may open".to_owned(),
+            );
+        }
+        let clients = file.listen.iter().filter_map(|listener| listener.value.address.as_ref());
+        if let Some(same) = clients.into_iter().find(|address| address.value == *listen) {
+            let message = format!("{listen} is listened on for clients and as the admin interface");
+            report.error(same.place.clone(), message);
+        }
+    }
+    if let Some(network) = file.purge.allow.iter().find(|network| is_everyone(network)) {
+        report.warning(None, format!("[purge] allow holds {network}: anyone can empty the cache"));
+    }
+    if file.limits.target.get() > file.limits.head.get() {
+        report.error(None, "[limits] target is more than head, of which it is a part");
+    }
+}

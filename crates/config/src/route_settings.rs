@@ -1,0 +1,132 @@
+//! From the settings of a route to a [`Route`].
+
+use sandarac_message::Name;
+
+use crate::edits::{Edits, refusal};
+use crate::file::{AnswerSettings, CacheChoice, PoolName, RedirectSettings, RouteSettings};
+use crate::report::{At, Report};
+use crate::routes::{Action, Answer, Match, Redirect, Route};
+use crate::rules::CacheSettings;
+
+/// The route that `settings` make; `None` where an error keeps it from being made. `find` looks a pool up and reports
+/// where there is none.
+pub(crate) fn route(
+    settings: &At<RouteSettings>,
+    cache: &CacheSettings,
+    find: &impl Fn(&At<PoolName>, &mut Report) -> Option<usize>,
+    report: &mut Report,
+) -> Option<Route> {
+    let At { value: route, place } = settings;
+    let action = match (&route.pool, &route.answer, &route.redirect) {
+        (Some(pool), None, None) => find(pool, report).map(|pool| Action::Forward {
+            pool,
+            cache: match &route.cache.value {
+                CacheChoice::Pass => None,
+                CacheChoice::Lookup => Some(Box::new(cache.rules.rule(&cache.store))),
+                CacheChoice::Rules(rules) => {
+                    Some(Box::new(rules.as_ref().clone().over(&cache.rules).rule(&cache.store)))
+                }
+            },
+        }),
+        (None, Some(settings), None) => Some(Action::Answer(answer(settings, report))),
+        (None, None, Some(settings)) => redirect(settings, report).map(Action::Redirect),
+        (None, None, None) => {
+            let error = report.error(place.clone(), "a route needs a `pool`, an `answer` or a `redirect`");
+            error.help = Some("pool = \"app\"".to_owned());
+            None
+        }
+        _ => {
+            let places = [
+                route.pool.as_ref().map(|at| at.place.clone()),
+                route.answer.as_ref().map(|at| at.place.clone()),
+                route.redirect.as_ref().map(|at| at.place.clone()),
+            ];
+            let mut places: Vec<_> = places.into_iter().flatten().flatten().collect();
+            places.sort_by_key(|place| place.start);
+            let message = "a route has only one of `pool`, `answer` and `redirect`";
+            let error = report.error(places.get(1).cloned(), message);
+            error.also = places.first().cloned().map(|place| (place, "the other".to_owned()));
+            None
+        }
+    };
+    let request = Edits::of(&route.request, true, report);
+    let response = Edits::of(&route.response, false, report);
+    let upgrade = upgrades(route, report);
+    if let Some(Action::Answer(_) | Action::Redirect(_)) = action {
+        warn_of_idle_settings(settings, !request.is_empty(), !response.is_empty(), report);
+    }
+    let matches = route.r#match.iter().map(|matcher| Match {
+        hosts: matcher.0.host.clone(),
+        paths: matcher.0.path.clone(),
+        methods: matcher.0.method.clone(),
+    });
+    Some(Route {
+        matches: matches.collect(),
+        action: action?,
+        request,
+        response,
+        upgrade,
+        connect: route.connect,
+    })
+}
+
+/// What has no effect on a route that forwards nothing.
+fn warn_of_idle_settings(settings: &At<RouteSettings>, request: bool, response: bool, report: &mut Report) {
+    let At { value: route, place } = settings;
+    let idle = [
+        ("cache", route.cache.place.is_some()),
+        ("request", request),
+        ("response", response),
+        ("connect", route.connect),
+        ("upgrade", route.upgrade.iter().any(|protocol| protocol.place.is_some())),
+    ];
+    for (name, _) in idle.into_iter().filter(|(_, written)| *written) {
+        report.warning(place.clone(), format!("`{name}` has no effect on a route without a `pool`"));
+    }
+}
+
+fn upgrades(route: &RouteSettings, report: &mut Report) -> Vec<String> {
+    let mut protocols = Vec::new();
+    for protocol in &route.upgrade {
+        let name = protocol.value.as_str().to_ascii_lowercase();
+        if name == "h2c" {
+            let error = report.error(protocol.place.clone(), "h2c cannot be let through");
+            error.help = Some("its requests would reach the backend past all rules of this file".to_owned());
+        }
+        protocols.push(name);
+    }
+    protocols
+}
+
+fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
+    let At { value: AnswerSettings { status, fields, body }, place } = settings;
+    let status = status.get() as u16;
+    if matches!(status, 204 | 205 | 304) && !body.is_empty() {
+        report.error(place.clone(), format!("an answer with status {status} has no body (RFC 9110 §15)"));
+    }
+    let mut named = Vec::new();
+    for (name, value) in &fields.0 {
+        let bytes = name.value.as_str().as_bytes();
+        if let Some(why) = refusal(Name::of(bytes), false, true) {
+            report.error(name.place.clone(), format!("`{}` cannot be given: {why}", name.value.as_str()));
+        }
+        named.push((Box::from(bytes), Box::from(value.as_str().as_bytes())));
+    }
+    let typed = fields.0.iter().any(|(name, _)| name.value.as_str().eq_ignore_ascii_case("Content-Type"));
+    if !typed && !body.is_empty() {
+        named.push((b"Content-Type"[..].into(), b"text/plain; charset=utf-8"[..].into()));
+    }
+    Answer { status, fields: named, body: body.clone() }
+}
+
+fn redirect(settings: &At<RedirectSettings>, report: &mut Report) -> Option<Redirect> {
+    let At { value: RedirectSettings { to, status }, place } = settings;
+    match to {
+        Some(to) => Some(Redirect { status: status.0, to: to.clone() }),
+        None => {
+            let error = report.error(place.clone(), "a redirect says where `to`");
+            error.help = Some("redirect = { to = \"https://{host}{target}\" }".to_owned());
+            None
+        }
+    }
+}
