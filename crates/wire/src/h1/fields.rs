@@ -169,12 +169,14 @@ pub(super) fn parse(
             return Err(Refusal::TooManyFields);
         }
         let span = Span::new(bytes, at, colon - at, start, end - start).ok_or(Refusal::HeadTooLarge)?;
+        // In trailers these mean nothing, and are dropped.
         if let Name::Host
         | Name::ContentLength
         | Name::TransferEncoding
         | Name::Connection
         | Name::Upgrade
         | Name::Expect = span.name()
+            && side != Side::Trailers
         {
             controls.take_in(span.name(), Value { bytes, colon, start, end, line_end }, side)?;
         }
