@@ -1,0 +1,193 @@
+//! Bodies, both ways, and what may come before them.
+
+use sandarac_test_support::{Gate, Listener, get, head, post, reply, request};
+
+use crate::{before, sandarac};
+
+#[test]
+fn a_large_body_arrives_whole_in_both_directions() {
+    let body: String = (0..400_000).map(|i| format!("{i:06} ")).collect();
+    let sent = body.clone();
+    let (proxy, origin) = before(move |_| reply(200).cache("no-store").body(&sent));
+    let mut client = proxy.connect();
+    let response = client.exchange(&post("/", &body)).expect(200);
+    assert!(response.text() == body, "the response differs");
+    assert!(origin.last().text() == body, "the request differs");
+    assert_eq!(response.field("content-length"), Some(body.len().to_string().as_str()));
+}
+
+#[test]
+fn a_chunked_response_comes_with_its_trailers() {
+    let (proxy, _origin) = before(|_| {
+        reply(200).with("Trailer", "Sum").chunked().body("hello ").body("world").trailer("Sum", "11")
+    });
+    let response = proxy.exchange(&get("/").with("TE", "trailers").with("Connection", "TE")).expect(200);
+    assert_eq!(response.text(), "hello world");
+    assert_eq!(response.trailers.get("sum"), Some("11"));
+    assert_eq!(response.fields.all("transfer-encoding"), ["chunked"]);
+}
+
+#[test]
+fn a_chunked_request_comes_with_its_trailers() {
+    let (proxy, origin) = before(|_| reply(200));
+    let mut client = proxy.connect();
+    client.send(
+        "POST /in HTTP/1.1\r\nHost: www.example\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n\
+         6\r\nhello \r\n5;name=value\r\nworld\r\n0\r\nSum: 11\r\n\r\n",
+    );
+    client.response().expect(200);
+    let request = origin.last();
+    assert_eq!((request.text().as_str(), request.trailers.get("sum")), ("hello world", Some("11")));
+    assert_eq!(request.fields.all("transfer-encoding"), ["chunked"]);
+    assert!(!request.fields.has("content-length"));
+    assert_eq!(client.get("/next").status, 200);
+}
+
+#[test]
+fn a_response_goes_on_as_it_comes() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, _origin) =
+        before(move |_| reply(200).cache("no-store").chunked().body("first").pause(&held).body("second"));
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    client.response_head();
+    client.read_through("first");
+    gate.open();
+    client.read_through("second");
+}
+
+#[test]
+fn a_request_body_goes_on_as_it_comes() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send("PUT /up HTTP/1.1\r\nHost: www.example\r\nContent-Length: 10\r\n\r\nfirst");
+    let mut origin = listener.accept();
+    assert_eq!(origin.request_head().target, "/up");
+    origin.expect("first");
+    client.send("later");
+    origin.expect("later").send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+    client.response().expect(201);
+}
+
+#[test]
+fn a_response_that_ends_with_the_connection_reaches_the_client_framed() {
+    let (proxy, _origin) = before(|_| reply(200).until_close().body("until the end"));
+    let mut client = proxy.connect();
+    let response = client.get("/").expect(200);
+    assert_eq!(response.text(), "until the end");
+    assert_eq!(response.field("transfer-encoding"), Some("chunked"));
+    client.get("/").expect(200);
+}
+
+#[test]
+fn an_http_1_0_origin_is_understood() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nold times");
+    drop(origin);
+    let response = client.response().expect(200);
+    assert_eq!((response.version.as_str(), response.text().as_str()), ("HTTP/1.1", "old times"));
+}
+
+#[test]
+fn head_has_the_fields_of_get_and_no_body() {
+    let (proxy, _origin) = before(|_| reply(200).cache("no-store").with("X-Kind", "page").body("12345"));
+    let mut client = proxy.connect();
+    let response = client.exchange(&head("/")).expect(200);
+    assert_eq!((response.field("content-length"), response.field("x-kind")), (Some("5"), Some("page")));
+    assert_eq!(client.get("/").expect(200).text(), "12345");
+}
+
+#[test]
+fn statuses_without_a_body_have_none() {
+    let (proxy, _origin) = before(|request| reply(request.path()[1..].parse().unwrap()).cache("no-store"));
+    let mut client = proxy.connect();
+    for status in [204, 304, 204] {
+        let response = client.get(&format!("/{status}")).expect(status);
+        assert!(!response.fields.has("transfer-encoding"));
+    }
+}
+
+#[test]
+fn the_origin_decides_whether_a_body_is_wanted() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send("PUT / HTTP/1.1\r\nHost: www.example\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    let mut origin = listener.accept();
+    assert_eq!(origin.request_head().field("expect"), Some("100-continue"));
+    origin.send("HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(client.response_head().status, 100);
+    client.send("body");
+    origin.expect("body").send("HTTP/1.1 204 No Content\r\n\r\n");
+    client.response().expect(204);
+}
+
+#[test]
+fn an_origin_can_refuse_a_body_before_it_is_sent() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send("PUT / HTTP/1.1\r\nHost: www.example\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    let response = client.response().expect(403);
+    assert!(response.interim.is_empty(), "{response:?}");
+    assert_eq!(response.text(), "no");
+}
+
+#[test]
+fn an_unknown_expectation_is_refused_with_417_or_overlooked() {
+    let (proxy, _origin) = before(|_| reply(200));
+    let status = proxy.exchange(&get("/").with("Expect", "the-unexpected")).status;
+    assert!(matches!(status, 200 | 417), "{status}");
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_request_reaches_the_client() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nHost: www.example\r\nContent-Length: 1000000\r\n\r\nsome");
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.send("HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlots");
+    drop(origin);
+    assert_eq!(client.response().expect(413).text(), "lots");
+}
+
+#[test]
+fn interim_responses_go_on_before_the_final_one() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send(
+        "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",
+    );
+    assert_eq!(client.response_head().status, 102);
+    let hints = client.response_head();
+    assert_eq!((hints.status, hints.field("link")), (103, Some("</style.css>; rel=preload")));
+    origin.send("HTTP/1.1 103 Early Hints\r\nLink: </more.css>; rel=preload\r\n\r\n");
+    assert_eq!(client.response_head().field("link"), Some("</more.css>; rel=preload"));
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage");
+    let page = client.response().expect(200);
+    assert_eq!((page.text().as_str(), page.field("link")), ("page", None));
+}
+
+#[test]
+fn an_http_1_0_client_gets_no_interim_responses() {
+    let (proxy, _origin) = before(|_| reply(200).interim(103, "Link: </a>\r\n").body("page"));
+    let response = proxy.exchange(&request("GET", "/").http10()).expect(200);
+    assert!(response.interim.is_empty());
+    assert_eq!(response.text(), "page");
+}

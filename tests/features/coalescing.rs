@@ -1,0 +1,207 @@
+//! One fetch for many: requests for what is being fetched wait for it and stream it as it arrives.
+
+use sandarac_test_support::{Conn, Gate, Origin, Reply, Sandarac, get, reply, within};
+
+use crate::sandarac;
+
+const CLIENTS: usize = 20;
+
+fn start(origin: &Origin) -> Sandarac {
+    sandarac().before(origin).rfc().start()
+}
+
+fn ask(proxy: &Sandarac) -> Conn {
+    let mut client = proxy.connect();
+    client.send(get("/page").to_bytes());
+    client
+}
+
+#[test]
+fn clients_that_come_together_cause_one_fetch() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).cache("max-age=60").hold(&held).body("shared"));
+    let proxy = start(&origin);
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    assert!(clients.iter_mut().all(Conn::is_silent));
+    gate.open();
+    let responses: Vec<_> = clients.iter_mut().map(|client| client.response().expect(200)).collect();
+    assert!(responses.iter().all(|response| response.text() == "shared"));
+    let collapsed =
+        responses.iter().filter(|response| response.cache_parameter("collapsed").is_some()).count();
+    assert_eq!((origin.count(), collapsed), (1, CLIENTS - 1));
+}
+
+#[test]
+fn everyone_streams_the_object_while_it_arrives() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| {
+        reply(200).cache("max-age=60").chunked().body("beginning").pause(&held).body("end")
+    });
+    let proxy = start(&origin);
+    let mut clients: Vec<Conn> = (0..CLIENTS / 2).map(|_| ask(&proxy)).collect();
+    for client in &mut clients {
+        client.read_through("beginning");
+    }
+    let mut late: Vec<Conn> = (0..CLIENTS / 2).map(|_| ask(&proxy)).collect();
+    for client in &mut late {
+        client.read_through("beginning");
+    }
+    gate.open();
+    for client in clients.iter_mut().chain(&mut late) {
+        client.read_through("end\r\n0\r\n\r\n");
+    }
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_fetch_that_fails_is_taken_over_by_one_that_waits() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.serial {
+        1 => Reply::none().hold(&held),
+        _ => reply(200).cache("max-age=60").body("second try"),
+    });
+    let proxy = start(&origin);
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    gate.open();
+    let served = clients
+        .iter_mut()
+        .filter_map(|client| client.try_response("GET").ok())
+        .filter(|response| response.status == 200);
+    assert!(served.count() >= CLIENTS - 1, "at most the first may see the failure");
+    assert!(origin.count() <= 3, "{} fetches", origin.count());
+}
+
+#[test]
+fn a_fetch_that_is_refused_storage_hands_over_to_those_that_wait() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.serial {
+        1 => reply(500).hold(&held).body("error"),
+        _ => reply(200).cache("max-age=60").body("page"),
+    });
+    let proxy = start(&origin);
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    gate.open();
+    let statuses: Vec<u16> = clients.iter_mut().map(|client| client.response().status).collect();
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 500)), "{statuses:?}");
+    assert!(statuses.contains(&500));
+}
+
+#[test]
+fn the_fetch_goes_on_when_its_first_client_has_gone() {
+    let (gate, finish) = (Gate::new(), Gate::new());
+    let (held, finishing) = (gate.clone(), finish.clone());
+    let origin = Origin::new(move |_| {
+        reply(200).cache("max-age=60").length(12).hold(&held).body("first ").pause(&finishing).body("second")
+    });
+    let proxy = start(&origin);
+    let first = ask(&proxy);
+    gate.reached(1);
+    let mut second = ask(&proxy);
+    first.reset();
+    gate.open();
+    second.read_through("first ");
+    finish.open();
+    second.expect("second");
+    assert!(proxy.get("/page").is_hit());
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn the_fill_runs_at_the_origins_speed_whatever_the_first_client_does() {
+    let body = "x".repeat(4 << 20);
+    let expected = body.len();
+    let origin = Origin::new(move |_| reply(200).cache("max-age=60").body(&body));
+    let proxy = start(&origin);
+    let mut stalled = proxy.connect();
+    stalled.shrink_receive_buffer(4096);
+    stalled.send(get("/page").to_bytes()).read_through("\r\n\r\n");
+    let quick = within("the others to be served", || {
+        let response = proxy.get("/page").expect(200);
+        (response.body.len() == expected).then_some(response)
+    });
+    assert!(quick.is_hit() || quick.cache_parameter("collapsed").is_some());
+    assert_eq!(origin.count(), 1);
+    assert_eq!(stalled.read(expected).len(), expected);
+}
+
+#[test]
+fn what_cannot_be_shared_never_queues_twice() {
+    let (gate, pages) = (Gate::new(), Gate::new());
+    let (first, held) = (gate.clone(), pages.clone());
+    let origin = Origin::new(move |request| match request.serial {
+        1 => reply(200).cache("private").hold(&first).body("1"),
+        _ => reply(200).cache("private").hold(&held).body(request.serial.to_string()),
+    });
+    let proxy = start(&origin);
+    gate.open();
+    assert_eq!(proxy.get("/page").text(), "1");
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    pages.reached(CLIENTS);
+    pages.open();
+    let mut bodies: Vec<String> =
+        clients.iter_mut().map(|client| client.response().expect(200).text()).collect();
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!(bodies.len(), CLIENTS, "each has a page of its own");
+}
+
+#[test]
+fn waiters_of_what_turns_out_private_get_pages_of_their_own() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| {
+        let answer = reply(200).cache("private").body(request.serial.to_string());
+        if request.serial == 1 { answer.hold(&held) } else { answer }
+    });
+    let proxy = start(&origin);
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    gate.open();
+    let mut bodies: Vec<String> =
+        clients.iter_mut().map(|client| client.response().expect(200).text()).collect();
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!(bodies.len(), CLIENTS);
+}
+
+#[test]
+fn different_variants_do_not_wait_for_each_other_for_ever() {
+    let origin = Origin::new(|request| {
+        let variant = request.field("foo").unwrap_or_default().to_owned();
+        reply(200).cache("max-age=60").with("Vary", "Foo").body(variant)
+    });
+    let proxy = start(&origin);
+    let mut clients: Vec<(usize, Conn)> = (0..CLIENTS).map(|number| (number, proxy.connect())).collect();
+    for (number, client) in &mut clients {
+        client.send(get("/page").with("Foo", &number.to_string()).to_bytes());
+    }
+    for (number, client) in &mut clients {
+        assert_eq!(client.response().expect(200).text(), number.to_string());
+    }
+}
+
+#[test]
+fn a_revalidation_is_shared_too() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.field("if-none-match") {
+        None => reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"v\"").body("page"),
+        Some(_) => reply(304).cache("max-age=60").with("ETag", "\"v\"").hold(&held),
+    });
+    let proxy = start(&origin);
+    proxy.get("/page");
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response().expect(200).text(), "page");
+    }
+    assert_eq!(origin.count(), 2);
+}

@@ -1,0 +1,159 @@
+//! What becomes of fields on their way through.
+
+use sandarac_test_support::{get, reply};
+
+use crate::{before, cache};
+
+/// The lines of `all` whose names are among `names`, in order.
+fn lines_of<'a>(all: Vec<(&'a str, &'a str)>, names: &[&str]) -> Vec<(&'a str, &'a str)> {
+    all.into_iter().filter(|(name, _)| names.contains(name)).collect()
+}
+
+#[test]
+fn order_case_and_repetition_survive_in_both_directions() {
+    let (proxy, origin) = before(|_| {
+        reply(200)
+            .with("x-LOWER", "1")
+            .with("Set-Cookie", "a=1")
+            .with("X-Between", "2")
+            .with("Set-Cookie", "b=2")
+            .with("ETAG", "\"x\"")
+    });
+    let request = get("/")
+        .with("x-UPPER", "1")
+        .with("Accept", "text/html")
+        .with("X-Twice", "a")
+        .with("accept-LANGUAGE", "de")
+        .with("X-Twice", "b");
+    let response = proxy.exchange(&request).expect(200);
+    let names = ["x-UPPER", "Accept", "X-Twice", "accept-LANGUAGE"];
+    let sent = [
+        ("x-UPPER", "1"),
+        ("Accept", "text/html"),
+        ("X-Twice", "a"),
+        ("accept-LANGUAGE", "de"),
+        ("X-Twice", "b"),
+    ];
+    assert_eq!(lines_of(origin.last().fields.lines(), &names), sent);
+    let names = ["x-LOWER", "Set-Cookie", "X-Between", "ETAG"];
+    let sent = [
+        ("x-LOWER", "1"),
+        ("Set-Cookie", "a=1"),
+        ("X-Between", "2"),
+        ("Set-Cookie", "b=2"),
+        ("ETAG", "\"x\""),
+    ];
+    assert_eq!(lines_of(response.fields.lines(), &names), sent);
+}
+
+#[test]
+fn order_and_case_survive_in_the_cache() {
+    let (proxy, _origin) =
+        cache(|_| reply(200).cache("max-age=60").with("x-B", "2").with("X-a", "1").with("x-B", "3"));
+    for _ in 0..2 {
+        let response = proxy.get("/");
+        assert_eq!(
+            lines_of(response.fields.lines(), &["x-B", "X-a"]),
+            [("x-B", "2"), ("X-a", "1"), ("x-B", "3")]
+        );
+    }
+}
+
+#[test]
+fn fields_of_one_connection_stay_on_it() {
+    let (proxy, origin) = before(|_| {
+        reply(200)
+            .with("Connection", "X-Private, keep-alive")
+            .with("X-Private", "1")
+            .with("Keep-Alive", "timeout=5")
+            .with("Proxy-Connection", "keep-alive")
+            .with("Upgrade", "h2c")
+            .with("X-Public", "1")
+    });
+    let request = get("/")
+        .with("Connection", "X-Mine, TE, keep-alive")
+        .with("X-Mine", "1")
+        .with("TE", "trailers")
+        .with("Keep-Alive", "timeout=5")
+        .with("Proxy-Connection", "keep-alive")
+        .with("Upgrade", "websocket")
+        .with("X-Ours", "1");
+    let response = proxy.exchange(&request).expect(200);
+    for name in ["x-mine", "keep-alive", "proxy-connection", "upgrade"] {
+        assert!(!origin.last().fields.has(name), "{name} reached the origin");
+    }
+    assert_eq!(origin.last().field("x-ours"), Some("1"));
+    for name in ["x-private", "keep-alive", "proxy-connection", "upgrade"] {
+        assert!(!response.fields.has(name), "{name} reached the client");
+    }
+    assert_eq!(response.field("x-public"), Some("1"));
+}
+
+#[test]
+fn connection_cannot_take_away_what_a_message_needs() {
+    let (proxy, origin) = before(|_| {
+        reply(200).with("Connection", "Content-Length, Cache-Control").cache("no-store").body("whole")
+    });
+    let request = get("/")
+        .with("Connection", "Host, X-Forwarded-For, Content-Length, Authorization")
+        .with("Authorization", "Basic eA==");
+    let response = proxy.exchange(&request);
+    if response.status == 200 {
+        assert_eq!(origin.last().field("host"), Some("www.example"));
+        assert!(origin.last().fields.has("x-forwarded-for"));
+        assert_eq!(response.text(), "whole");
+    } else {
+        assert_eq!((response.status, origin.count()), (400, 0));
+    }
+}
+
+#[test]
+fn a_cached_response_has_no_fields_of_the_connection_it_came_on() {
+    let (proxy, _origin) =
+        cache(|_| reply(200).cache("max-age=60").with("Connection", "A").with("A", "1").with("B", "2"));
+    for _ in 0..2 {
+        let response = proxy.get("/");
+        assert_eq!((response.field("a"), response.field("b")), (None, Some("2")));
+    }
+}
+
+#[test]
+fn via_is_appended_in_both_directions() {
+    let (proxy, origin) = before(|_| reply(200).with("Via", "1.0 behind"));
+    let response = proxy.exchange(&get("/").with("Via", "1.0 ahead")).expect(200);
+    let request_via = origin.last().fields.list("via");
+    assert!(request_via.starts_with("1.0 ahead, 1.1 "), "{request_via}");
+    let response_via = response.fields.list("via");
+    assert!(response_via.starts_with("1.0 behind, 1.1 "), "{response_via}");
+}
+
+#[test]
+fn the_client_is_named_to_the_origin_whatever_it_says_of_itself() {
+    let (proxy, origin) = before(|_| reply(200));
+    let request = get("/")
+        .with("X-Forwarded-For", "6.6.6.6")
+        .with("X-Forwarded-Proto", "https")
+        .with("X-Forwarded-Host", "evil.example")
+        .with("Forwarded", "for=6.6.6.6;proto=https;host=evil.example");
+    proxy.exchange(&request).expect(200);
+    let fields = origin.last().fields;
+    assert_eq!(fields.all("x-forwarded-for"), ["127.0.0.1"]);
+    assert_eq!(fields.all("x-forwarded-proto"), ["http"]);
+    assert_eq!(fields.all("x-forwarded-host"), ["www.example"]);
+    let forwarded = fields.list("forwarded").to_ascii_lowercase();
+    assert!(forwarded.contains("for=127.0.0.1") && forwarded.contains("proto=http"), "{forwarded}");
+    assert!(!forwarded.contains("6.6.6.6") && !forwarded.contains("evil"), "{forwarded}");
+}
+
+#[test]
+fn empty_and_odd_values_survive() {
+    let (proxy, origin) = before(|_| reply(200).with("X-Empty", "").with("X-Odd", "a:b \"c\""));
+    let mut client = proxy.connect();
+    client.send(b"GET / HTTP/1.1\r\nHost: www.example\r\nX-Empty:\r\nX-Padded: \t a\tb \t\r\nX-Latin: caf\xe9\r\n\r\n");
+    let response = client.response().expect(200);
+    let request = origin.last();
+    assert_eq!(request.field("x-empty"), Some(""));
+    assert_eq!(request.field("x-padded"), Some("a\tb"));
+    assert_eq!(request.field("x-latin"), Some("caf\u{e9}"));
+    assert_eq!((response.field("x-empty"), response.field("x-odd")), (Some(""), Some("a:b \"c\"")));
+}

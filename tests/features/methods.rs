@@ -1,0 +1,61 @@
+//! Methods other than GET and HEAD, and Max-Forwards.
+
+use sandarac_test_support::{get, reply, request};
+
+use crate::before;
+
+#[test]
+fn any_method_is_passed_on() {
+    let (proxy, origin) = before(|request| reply(200).with("X-Method", &request.method));
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND", "M-SEARCH", "get"] {
+        let response = proxy.exchange(&request(method, "/")).expect(200);
+        assert_eq!(response.field("x-method"), Some(method));
+    }
+    assert_eq!(origin.count(), 8);
+}
+
+#[test]
+fn options_for_the_server_is_passed_on_as_it_is() {
+    let (proxy, origin) = before(|_| reply(200).with("Allow", "GET, HEAD"));
+    let response = proxy.exchange(&request("OPTIONS", "*")).expect(200);
+    assert_eq!((origin.last().target.as_str(), response.field("allow")), ("*", Some("GET, HEAD")));
+}
+
+#[test]
+fn an_absolute_target_without_a_path_becomes_the_asterisk_of_options() {
+    let (proxy, origin) = before(|_| reply(200));
+    proxy.exchange(&request("OPTIONS", "http://www.example")).expect(200);
+    assert_eq!(origin.last().target, "*");
+}
+
+#[test]
+fn max_forwards_is_counted_down() {
+    let (proxy, origin) = before(|_| reply(200));
+    proxy.exchange(&request("OPTIONS", "/").with("Max-Forwards", "3")).expect(200);
+    assert_eq!(origin.last().field("max-forwards"), Some("2"));
+    proxy.exchange(&get("/").with("Max-Forwards", "3")).expect(200);
+    assert_eq!(origin.last().field("max-forwards"), Some("3"), "it counts for OPTIONS and TRACE only");
+}
+
+#[test]
+fn max_forwards_of_zero_ends_here() {
+    let (proxy, origin) = before(|_| reply(200).with("X-From", "origin"));
+    for (method, target) in [("OPTIONS", "/"), ("OPTIONS", "*"), ("TRACE", "/")] {
+        let response = proxy.exchange(&request(method, target).with("Max-Forwards", "0"));
+        assert_eq!(response.field("x-from"), None, "{method} {target}: {response:?}");
+        if method == "OPTIONS" {
+            assert_eq!(response.status / 100, 2);
+        }
+    }
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn connect_is_refused() {
+    let (proxy, origin) = before(|_| reply(200));
+    let mut client = proxy.connect();
+    client.send("CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22\r\n\r\n");
+    let response = client.response_to("CONNECT");
+    assert!(matches!(response.status, 400 | 403 | 405 | 501), "{response:?}");
+    assert_eq!(origin.count(), 0);
+}

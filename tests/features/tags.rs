@@ -1,0 +1,93 @@
+//! Tags and groups: what belongs together is purged together.
+
+use sandarac_test_support::{get, reply, request};
+
+use crate::cache;
+
+#[test]
+fn tags_of_every_kind_are_purged() {
+    let (proxy, origin) = cache(|request| match request.path() {
+        "/surrogate" => reply(200).cache("max-age=60").with("Surrogate-Key", "red blue"),
+        "/cachetag" => reply(200).cache("max-age=60").with("Cache-Tag", "red, green"),
+        "/xkey" => reply(200).cache("max-age=60").with("xkey", "red").with("xkey", "yellow"),
+        _ => reply(200).cache("max-age=60"),
+    });
+    let paths = ["/surrogate", "/cachetag", "/xkey", "/plain"];
+    let fetched = |paths: &[&str]| {
+        let before = origin.count();
+        paths.iter().for_each(|path| drop(proxy.get(path).expect(200)));
+        origin.requests()[before..].iter().map(|request| request.target.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(fetched(&paths).len(), 4);
+    assert!(fetched(&paths).is_empty());
+    proxy.admin(&["purge", "--tag", "yellow", "none"]).success();
+    assert_eq!(fetched(&paths), ["/xkey"]);
+    proxy.admin(&["purge", "--tag", "blue", "green"]).success();
+    assert_eq!(fetched(&paths), ["/surrogate", "/cachetag"]);
+    proxy.admin(&["purge", "--tag", "red"]).success();
+    assert_eq!(fetched(&paths), ["/surrogate", "/cachetag", "/xkey"]);
+}
+
+#[test]
+fn tags_are_not_shown_to_clients() {
+    let (proxy, _origin) = cache(|_| {
+        reply(200)
+            .cache("max-age=60")
+            .with("Surrogate-Key", "a")
+            .with("Cache-Tag", "b")
+            .with("xkey", "c")
+            .with("Cache-Groups", "\"d\"")
+    });
+    for _ in 0..2 {
+        let response = proxy.get("/");
+        for name in ["surrogate-key", "cache-tag", "xkey"] {
+            assert!(!response.fields.has(name), "{name}");
+        }
+        assert_eq!(response.field("cache-groups"), Some("\"d\""));
+    }
+}
+
+#[test]
+fn tags_are_not_shown_on_what_is_not_stored() {
+    let (proxy, _origin) =
+        cache(|_| reply(200).cache("no-store").with("Surrogate-Key", "a").with("Cache-Tag", "b"));
+    let response = proxy.get("/");
+    assert!(!response.fields.has("surrogate-key") && !response.fields.has("cache-tag"));
+}
+
+#[test]
+fn a_list_of_thousands_of_tags_has_no_limit() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60").with("Surrogate-Key", "tag-19999"));
+    assert_eq!(proxy.get("/").text(), "1");
+    let tags: Vec<String> = (0..20_000).map(|number| format!("tag-{number}")).collect();
+    let mut arguments = vec!["purge", "--tag"];
+    arguments.extend(tags.iter().map(String::as_str));
+    proxy.admin(&arguments).success();
+    assert_eq!(proxy.get("/").text(), "2");
+}
+
+#[test]
+fn a_group_is_invalidated_by_a_response_to_an_unsafe_method() {
+    let (proxy, _origin) = cache(|request| match (request.method.as_str(), request.path()) {
+        ("GET", "/a") => reply(200).cache("max-age=60").with("Cache-Groups", "\"scripts\", \"all\""),
+        ("GET", "/b") => reply(200).cache("max-age=60").with("Cache-Groups", "\"all\""),
+        ("GET", _) => reply(200).cache("max-age=60").with("Cache-Group-Invalidation", "\"all\""),
+        _ => reply(204).with("Cache-Group-Invalidation", "\"scripts\""),
+    });
+    let other_host = get("/a").host("other.example");
+    assert_eq!(
+        [proxy.get("/a").text(), proxy.get("/b").text(), proxy.exchange(&other_host).text()],
+        ["1", "2", "3"]
+    );
+    proxy.get("/c");
+    assert_eq!(
+        [proxy.get("/a").text(), proxy.get("/b").text()],
+        ["1", "2"],
+        "a response to GET invalidates no group"
+    );
+    proxy.exchange(&request("POST", "/update").body("x")).expect(204);
+    assert_eq!(
+        [proxy.get("/a").text(), proxy.get("/b").text(), proxy.exchange(&other_host).text()],
+        ["6", "2", "3"]
+    );
+}

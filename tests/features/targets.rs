@@ -1,0 +1,83 @@
+//! Request targets and Host: which of them counts, and that they go on unchanged.
+
+use sandarac_test_support::{get, reply};
+
+use crate::{before, cache};
+
+#[test]
+fn an_absolute_target_overrides_host() {
+    let (proxy, origin) = before(|_| reply(200));
+    proxy.exchange(&get("http://other.example:8080/x?y=z").host("www.example")).expect(200);
+    let request = origin.last();
+    assert_eq!((request.target.as_str(), request.fields.all("host")), ("/x?y=z", vec!["other.example:8080"]));
+    proxy.exchange(&get("HTTP://third.example")).expect(200);
+    let request = origin.last();
+    assert_eq!((request.target.as_str(), request.field("host")), ("/", Some("third.example")));
+}
+
+#[test]
+fn an_absolute_target_is_the_same_object_as_its_other_form() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60"));
+    proxy.exchange(&get("http://www.example/page"));
+    assert!(proxy.exchange(&get("/page").host("www.example")).is_hit());
+    assert!(!proxy.exchange(&get("http://other.example/page").host("www.example")).is_hit());
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn targets_go_on_as_they_came() {
+    let (proxy, origin) = before(|_| reply(200));
+    for target in ["/", "/a/b?c=d&e", "/%61?%20=+", "/a;b=c,d/e:f@g", "//double//slash/", "/?", "/~a/(b)*!'$"]
+    {
+        proxy.get(target).expect(200);
+        assert_eq!(origin.last().target, target);
+    }
+}
+
+#[test]
+fn unusual_bytes_in_a_target_are_carried_through() {
+    let (proxy, origin) = before(|_| reply(200));
+    for (raw, encoded) in
+        [("/<a>", "/%3Ca%3E"), ("/`", "/%60"), ("/?\"", "/?%22"), ("/{|}^\\", "/%7B%7C%7D%5E%5C")]
+    {
+        proxy.get(raw).expect(200);
+        let target = origin.last().target;
+        assert!(target == raw || target == encoded, "{target}");
+    }
+    let mut client = proxy.connect();
+    client.send(b"GET /caf\xe9 HTTP/1.1\r\nHost: www.example\r\n\r\n");
+    client.response().expect(200);
+    let target = origin.last().target;
+    assert!(target == "/caf\u{e9}" || target.eq_ignore_ascii_case("/caf%e9"), "{target}");
+}
+
+#[test]
+fn host_is_always_part_of_the_key() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60"));
+    let first = proxy.exchange(&get("/").host("a.example"));
+    let second = proxy.exchange(&get("/").host("b.example"));
+    let third = proxy.exchange(&get("/").host("a.example:81"));
+    assert_eq!([first.text(), second.text(), third.text()], ["1", "2", "3"]);
+    assert_eq!(proxy.exchange(&get("/").host("b.example")).text(), "2");
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
+fn the_query_is_part_of_the_key() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60"));
+    for target in ["/", "/?", "/?a", "/?b", "/?a&b", "/?a", "/?b"] {
+        proxy.get(target).expect(200);
+    }
+    assert_eq!(
+        origin.requests().iter().map(|request| request.target.as_str()).collect::<Vec<_>>(),
+        ["/", "/?", "/?a", "/?b", "/?a&b"]
+    );
+}
+
+#[test]
+fn an_asterisk_is_for_options_only() {
+    let (proxy, origin) = before(|_| reply(200));
+    proxy.get("*").expect(400);
+    proxy.get("no-slash").expect(400);
+    assert_eq!(origin.count(), 0);
+}

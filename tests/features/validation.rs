@@ -1,0 +1,210 @@
+//! Conditional requests: of clients, answered from the cache, and of the cache, to the origin (RFC 9110 §13, RFC 9111 §4.3).
+
+use sandarac_test_support::{Reply, Request, get, head, http_date_in, reply};
+
+use crate::cache;
+
+/// An answer of 304 where the request has the validator, and the rule's answer where not.
+fn validating(request: &Request, etag: &str, otherwise: Reply, fields: &[(&str, &str)]) -> Reply {
+    if request.field("if-none-match") == Some(etag) {
+        fields.iter().fold(reply(304).with("ETag", etag), |reply, (name, value)| reply.with(name, value))
+    } else {
+        otherwise
+    }
+}
+
+#[test]
+fn if_none_match_is_answered_from_the_cache() {
+    let (proxy, origin) = cache(|_| {
+        reply(200).cache("max-age=60").with("ETag", "\"v1\"").with("Vary", "Foo").with("X-Other", "1")
+    });
+    proxy.get("/");
+    let mut client = proxy.connect();
+    for matching in ["\"v1\"", "W/\"v1\"", "\"v0\", \"v1\"", "\"v0\",W/\"v1\" , \"v2\"", "*"] {
+        let response = client.exchange(&get("/").with("If-None-Match", matching)).expect(304);
+        assert_eq!(response.field("etag"), Some("\"v1\""), "{matching}");
+        assert!(
+            response.fields.has("cache-control")
+                && response.fields.has("date")
+                && response.fields.has("vary")
+        );
+    }
+    for other in ["\"v0\"", "\"v\"", "v1", "\"v1", "\"V1\""] {
+        assert_eq!(
+            client.exchange(&get("/").with("If-None-Match", other)).expect(200).text(),
+            "1",
+            "{other}"
+        );
+    }
+    client.exchange(&head("/").with("If-None-Match", "\"v1\"")).expect(304);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_weak_validator_matches_by_weak_comparison() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60").with("ETag", "W/\"v1\""));
+    proxy.get("/");
+    for matching in ["\"v1\"", "W/\"v1\""] {
+        proxy.exchange(&get("/").with("If-None-Match", matching)).expect(304);
+    }
+}
+
+#[test]
+fn if_modified_since_is_answered_from_the_cache() {
+    let modified = http_date_in(-3600);
+    let sent = modified.clone();
+    let (proxy, origin) = cache(move |_| reply(200).cache("max-age=60").with("Last-Modified", &sent));
+    proxy.get("/");
+    let ask = |since: &str| proxy.exchange(&get("/").with("If-Modified-Since", since)).status;
+    assert_eq!(ask(&modified), 304);
+    assert_eq!(ask(&http_date_in(-1800)), 304);
+    assert_eq!(ask(&http_date_in(-7200)), 200);
+    assert_eq!(ask("yesterday"), 200);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn if_none_match_has_precedence_over_if_modified_since() {
+    let modified = http_date_in(-3600);
+    let sent = modified.clone();
+    let (proxy, _origin) =
+        cache(move |_| reply(200).cache("max-age=60").with("ETag", "\"v1\"").with("Last-Modified", &sent));
+    proxy.get("/");
+    let ask = |etag: &str| {
+        proxy.exchange(&get("/").with("If-None-Match", etag).with("If-Modified-Since", &modified))
+    };
+    ask("\"v1\"").expect(304);
+    ask("\"v2\"").expect(200);
+}
+
+#[test]
+fn a_stale_response_is_validated_by_its_etag_and_fresh_again() {
+    let (proxy, origin) = cache(|request| {
+        let first = reply(200)
+            .cache("max-age=3600")
+            .with("Age", "3600")
+            .with("ETag", "\"v1\"")
+            .with("X-Version", "old");
+        validating(request, "\"v1\"", first, &[("Cache-Control", "max-age=60"), ("X-Version", "new")])
+    });
+    assert_eq!(proxy.get("/").text(), "1");
+    let validated = proxy.get("/").expect(200);
+    assert_eq!((validated.text().as_str(), validated.field("x-version")), ("1", Some("new")));
+    assert_eq!(origin.last().field("if-none-match"), Some("\"v1\""));
+    let stored = proxy.get("/").expect(200);
+    assert_eq!((stored.text().as_str(), stored.field("x-version")), ("1", Some("new")));
+    assert_eq!(stored.field("cache-control"), Some("max-age=60"));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_stale_response_is_validated_by_its_last_modification() {
+    let modified = http_date_in(-7200);
+    let sent = modified.clone();
+    let (proxy, origin) = cache(move |request| {
+        if request.field("if-modified-since") == Some(&sent) {
+            reply(304).cache("max-age=60")
+        } else {
+            reply(200).cache("max-age=3600").with("Age", "3600").with("Last-Modified", &sent)
+        }
+    });
+    assert_eq!([proxy.get("/").text(), proxy.get("/").text(), proxy.get("/").text()], ["1", "1", "1"]);
+    assert_eq!(origin.last().field("if-modified-since"), Some(modified.as_str()));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_weak_etag_is_sent_back_as_it_came() {
+    let (proxy, origin) = cache(|request| {
+        let first = reply(200).cache("no-cache").with("ETag", "W/\"v1\"");
+        validating(request, "W/\"v1\"", first, &[("Cache-Control", "no-cache")])
+    });
+    assert_eq!([proxy.get("/").text(), proxy.get("/").text()], ["1", "1"]);
+    assert_eq!(origin.last().field("if-none-match"), Some("W/\"v1\""));
+}
+
+#[test]
+fn no_cache_means_validation_before_every_use() {
+    let (proxy, origin) = cache(|request| {
+        validating(request, "\"v1\"", reply(200).cache("no-cache, max-age=60").with("ETag", "\"v1\""), &[])
+    });
+    for _ in 0..4 {
+        assert_eq!(proxy.get("/").expect(200).text(), "1");
+    }
+    assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn a_changed_representation_replaces_the_stored_one() {
+    let (proxy, origin) = cache(|request| match request.serial {
+        1 => reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"v1\""),
+        _ => reply(200).cache("max-age=60").with("ETag", "\"v2\""),
+    });
+    assert_eq!([proxy.get("/").text(), proxy.get("/").text(), proxy.get("/").text()], ["1", "2", "2"]);
+    assert_eq!(origin.requests()[1].field("if-none-match"), Some("\"v1\""));
+}
+
+#[test]
+fn a_client_that_has_it_gets_304_after_validation() {
+    let (proxy, _origin) = cache(|request| {
+        let first = reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"v1\"");
+        validating(request, "\"v1\"", first, &[("Cache-Control", "max-age=60")])
+    });
+    proxy.get("/");
+    proxy.exchange(&get("/").with("If-None-Match", "\"v1\"")).expect(304);
+    assert_eq!(proxy.get("/").expect(200).text(), "1");
+}
+
+#[test]
+fn a_client_with_another_version_gets_the_whole_after_validation() {
+    let (proxy, origin) = cache(|request| {
+        let ours = request.fields.list("if-none-match").contains("\"v1\"");
+        let first = reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"v1\"");
+        if ours { reply(304).with("ETag", "\"v1\"").cache("max-age=60") } else { first }
+    });
+    proxy.get("/");
+    let response = proxy.exchange(&get("/").with("If-None-Match", "\"v0\"")).expect(200);
+    assert_eq!((response.text().as_str(), origin.count()), ("1", 2));
+}
+
+#[test]
+fn conditions_of_a_client_that_has_nothing_to_match_do_not_spoil_the_fill() {
+    let (proxy, _origin) = cache(|request| {
+        validating(
+            request,
+            "\"v1\"",
+            reply(200).cache("max-age=60").with("ETag", "\"v1\""),
+            &[("Cache-Control", "max-age=60")],
+        )
+    });
+    let first = proxy.exchange(&get("/").with("If-None-Match", "\"v1\""));
+    assert_eq!(first.status, 304, "{first:?}");
+    assert!(!proxy.get("/").expect(200).body.is_empty());
+}
+
+#[test]
+fn a_304_updates_fields_but_not_what_describes_the_stored_body() {
+    let kept = ["Content-Encoding", "Content-Type", "Content-Range"];
+    let (proxy, _origin) = cache(move |request| {
+        let stamp = |reply: Reply, value: &str| {
+            ["Content-Encoding", "Content-Type", "X-Any", "Expires-Test"]
+                .iter()
+                .fold(reply, |reply, name| reply.with(name, value))
+        };
+        let first = stamp(reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"v1\""), "old");
+        if request.field("if-none-match") == Some("\"v1\"") {
+            stamp(reply(304).cache("max-age=60").with("ETag", "\"v1\""), "new")
+        } else {
+            first
+        }
+    });
+    proxy.get("/");
+    for _ in 0..2 {
+        let response = proxy.get("/").expect(200);
+        assert_eq!((response.field("x-any"), response.field("expires-test")), (Some("new"), Some("new")));
+        for name in kept {
+            assert_ne!(response.field(name), Some("new"), "{name}");
+        }
+        assert_eq!(response.field("content-length"), Some("1"));
+    }
+}

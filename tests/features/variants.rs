@@ -1,0 +1,92 @@
+//! Vary: which stored response fits which request (RFC 9111 §4.1).
+
+use sandarac_test_support::{Req, get, reply};
+
+use crate::cache;
+
+fn with(fields: &[(&str, &str)]) -> Req {
+    fields.iter().fold(get("/"), |request, (name, value)| request.with(name, value))
+}
+
+#[test]
+fn each_variant_is_stored_for_itself() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60").with("Vary", "Foo"));
+    for round in 0..3 {
+        assert_eq!(proxy.exchange(&with(&[("Foo", "a")])).text(), "1", "round {round}");
+        assert_eq!(proxy.exchange(&with(&[("Foo", "b"), ("Other", "x")])).text(), "2");
+        assert_eq!(proxy.exchange(&with(&[])).text(), "3");
+        assert_eq!(proxy.exchange(&with(&[("Foo", "")])).text(), "4");
+    }
+    assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn several_fields_select_together() {
+    let (proxy, origin) =
+        cache(|_| reply(200).cache("max-age=60").with("Vary", "Foo").with("Vary", "Bar, Baz"));
+    let requests: [&[(&str, &str)]; 4] = [
+        &[("Foo", "1"), ("Bar", "2"), ("Baz", "3")],
+        &[("Foo", "1"), ("Bar", "2"), ("Baz", "4")],
+        &[("Foo", "1"), ("Bar", "2")],
+        &[("Foo", "1"), ("Baz", "3")],
+    ];
+    for _ in 0..2 {
+        for (number, fields) in requests.iter().enumerate() {
+            assert_eq!(proxy.exchange(&with(fields)).text(), (number + 1).to_string());
+        }
+    }
+    assert_eq!(
+        proxy.exchange(&with(&[("Baz", "3"), ("Bar", "2"), ("Foo", "1")])).text(),
+        "1",
+        "order does not matter"
+    );
+    assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn hundreds_of_variants_find_their_own() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60").with("Vary", "Foo"));
+    let mut client = proxy.connect();
+    for _ in 0..2 {
+        for number in 1..=300 {
+            let response = client.exchange(&with(&[("Foo", &number.to_string())]));
+            assert_eq!(response.text(), number.to_string());
+        }
+    }
+    assert_eq!(origin.count(), 300);
+}
+
+#[test]
+fn a_star_fits_no_request() {
+    for value in ["*", "*, *", "Foo, *", ", *", "*, Foo"] {
+        let (proxy, _origin) = cache(move |_| reply(200).cache("max-age=60").with("Vary", value));
+        assert_eq!([proxy.get("/").text(), proxy.get("/").text()], ["1", "2"], "{value}");
+    }
+}
+
+#[test]
+fn values_that_mean_the_same_select_the_same() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60").with("Vary", "Foo, Accept-Language"));
+    let same: [&[(&str, &str)]; 4] = [
+        &[("Foo", "1, 2"), ("Accept-Language", "en")],
+        &[("Foo", "1,2"), ("Accept-Language", "EN")],
+        &[("Foo", "1 ,  2"), ("Accept-Language", " en ")],
+        &[("Foo", "1"), ("Foo", "2"), ("Accept-Language", "En")],
+    ];
+    for fields in same {
+        assert_eq!(proxy.exchange(&with(fields)).text(), "1", "{fields:?}");
+    }
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn the_latest_response_says_what_it_varies_on() {
+    let (proxy, _origin) = cache(|request| match request.serial {
+        1 => reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"a\"").with("Vary", "Foo"),
+        _ => reply(200).cache("max-age=60").with("Vary", "Bar"),
+    });
+    proxy.exchange(&with(&[("Foo", "1"), ("Bar", "1")]));
+    assert_eq!(proxy.exchange(&with(&[("Foo", "1"), ("Bar", "1")])).text(), "2");
+    assert_eq!(proxy.exchange(&with(&[("Foo", "2"), ("Bar", "1")])).text(), "2");
+    assert_eq!(proxy.exchange(&with(&[("Foo", "2"), ("Bar", "2")])).text(), "3");
+}
