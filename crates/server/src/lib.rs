@@ -2,6 +2,7 @@
 //!
 //! Everything that moves a request lives in the crates below; this one starts it, watches it and reports on it.
 
+pub mod admin;
 pub mod calendar;
 pub mod demo;
 pub mod histogram;

@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub enum Destination {
     /// Standard output.
     Stdout,
+    /// Standard error.
+    Stderr,
     /// A file, appended to; opened anew when it has been moved away, or when [`Log::reopen`] says so.
     File(PathBuf),
 }
@@ -180,6 +182,7 @@ impl Drop for Batch {
 /// Where lines go, and what is known of it.
 enum Sink {
     Stdout,
+    Stderr,
     File {
         path: PathBuf,
         file: File,
@@ -199,6 +202,7 @@ impl Sink {
     fn open(destination: Destination) -> io::Result<Sink> {
         match destination {
             Destination::Stdout => Ok(Sink::Stdout),
+            Destination::Stderr => Ok(Sink::Stderr),
             Destination::File(path) => {
                 let (file, identity) = append_to(&path)?;
                 Ok(Sink::File { path, file, identity, failing: false })
@@ -233,6 +237,7 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(lines).and_then(|()| out.flush()).is_ok()
             }
+            Sink::Stderr => io::stderr().lock().write_all(lines).is_ok(),
             Sink::File { path, file, failing, .. } => match file.write_all(lines) {
                 Ok(()) => {
                     *failing = false;

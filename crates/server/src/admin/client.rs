@@ -1,0 +1,255 @@
+//! The client end of the admin interface: one request to a connection, blocking, as the subcommands need it.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Banned, Endpoint, Purge, Purged, Refusal, Reloaded, Stats, Status};
+
+/// How long the process may take to begin an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest answer that is read whole, in bytes.
+const MAX_ANSWER: u64 = 64 << 20;
+
+/// The longest head of an answer, in bytes.
+const MAX_HEAD: u64 = 64 << 10;
+
+/// Talks to a running process.
+#[derive(Clone, Debug)]
+pub struct Client {
+    endpoint: Endpoint,
+    token: Option<String>,
+}
+
+/// Why an answer did not come.
+#[derive(Debug)]
+pub enum Error {
+    /// Nobody answers there.
+    NotRunning(Endpoint, io::Error),
+    /// The connection failed.
+    Io(Endpoint, io::Error),
+    /// What answers there is no admin interface of this program.
+    Foreign(Endpoint, &'static str),
+    /// The process refuses.
+    Refused(Refusal),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotRunning(endpoint, error) => write!(
+                f,
+                "no sandarac answers at {endpoint} ({error})\n  help: is it running? Where it says another admin \
+                 address at its start, give that with --admin"
+            ),
+            Error::Io(endpoint, error) if error.kind() == ErrorKind::PermissionDenied => write!(
+                f,
+                "not allowed to open {endpoint}\n  help: the socket is its owner's alone; run this as the user that \
+                 runs sandarac"
+            ),
+            Error::Io(endpoint, error) => write!(f, "the talk with {endpoint} failed: {error}"),
+            Error::Foreign(endpoint, what) => {
+                write!(f, "{what}\n  help: is {endpoint} really the admin interface of a sandarac of this version?")
+            }
+            Error::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tcp(stream) => stream.flush(),
+        }
+    }
+}
+
+/// The lines of the log as they come.
+pub struct LogLines {
+    endpoint: Endpoint,
+    reader: BufReader<Stream>,
+}
+
+impl Iterator for LogLines {
+    type Item = Result<String, Error>;
+
+    /// The next line that is not empty, without its line feed.
+    fn next(&mut self) -> Option<Result<String, Error>> {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match self.reader.read_line(&mut line) {
+                Ok(0) => return None,
+                Ok(_) if line.trim().is_empty() => {}
+                Ok(_) => return Some(Ok(line.trim_end().to_owned())),
+                Err(error) => return Some(Err(Error::Io(self.endpoint.clone(), error))),
+            }
+        }
+    }
+}
+
+impl Client {
+    /// A client of the process at `endpoint`. It connects for each request.
+    pub fn new(endpoint: Endpoint, token: Option<String>) -> Client {
+        Client { endpoint, token }
+    }
+
+    /// How the process is.
+    pub fn status(&self) -> Result<Status, Error> {
+        self.ask("GET", "/status", None)
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        self.ask("GET", "/stats", None)
+    }
+
+    /// Purges.
+    pub fn purge(&self, purge: &Purge) -> Result<Purged, Error> {
+        self.ask("POST", "/purge", Some(encode(purge)))
+    }
+
+    /// Bans what an expression matches.
+    pub fn ban(&self, expression: &str) -> Result<Banned, Error> {
+        self.ask("POST", "/ban", Some(encode(&serde_json::json!({ "expr": expression }))))
+    }
+
+    /// Makes the process read its configuration again.
+    pub fn reload(&self) -> Result<Reloaded, Error> {
+        self.ask("POST", "/reload", Some(Vec::new()))
+    }
+
+    /// Watches the log, at most `limit` entries a second.
+    pub fn log(&self, limit: Option<u64>) -> Result<LogLines, Error> {
+        let target = limit.map_or_else(|| "/log".to_owned(), |limit| format!("/log?limit={limit}"));
+        let (status, reader) = self.open("GET", &target, None)?;
+        if status != 200 {
+            return Err(self.refusal(reader));
+        }
+        Ok(LogLines { endpoint: self.endpoint.clone(), reader })
+    }
+
+    fn ask<T: DeserializeOwned>(&self, method: &str, target: &str, body: Option<Vec<u8>>) -> Result<T, Error> {
+        let (status, reader) = self.open(method, target, body)?;
+        if status != 200 {
+            return Err(self.refusal(reader));
+        }
+        let answer = self.whole(reader)?;
+        serde_json::from_slice(&answer).map_err(|_| self.foreign("its answer is not the expected JSON"))
+    }
+
+    fn foreign(&self, what: &'static str) -> Error {
+        Error::Foreign(self.endpoint.clone(), what)
+    }
+
+    fn refusal(&self, reader: BufReader<Stream>) -> Error {
+        #[derive(serde::Deserialize)]
+        struct Answer {
+            error: Refusal,
+        }
+        match self.whole(reader).map(|body| serde_json::from_slice::<Answer>(&body)) {
+            Ok(Ok(answer)) => Error::Refused(answer.error),
+            Ok(Err(_)) => self.foreign("it refuses, in words that are not those of a sandarac"),
+            Err(error) => error,
+        }
+    }
+
+    fn whole(&self, reader: BufReader<Stream>) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        let read = reader.take(MAX_ANSWER + 1).read_to_end(&mut body);
+        read.map_err(|error| Error::Io(self.endpoint.clone(), error))?;
+        if body.len() as u64 > MAX_ANSWER {
+            return Err(self.foreign("its answer has no end"));
+        }
+        Ok(body)
+    }
+
+    fn connect(&self) -> io::Result<Stream> {
+        match &self.endpoint {
+            Endpoint::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(Stream::Unix(stream))
+            }
+            Endpoint::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, Duration::from_secs(5))?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Sends a request and reads the head of its answer: the status, and a reader of the body up to its end. The
+    /// request is HTTP/1.0, so that the body comes without chunks and ends with the connection.
+    fn open(&self, method: &str, target: &str, body: Option<Vec<u8>>) -> Result<(u16, BufReader<Stream>), Error> {
+        let mut stream = self.connect().map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::TimedOut => {
+                Error::NotRunning(self.endpoint.clone(), error)
+            }
+            _ => Error::Io(self.endpoint.clone(), error),
+        })?;
+        let failed = |error| Error::Io(self.endpoint.clone(), error);
+        let mut request = format!("{method} {target} HTTP/1.0\r\nHost: sandarac\r\n");
+        if let Some(token) = &self.token {
+            request.push_str(&format!("Authorization: Bearer {token}\r\n"));
+        }
+        if let Some(body) = &body {
+            request.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+        }
+        request.push_str("\r\n");
+        let mut request = request.into_bytes();
+        request.extend_from_slice(&body.unwrap_or_default());
+        // A refusal may come before the whole body was taken; what it says counts more than the broken pipe.
+        let sent = stream.write_all(&request);
+        let mut reader = BufReader::new(stream);
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let read = (&mut reader).take(MAX_HEAD).read_until(b'\n', &mut head).map_err(failed)?;
+            if read == 0 || head.len() as u64 > MAX_HEAD {
+                sent.map_err(failed)?;
+                return Err(self.foreign("it closed the connection without an answer"));
+            }
+        }
+        let mut fields = [httparse::EMPTY_HEADER; 32];
+        let mut answer = httparse::Response::new(&mut fields);
+        let whole = answer.parse(&head).is_ok_and(|parsed| parsed.is_complete());
+        match answer.code.filter(|_| whole) {
+            Some(status) => Ok((status, reader)),
+            None => Err(self.foreign("its answer is not HTTP")),
+        }
+    }
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("requests are made of strings and lists")
+}

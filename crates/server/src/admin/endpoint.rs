@@ -1,0 +1,76 @@
+//! Where the admin interface is.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where the admin interface is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// An address; callers need a token.
+    Tcp(SocketAddr),
+}
+
+impl Endpoint {
+    /// The socket that a process listens on, and its subcommands look for, where nothing else is said: in `/run` for
+    /// root, in the user's runtime directory for others, or in a directory of their own among the temporary files.
+    pub fn standard() -> Endpoint {
+        let uid = rustix::process::getuid();
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let directory = match runtime {
+            _ if uid.is_root() => PathBuf::from("/run/sandarac"),
+            Some(runtime) => runtime.join("sandarac"),
+            None => std::env::temp_dir().join(format!("sandarac-{}", uid.as_raw())),
+        };
+        Endpoint::Unix(directory.join("admin.sock"))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
+            Endpoint::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    /// Reads `unix:/path`, a path with a slash in it, or an IP address and port.
+    fn from_str(text: &str) -> Result<Endpoint, String> {
+        let path = text.strip_prefix("unix:").or_else(|| text.contains('/').then_some(text));
+        if let Some(path) = path.filter(|path| !path.is_empty()) {
+            return Ok(Endpoint::Unix(path.into()));
+        }
+        if let Ok(address) = text.parse() {
+            return Ok(Endpoint::Tcp(address));
+        }
+        Err(match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+            Ok(port) => format!("say the address too: \"127.0.0.1:{port}\" reaches no further than this machine"),
+            Err(_) => "expected a socket path (\"/run/sandarac/admin.sock\") or an address \
+                       (\"127.0.0.1:6081\")"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_and_written_alike() {
+        for text in ["unix:/run/a.sock", "127.0.0.1:6081", "[::1]:6081"] {
+            assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
+        }
+        assert_eq!("./a.sock".parse(), Ok(Endpoint::Unix("./a.sock".into())));
+        assert!(":6081".parse::<Endpoint>().unwrap_err().contains("127.0.0.1:6081"));
+        assert!("unix:".parse::<Endpoint>().is_err() && "admin".parse::<Endpoint>().is_err());
+        assert!(matches!(Endpoint::standard(), Endpoint::Unix(path) if path.is_absolute()));
+    }
+}

@@ -1,0 +1,271 @@
+//! The admin interface's own listener: a Unix socket that only its owner may open, or TCP; few connections at a
+//! time, and none that is silent for long.
+
+use std::fs::{self, Permissions};
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::Endpoint;
+
+/// How many callers there may be at a time; more wait to be accepted.
+const CALLERS: usize = 64;
+
+/// How long a connection may neither receive nor take anything.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A bound admin endpoint, not served yet. The file of a Unix socket is removed when this is dropped.
+pub struct Bound {
+    listener: Kind<std::os::unix::net::UnixListener, std::net::TcpListener>,
+    endpoint: Endpoint,
+    _socket: Option<SocketFile>,
+}
+
+enum Kind<U, T> {
+    Unix(U),
+    Tcp(T),
+}
+
+/// The file of a bound Unix socket, removed if it is still that one.
+struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let same = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
+        if same && let Err(error) = fs::remove_file(&self.path) {
+            eprintln!("sandarac: cannot remove the admin socket {}: {error}", self.path.display());
+        }
+    }
+}
+
+impl Bound {
+    /// Binds `endpoint`. The file of a process that is gone is replaced; a socket that somebody answers on is an error.
+    pub fn bind(endpoint: &Endpoint) -> io::Result<Bound> {
+        match endpoint {
+            Endpoint::Unix(path) => Bound::unix(path),
+            Endpoint::Tcp(address) => {
+                let listener = std::net::TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                let endpoint = Endpoint::Tcp(listener.local_addr()?);
+                Ok(Bound { listener: Kind::Tcp(listener), endpoint, _socket: None })
+            }
+        }
+    }
+
+    fn unix(path: &Path) -> io::Result<Bound> {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            own_directory(directory)?;
+        }
+        match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => {
+                let what = format!("another process answers at {}; give this one its own with --admin", path.display());
+                return Err(io::Error::new(ErrorKind::AddrInUse, what));
+            }
+            // Nobody listens there any more; but what is no socket at all refuses in the same way.
+            Err(error)
+                if error.kind() == ErrorKind::ConnectionRefused
+                    && fs::symlink_metadata(path)?.file_type().is_socket() =>
+            {
+                fs::remove_file(path)?;
+            }
+            Err(_) => {}
+        }
+        // Linux gives the file the mode that the socket has when it is bound, so that there is no moment in which
+        // another user could open it.
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        let metadata = fs::symlink_metadata(path)?;
+        let file = SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) };
+        rustix::net::listen(&socket, CALLERS as i32)?;
+        Ok(Bound { listener: Kind::Unix(socket.into()), endpoint: Endpoint::Unix(path.to_owned()), _socket: Some(file) })
+    }
+
+    /// Where it is bound, with the port that was really taken.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether callers are told apart by the file system, and need no token.
+    pub fn is_private(&self) -> bool {
+        matches!(self.listener, Kind::Unix(_))
+    }
+
+    /// Takes it up in the runtime of the calling thread.
+    pub(super) fn into_listener(self) -> io::Result<Listener> {
+        let kind = match self.listener {
+            Kind::Unix(listener) => Kind::Unix(UnixListener::from_std(listener)?),
+            Kind::Tcp(listener) => Kind::Tcp(TcpListener::from_std(listener)?),
+        };
+        Ok(Listener { kind, callers: Arc::new(Semaphore::new(CALLERS)), _socket: self._socket })
+    }
+}
+
+/// Makes the directory of the socket, for its owner alone, where there is none. One that exists may be anybody's
+/// choice, except that others must not be able to exchange the socket in it.
+fn own_directory(directory: &Path) -> io::Result<()> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display())))?;
+    let metadata = fs::metadata(directory)?;
+    let (mine, root) = (rustix::process::geteuid().as_raw(), 0);
+    let sticky = metadata.mode() & 0o1000 != 0;
+    let trusted = metadata.uid() == mine || metadata.uid() == root;
+    if !trusted || (metadata.mode() & 0o002 != 0 && !sticky) {
+        let what = format!("{} can be changed by other users: no place for the admin socket", directory.display());
+        return Err(io::Error::new(ErrorKind::PermissionDenied, what));
+    }
+    Ok(())
+}
+
+/// A listener that takes [`CALLERS`] connections at a time.
+pub(super) struct Listener {
+    kind: Kind<UnixListener, TcpListener>,
+    callers: Arc<Semaphore>,
+    _socket: Option<SocketFile>,
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = Connection;
+    type Addr = Option<SocketAddr>;
+
+    async fn accept(&mut self) -> (Connection, Option<SocketAddr>) {
+        loop {
+            let permit = Arc::clone(&self.callers).acquire_owned().await.ok();
+            let accepted = match &self.kind {
+                Kind::Unix(listener) => listener.accept().await.map(|(stream, _)| (Kind::Unix(stream), None)),
+                Kind::Tcp(listener) => {
+                    listener.accept().await.map(|(stream, address)| (Kind::Tcp(stream), Some(address)))
+                }
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let silence = Box::pin(sleep(SILENCE));
+                    return (Connection { stream, silence, _permit: permit }, address);
+                }
+                // Descriptors have run out, most likely: trying again at once would only burn the processor.
+                Err(_) => sleep(Duration::from_millis(200)).await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Option<SocketAddr>> {
+        match &self.kind {
+            Kind::Unix(_) => Ok(None),
+            Kind::Tcp(listener) => listener.local_addr().map(Some),
+        }
+    }
+}
+
+/// A caller's connection. It fails when it has been silent for too long.
+pub(super) struct Connection {
+    stream: Kind<UnixStream, TcpStream>,
+    silence: Pin<Box<Sleep>>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    /// Restarts the clock after progress, and fails a wait that has lasted too long.
+    fn watch<T>(&mut self, context: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if progress.is_ready() {
+            self.silence.as_mut().reset(Instant::now() + SILENCE);
+            return progress;
+        }
+        self.silence.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))
+    }
+}
+
+macro_rules! forward {
+    ($self:ident, $context:ident, $method:ident($($argument:expr),*)) => {{
+        let this = $self.get_mut();
+        let progress = match &mut this.stream {
+            Kind::Unix(stream) => Pin::new(stream).$method($context, $($argument),*),
+            Kind::Tcp(stream) => Pin::new(stream).$method($context, $($argument),*),
+        };
+        this.watch($context, progress)
+    }};
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        forward!(self, context, poll_read(buffer))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        forward!(self, context, poll_write(bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self, context, poll_flush())
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self, context, poll_shutdown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_dir::TestDir;
+
+    #[test]
+    fn the_socket_is_its_owners_alone_and_goes_when_dropped() {
+        let dir = TestDir::new();
+        let path = dir.join("deep/admin.sock");
+        let bound = Bound::bind(&Endpoint::Unix(path.clone())).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
+        drop(bound);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_in_use_is_an_error_and_one_left_behind_is_replaced() {
+        let dir = TestDir::new();
+        let endpoint = Endpoint::Unix(dir.join("admin.sock"));
+        let first = Bound::bind(&endpoint).unwrap();
+        let error = Bound::bind(&endpoint).err().unwrap();
+        assert!(error.to_string().contains("another process answers"), "{error}");
+        drop(first);
+        drop(std::os::unix::net::UnixListener::bind(dir.join("admin.sock")).unwrap());
+        assert!(dir.join("admin.sock").exists());
+        Bound::bind(&endpoint).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_may_change_is_no_place_for_it() {
+        let dir = TestDir::new();
+        fs::create_dir(dir.join("open")).unwrap();
+        fs::set_permissions(dir.join("open"), Permissions::from_mode(0o777)).unwrap();
+        let error = Bound::bind(&Endpoint::Unix(dir.join("open/admin.sock"))).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_is_left_alone() {
+        let dir = TestDir::new();
+        fs::write(dir.join("precious"), "x").unwrap();
+        assert!(Bound::bind(&Endpoint::Unix(dir.join("precious"))).is_err());
+        assert_eq!(fs::read_to_string(dir.join("precious")).unwrap(), "x");
+    }
+}

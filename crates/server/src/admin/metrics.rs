@@ -1,0 +1,93 @@
+//! Statistics in the text format that Prometheus reads (version 0.0.4).
+
+use std::fmt::Write as _;
+
+use super::{Metric, MetricKind, Stats};
+
+/// What the text is called in `Content-Type`.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Upper bounds of the published latency buckets, in microseconds. Hits take tens of microseconds, pages of slow
+/// applications seconds.
+const BOUNDS_US: [u64; 16] = [
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    10_000_000,
+];
+
+/// `stats` as text.
+pub(super) fn text(stats: &Stats) -> String {
+    let mut out = String::new();
+    let mut named: Vec<&Metric> = Vec::new();
+    for metric in &stats.metrics {
+        // All samples of one name stand together under one heading.
+        if named.iter().any(|seen| seen.name == metric.name) {
+            continue;
+        }
+        named.push(metric);
+        let (suffix, kind) = match metric.kind {
+            MetricKind::Counter => ("_total", "counter"),
+            MetricKind::Gauge => ("", "gauge"),
+        };
+        let name = format!("sandarac_{}{suffix}", metric.name);
+        heading(&mut out, &name, &metric.text, kind);
+        for sample in stats.metrics.iter().filter(|sample| sample.name == metric.name) {
+            let _ = writeln!(out, "{name}{} {}", labels(sample), sample.value);
+        }
+    }
+    let name = "sandarac_request_duration_seconds";
+    heading(&mut out, name, "Time from the first byte of a request to the end of its answer.", "histogram");
+    for bound in BOUNDS_US {
+        // A bucket counts below a bound if all of it lies below.
+        let below = stats.latency.buckets.iter().filter(|&&(upper, _)| upper <= bound);
+        let count: u64 = below.map(|&(_, count)| count).sum();
+        let _ = writeln!(out, "{name}_bucket{{le=\"{}\"}} {count}", bound as f64 / 1e6);
+    }
+    let count = stats.latency.count();
+    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "{name}_sum {}", stats.latency.sum_us as f64 / 1e6);
+    let _ = writeln!(out, "{name}_count {count}");
+    out
+}
+
+fn heading(out: &mut String, name: &str, text: &str, kind: &str) {
+    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
+    let _ = writeln!(out, "# HELP {name} {text}\n# TYPE {name} {kind}");
+}
+
+fn labels(metric: &Metric) -> String {
+    if metric.labels.is_empty() {
+        return String::new();
+    }
+    let escape = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels: Vec<_> =
+        metric.labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escape(value))).collect();
+    format!("{{{}}}", labels.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::Latency;
+
+    #[test]
+    fn metrics_have_one_heading_and_escaped_labels() {
+        let stats = Stats {
+            at_ms: 0,
+            metrics: vec![
+                Metric::counter("responses", "Responses sent.", 7).with("class", "2xx"),
+                Metric::gauge("cache_bytes", "Memory in use.", 42),
+                Metric::counter("responses", "Responses sent.", 1).with("class", "a\"b\\\n"),
+            ],
+            latency: Latency { buckets: vec![(49, 2), (99, 1), (20_000_000, 1)], sum_us: 20_000_200 },
+        };
+        let text = text(&stats);
+        assert!(text.starts_with(
+            "# HELP sandarac_responses_total Responses sent.\n# TYPE sandarac_responses_total counter\n\
+             sandarac_responses_total{class=\"2xx\"} 7\nsandarac_responses_total{class=\"a\\\"b\\\\\\n\"} 1\n\
+             # HELP sandarac_cache_bytes Memory in use.\n# TYPE sandarac_cache_bytes gauge\nsandarac_cache_bytes 42\n"
+        ));
+        assert!(text.contains("_bucket{le=\"0.00005\"} 2\n"), "{text}");
+        assert!(text.contains("_bucket{le=\"10\"} 3\n"), "{text}");
+        assert!(text.ends_with("_bucket{le=\"+Inf\"} 4\nsandarac_request_duration_seconds_sum 20.0002\nsandarac_request_duration_seconds_count 4\n"), "{text}");
+    }
+}

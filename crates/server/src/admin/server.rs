@@ -1,0 +1,322 @@
+//! The server end of the admin interface: HTTP in, calls of [`Control`] out, JSON back.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{io, thread};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bytes::BytesMut;
+use hyper::body::Frame;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::{Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
+use crate::logs::Subscription;
+
+/// Who may call, and how much they may send.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// What callers present as `Authorization: Bearer TOKEN`; MUST be there where the endpoint is not private.
+    pub token: Option<String>,
+    /// The longest request body, in bytes. It holds lists of URLs and tags: 64 MiB are more than a million tags.
+    pub max_body: usize,
+}
+
+impl Default for Access {
+    fn default() -> Access {
+        Access { token: None, max_body: 64 << 20 }
+    }
+}
+
+/// The running admin interface. It stops when dropped.
+pub struct Server {
+    endpoint: Endpoint,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    control: Arc<dyn Control>,
+    /// The digest of the token: digests are compared in constant time whatever the lengths.
+    token: Option<blake3::Hash>,
+}
+
+impl Server {
+    /// Serves `bound` on a thread of its own.
+    pub fn start(bound: Bound, access: Access, control: Arc<dyn Control>) -> io::Result<Server> {
+        let token = match access.token {
+            Some(token) if token.is_empty() => return Err(no_token()),
+            None if !bound.is_private() => return Err(no_token()),
+            _ if bound.is_private() => None,
+            token => token.map(|token| blake3::hash(token.as_bytes())),
+        };
+        let endpoint = bound.endpoint().clone();
+        let router = router(Arc::new(Shared { control, token }), access.max_body);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name("admin".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let serve = async { axum::serve(bound.into_listener()?, router).await };
+                tokio::select! {
+                    served = serve => if let Err(error) = served {
+                        eprintln!("sandarac: the admin interface stopped: {error}");
+                    },
+                    _ = stopped => {}
+                }
+            });
+            // A call that hangs must not hold up the end of the process.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?;
+        Ok(Server { endpoint, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            eprintln!("sandarac: the thread of the admin interface panicked");
+        }
+    }
+}
+
+fn no_token() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the admin interface on TCP needs a token, or anybody who reaches it could purge and reload",
+    )
+}
+
+fn router(shared: Arc<Shared>, max_body: usize) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/stats", get(stats))
+        .route("/metrics", get(prometheus))
+        .route("/log", get(log))
+        .route("/purge", post(purge))
+        .route("/ban", post(ban))
+        .route("/reload", post(reload))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(max_body))
+        .layer(from_fn_with_state(Arc::clone(&shared), authorize))
+        .with_state(shared)
+}
+
+type Process = State<Arc<Shared>>;
+
+/// An answer that is an error: status and what the caller should know.
+struct Failure(StatusCode, Refusal);
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        let status = match refusal.fault {
+            Fault::Caller => StatusCode::BAD_REQUEST,
+            Fault::Process => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Failure(status, refusal)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.0, as_json(&json!({ "error": self.1 }))).into_response()
+    }
+}
+
+fn as_json(value: &impl Serialize) -> Response {
+    let mut body = serde_json::to_vec(value).expect("answers are made of strings, numbers and lists");
+    body.push(b'\n');
+    ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+async fn authorize(State(shared): Process, request: Request, next: Next) -> Response {
+    let Some(expected) = &shared.token else {
+        return next.run(request).await;
+    };
+    let presented = request.headers().get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"bearer ").then(|| blake3::hash(token))
+    });
+    if presented.as_ref() == Some(expected) {
+        return next.run(request).await;
+    }
+    let what = if presented.is_some() { "the token is not the right one" } else { "there is no token" };
+    let refusal = Refusal::invalid(what)
+        .at("Authorization")
+        .instead("send \"Authorization: Bearer TOKEN\" with the token of the [admin] section");
+    let mut response = Failure(StatusCode::UNAUTHORIZED, refusal).into_response();
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// Calls the process on a thread that may block.
+async fn call<T: Send + 'static>(
+    shared: Arc<Shared>,
+    ask: impl FnOnce(&dyn Control) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(move || ask(&*shared.control)).await;
+    Ok(done.unwrap_or_else(|_| Err(Refusal::failed("the call failed inside the process; its error output says more")))?)
+}
+
+async fn status(State(shared): Process) -> Result<Response, Failure> {
+    Ok(as_json(&call(shared, |control| Ok(control.status())).await?))
+}
+
+async fn stats(State(shared): Process) -> Result<Response, Failure> {
+    Ok(as_json(&call(shared, |control| Ok(control.stats())).await?))
+}
+
+async fn prometheus(State(shared): Process) -> Result<Response, Failure> {
+    let stats = call(shared, |control| Ok(control.stats())).await?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics::text(&stats)).into_response())
+}
+
+async fn purge(State(shared): Process, request: Request) -> Result<Response, Failure> {
+    let purge: Purge = read(request, "{\"urls\": [\"https://example.org/a\"]}, {\"tags\": [\"news\"]} or {\"all\": true}").await?;
+    let named = !purge.urls.is_empty() || !purge.tags.is_empty();
+    if named == purge.all {
+        let what = if named { "`all` leaves nothing for `urls` and `tags` to name" } else { "nothing is named" };
+        return Err(Refusal::invalid(what).instead("name `urls`, `tags` or both; or say `all`: true").into());
+    }
+    Ok(as_json(&call(shared, move |control| control.purge(&purge)).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ban {
+    expr: String,
+}
+
+async fn ban(State(shared): Process, request: Request) -> Result<Response, Failure> {
+    let ban: Ban = read(request, "{\"expr\": \"host == example.org && path ~ ^/news/\"}").await?;
+    Ok(as_json(&call(shared, move |control| control.ban(&ban.expr)).await?))
+}
+
+async fn reload(State(shared): Process) -> Result<Response, Failure> {
+    Ok(as_json(&call(shared, |control| control.reload()).await?))
+}
+
+/// Reads a JSON body whatever its `Content-Type`.
+async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T, Failure> {
+    let body = Bytes::from_request(request, &()).await.map_err(|rejection| {
+        let status = rejection.status();
+        let refusal = Refusal::invalid(rejection.body_text()).at("body");
+        match status {
+            StatusCode::PAYLOAD_TOO_LARGE => Failure(status, refusal.instead("send the list in several requests")),
+            _ => Failure(status, refusal),
+        }
+    })?;
+    serde_json::from_slice(&body).map_err(|error| {
+        let place = format!("body, line {}, column {}", error.line(), error.column());
+        Refusal::invalid(error.to_string()).at(place).instead(format!("send such as {example}")).into()
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    /// At most so many entries a second.
+    limit: Option<u64>,
+}
+
+async fn log(
+    State(shared): Process,
+    query: Result<Query<LogQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, Failure> {
+    let Query(query) = query.map_err(|rejection| {
+        Refusal::invalid(rejection.body_text()).at("query").instead("`limit=N`: at most N entries a second")
+    })?;
+    let limit = query.limit.unwrap_or(u64::MAX);
+    let subscription = call(shared, move |control| Ok(control.subscribe(limit))).await?;
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription))).into_response())
+}
+
+async fn unknown() -> Failure {
+    let refusal = Refusal::invalid("there is nothing at this address")
+        .instead("GET /status, /stats, /metrics or /log; POST /purge, /ban or /reload");
+    Failure(StatusCode::NOT_FOUND, refusal)
+}
+
+async fn wrong_method() -> Failure {
+    let refusal = Refusal::invalid("this method does nothing here")
+        .instead("GET /status, /stats, /metrics or /log; POST /purge, /ban or /reload");
+    Failure(StatusCode::METHOD_NOT_ALLOWED, refusal)
+}
+
+/// How many bytes of lines go out in one piece.
+const PIECE: usize = 16 * 1024;
+
+/// A silent stream sends an empty line this often, in seconds: both ends learn of a peer that is gone.
+const HEARTBEAT: u32 = 10;
+
+/// Entries as they come, and now and then a line that says how many were skipped.
+struct LogStream {
+    subscription: Subscription,
+    seconds: Interval,
+    silent: u32,
+    reported: u64,
+}
+
+impl LogStream {
+    fn new(subscription: Subscription) -> LogStream {
+        let mut seconds = interval(Duration::from_secs(1));
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        LogStream { subscription, seconds, silent: 0, reported: 0 }
+    }
+}
+
+impl hyper::body::Body for LogStream {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let mut piece = BytesMut::new();
+        while piece.len() < PIECE {
+            match self.subscription.poll_next(context) {
+                Poll::Ready(Some(line)) => piece.extend_from_slice(&line),
+                Poll::Ready(None) if piece.is_empty() => return Poll::Ready(None),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        while piece.is_empty() {
+            ready!(self.seconds.poll_tick(context));
+            self.silent += 1;
+            if self.silent >= HEARTBEAT {
+                piece.extend_from_slice(b"\n");
+            }
+            if self.subscription.skipped() > self.reported {
+                break;
+            }
+        }
+        let skipped = self.subscription.skipped();
+        if skipped > self.reported && (piece.is_empty() || self.seconds.poll_tick(context).is_ready()) {
+            self.reported = skipped;
+            piece.extend_from_slice(format!("{{\"skipped\":{skipped}}}\n").as_bytes());
+        }
+        self.silent = 0;
+        Poll::Ready(Some(Ok(Frame::data(piece.freeze()))))
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::logs::{Entry, Feed};
+use crate::test_dir::TestDir;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+
+/// A process that remembers what it was told.
+#[derive(Default)]
+struct Process {
+    told: Mutex<Vec<String>>,
+    feed: Feed,
+}
+
+impl Control for Process {
+    fn status(&self) -> Status {
+        status()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { at_ms: 7, metrics: vec![Metric::counter("hits", "Hits.", 3)], latency: Latency::default() }
+    }
+
+    fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
+        self.told.lock().unwrap().push(format!("{purge:?}"));
+        Ok(Purged { objects: (purge.urls.len() + purge.tags.len()) as u64 })
+    }
+
+    fn ban(&self, expression: &str) -> Result<Banned, Refusal> {
+        if expression == "panic" {
+            panic!("a call that panics, for a test");
+        }
+        Err(Refusal::invalid("unknown variable `hots`").at("column 1").instead("did you mean `host`?"))
+    }
+
+    fn reload(&self) -> Result<Reloaded, Refusal> {
+        Err(Refusal::failed("the file is gone"))
+    }
+
+    fn subscribe(&self, limit: u64) -> Subscription {
+        self.feed.subscribe(limit)
+    }
+}
+
+fn status() -> Status {
+    Status {
+        version: "1.2.3".to_owned(),
+        pid: 7,
+        state: State::Running,
+        started: "2026-11-21T13:55:36.042Z".to_owned(),
+        uptime_seconds: 61,
+        config: None,
+        profile: "safe".to_owned(),
+        threads: 2,
+        listeners: vec!["127.0.0.1:8080".to_owned()],
+        admin: "unix:/run/a.sock".to_owned(),
+        cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 5, objects: 1 },
+        pools: Vec::new(),
+    }
+}
+
+struct Running {
+    process: Arc<Process>,
+    server: Server,
+    _dir: TestDir,
+}
+
+impl Running {
+    fn client(&self) -> Client {
+        Client::new(self.server.endpoint().clone(), None)
+    }
+
+    /// Sends bytes to the Unix socket and returns all that comes back.
+    fn raw(&self, request: &str) -> String {
+        let Endpoint::Unix(path) = self.server.endpoint() else { panic!("not on a Unix socket") };
+        let mut stream = UnixStream::connect(path).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn post(&self, target: &str, body: &str) -> String {
+        self.raw(&format!("POST {target} HTTP/1.0\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+    }
+}
+
+fn running() -> Running {
+    let dir = TestDir::new();
+    let bound = Bound::bind(&Endpoint::Unix(dir.join("admin.sock"))).unwrap();
+    let process = Arc::new(Process::default());
+    let access = Access { max_body: 1000, ..Access::default() };
+    let server = Server::start(bound, access, Arc::clone(&process) as Arc<dyn Control>).unwrap();
+    Running { process, server, _dir: dir }
+}
+
+#[test]
+fn what_the_process_says_arrives_whole() {
+    let running = running();
+    assert_eq!(running.client().status().unwrap(), status());
+    assert_eq!(running.client().stats().unwrap().get("hits"), 3);
+    let metrics = running.raw("GET /metrics HTTP/1.0\r\n\r\n");
+    assert!(metrics.contains("text/plain; version=0.0.4") && metrics.contains("\nsandarac_hits_total 3\n"), "{metrics}");
+}
+
+#[test]
+fn purges_name_what_they_are_for() {
+    let running = running();
+    let purge = Purge { tags: vec!["a b".to_owned(), "\"".to_owned()], soft: true, ..Purge::default() };
+    assert_eq!(running.client().purge(&purge).unwrap(), Purged { objects: 2 });
+    let all = Purge { all: true, ..Purge::default() };
+    running.client().purge(&all).unwrap();
+    assert_eq!(*running.process.told.lock().unwrap(), [format!("{purge:?}"), format!("{all:?}")]);
+
+    for body in ["{}", r#"{"all":true,"tags":["a"]}"#, r#"{"soft":true}"#] {
+        assert!(running.post("/purge", body).starts_with("HTTP/1.0 400"), "{body}");
+    }
+    assert_eq!(running.process.told.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn errors_say_what_where_and_what_instead() {
+    let running = running();
+    let Err(client::Error::Refused(refusal)) = running.client().ban("hots == a") else { panic!("not refused") };
+    assert_eq!(refusal.to_string(), "unknown variable `hots`\n  at: column 1\n  help: did you mean `host`?");
+    let answer = running.post("/purge", "{\"urls\": [],\n \"tag\": 1}");
+    assert!(answer.starts_with("HTTP/1.0 400"), "{answer}");
+    assert!(answer.contains(r#""where":"body, line 2, column"#) && answer.contains("unknown field `tag`"), "{answer}");
+    assert!(running.post("/reload", "").contains(r#"{"error":{"what":"the file is gone"}}"#));
+    assert!(running.post("/status", "").starts_with("HTTP/1.0 405"));
+    assert!(running.raw("GET /x HTTP/1.0\r\n\r\n").contains("GET /status, /stats"));
+    assert!(running.raw("GET /log?limit=x HTTP/1.0\r\n\r\n").starts_with("HTTP/1.0 400"));
+}
+
+#[test]
+fn a_body_over_its_limit_is_refused_and_a_panic_does_not_end_the_interface() {
+    let running = running();
+    let answer = running.post("/purge", &format!("{{\"tags\":[\"{}\"]}}", "x".repeat(1000)));
+    assert!(answer.starts_with("HTTP/1.0 413") && answer.contains("several requests"), "{answer}");
+    let Err(client::Error::Refused(refusal)) = running.client().ban("panic") else { panic!("not refused") };
+    assert!(refusal.what.contains("failed inside the process"));
+    assert_eq!(running.client().status().unwrap(), status());
+}
+
+#[test]
+fn the_log_comes_line_by_line_and_says_what_it_skipped() {
+    let running = running();
+    let mut lines = running.client().log(Some(2)).unwrap();
+    (0..5).for_each(|_| running.process.feed.publish(&Entry::example()));
+    let lines: Vec<serde_json::Value> =
+        lines.by_ref().take(3).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    assert_eq!((&lines[0]["request"], &lines[1]["target"]), (&17.into(), &"/articles/3?q=%22".into()));
+    assert_eq!(lines[2], serde_json::json!({ "skipped": 3 }));
+}
+
+#[test]
+fn tcp_needs_the_token() {
+    let endpoint = Endpoint::Tcp("127.0.0.1:0".parse().unwrap());
+    let process = || Arc::new(Process::default()) as Arc<dyn Control>;
+    for token in [None, Some(String::new())] {
+        let bound = Bound::bind(&endpoint).unwrap();
+        assert!(Server::start(bound, Access { token, ..Access::default() }, process()).is_err());
+    }
+    let access = Access { token: Some("s3cret".to_owned()), ..Access::default() };
+    let server = Server::start(Bound::bind(&endpoint).unwrap(), access, process()).unwrap();
+    let ask = |token: Option<&str>| Client::new(server.endpoint().clone(), token.map(str::to_owned)).status();
+    assert_eq!(ask(Some("s3cret")).unwrap(), status());
+    for token in [None, Some("s3cre"), Some("s3cret2"), Some("S3cret")] {
+        assert!(matches!(ask(token), Err(client::Error::Refused(_))), "{token:?}");
+    }
+}
+
+#[test]
+fn a_process_that_is_not_there_is_told_as_such() {
+    let dir = TestDir::new();
+    let error = Client::new(Endpoint::Unix(dir.join("none.sock")), None).status().unwrap_err();
+    assert!(matches!(error, client::Error::NotRunning(..)));
+    assert!(error.to_string().contains("is it running?"), "{error}");
+}
+
+#[test]
+fn latencies_are_counted_from_one_moment_to_another() {
+    let earlier = Latency { buckets: vec![(10, 1), (20, 5)], sum_us: 100 };
+    let later = Latency { buckets: vec![(10, 1), (20, 6), (40, 2)], sum_us: 190 };
+    let between = later.since(&earlier);
+    assert_eq!(between, Latency { buckets: vec![(20, 1), (40, 2)], sum_us: 90 });
+    assert_eq!((between.quantile_us(0.5), Latency::default().quantile_us(0.5)), (Some(40), None));
+}
