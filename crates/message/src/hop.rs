@@ -1,42 +1,77 @@
 //! Fields of one connection, and those that gateways write about themselves (RFC 9110 §7.6).
 
+use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::target::Scheme;
 use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 
-/// Whether `field` of the message with `fields` belongs to the connection and is neither forwarded nor stored
-/// (RFC 9110 §7.6.1): the standing ones, and those that Connection names. Connection cannot name what all recipients
-/// are meant to see, else a peer could hide from a gateway what its next hop obeys.
-pub fn is_hop_by_hop(fields: Fields<'_>, field: &Field<'_>) -> bool {
-    match field.id {
-        Name::Connection
-        | Name::KeepAlive
-        | Name::ProxyConnection
-        | Name::Te
-        | Name::Trailer
-        | Name::TransferEncoding
-        | Name::Upgrade => true,
-        Name::Host
-        | Name::CacheControl
-        | Name::CdnCacheControl
-        | Name::SandaracCacheControl
-        | Name::SurrogateControl
-        | Name::ContentLength
-        | Name::Authorization
-        | Name::SetCookie
-        | Name::Vary
-        | Name::Expires
-        | Name::Age
-        | Name::Date => false,
-        _ => fields.has(Name::Connection) && fields.list(Name::Connection).any(|option| field.is(option)),
+/// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110 §7.6.1): the
+/// standing ones, and those that Connection names.
+#[derive(Clone, Debug)]
+pub struct HopByHop<'a>(NameSet<'a>);
+
+impl<'a> HopByHop<'a> {
+    /// Reads Connection.
+    pub fn of(fields: Fields<'a>) -> HopByHop<'a> {
+        HopByHop(fields.list(Name::Connection).collect())
     }
+
+    /// Whether `field` is one of them. Connection cannot name what all recipients are meant to see, else a peer could
+    /// hide from the next hop what this one obeyed.
+    pub fn has(&self, field: &Field<'_>) -> bool {
+        match field.id {
+            Name::Connection
+            | Name::KeepAlive
+            | Name::ProxyConnection
+            | Name::Te
+            | Name::Trailer
+            | Name::TransferEncoding
+            | Name::Upgrade => true,
+            Name::Host
+            | Name::CacheControl
+            | Name::CdnCacheControl
+            | Name::SandaracCacheControl
+            | Name::SurrogateControl
+            | Name::ContentLength
+            | Name::Authorization
+            | Name::SetCookie
+            | Name::Vary
+            | Name::Expires
+            | Name::Age
+            | Name::Date => false,
+            _ => self.0.has(field.name),
+        }
+    }
+}
+
+/// Field names in any letter case, sorted: a message can name thousands, and each of its fields is looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct NameSet<'a>(Vec<&'a [u8]>);
+
+impl NameSet<'_> {
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.0.binary_search_by(|known| compare(known, name)).is_ok()
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for NameSet<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(names: I) -> NameSet<'a> {
+        let mut names: Vec<&[u8]> = names.into_iter().collect();
+        names.sort_unstable_by(|one, other| compare(one, other));
+        NameSet(names)
+    }
+}
+
+fn compare(one: &[u8], other: &[u8]) -> Ordering {
+    one.iter().map(u8::to_ascii_lowercase).cmp(other.iter().map(u8::to_ascii_lowercase))
 }
 
 /// Takes the fields of the connection out of a message that is to be forwarded.
 pub fn strip(fields: &mut FieldsBuf) {
     let before = fields.clone();
-    fields.retain(|field| !is_hop_by_hop(before.view(), &field));
+    let hop_by_hop = HopByHop::of(before.view());
+    fields.retain(|field| !hop_by_hop.has(&field));
 }
 
 /// Whether Connection has this option, in any letter case.

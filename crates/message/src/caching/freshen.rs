@@ -1,34 +1,47 @@
 //! What a stored response is made of, how a validation changes it, and what an unsafe request makes invalid.
 
 use super::directives::withheld_names;
-use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, hop};
+use crate::hop::{HopByHop, NameSet};
+use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge};
 
 /// The fields of a response that may be stored (RFC 9111 §3.1): without those of the connection and those that
 /// `no-cache="…"` and `private="…"` name. The latter may still go to the client whose request was answered.
 pub fn stored_fields(response: Fields<'_>) -> FieldsBuf {
+    let storable = Storable::of(response);
     let mut fields = FieldsBuf::copy_of(response);
-    fields.retain(|field| is_stored(response, &field));
+    fields.retain(|field| storable.has(&field));
     fields
 }
 
-fn is_stored(response: Fields<'_>, field: &Field<'_>) -> bool {
-    !hop::is_hop_by_hop(response, field)
-        && !matches!(
+struct Storable<'a> {
+    hop_by_hop: HopByHop<'a>,
+    withheld: NameSet<'a>,
+}
+
+impl<'a> Storable<'a> {
+    fn of(response: Fields<'a>) -> Storable<'a> {
+        Storable { hop_by_hop: HopByHop::of(response), withheld: withheld_names(response).collect() }
+    }
+
+    fn has(&self, field: &Field<'_>) -> bool {
+        let proxy = matches!(
             field.id,
             Name::ProxyAuthenticate | Name::ProxyAuthenticationInfo | Name::ProxyAuthorization
-        )
-        && !withheld_names(response).any(|name| field.is(name))
+        );
+        !proxy && !self.hop_by_hop.has(field) && !self.withheld.has(field.name)
+    }
 }
 
 /// The stored fields as a 304, or a 200 to HEAD, leaves them (RFC 9111 §3.2, §4.3.4, §4.3.5): its fields replace the
 /// stored ones of the same name, save those that describe the stored body. The stored Age goes, and so does the stored
 /// Date where the new response has none, because both counted from the older receipt.
 pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
-    let updates = |field: &Field<'_>| !describes_body(field) && is_stored(update, field);
+    let storable = Storable::of(update);
+    let updates = |field: &Field<'_>| !describes_body(field) && storable.has(field);
+    let replaced: NameSet<'_> = update.iter().filter(updates).map(|field| field.name).collect();
     let mut fields = FieldsBuf::new();
     for field in stored.iter() {
-        let replaced = !describes_body(&field) && update.all_named(field.name).next().is_some();
-        if !replaced && !matches!(field.id, Name::Age | Name::Date) {
+        if !replaced.has(field.name) && !matches!(field.id, Name::Age | Name::Date) {
             fields.push(field.name, field.value)?;
         }
     }
@@ -36,6 +49,14 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
         fields.push(field.name, field.value)?;
     }
     Ok(fields)
+}
+
+/// Whether a 200 to a HEAD request shows that the stored response is still right, so that it may be freshened with it
+/// (RFC 9111 §4.3.5): every validator it has, and its length, is the stored one. Otherwise the stored one is outdated.
+pub fn head_agrees(stored: Fields<'_>, head: Fields<'_>) -> bool {
+    [Name::Etag, Name::LastModified, Name::ContentLength]
+        .into_iter()
+        .all(|name| head.get(name).is_none_or(|value| stored.get(name) == Some(value)))
 }
 
 /// Whether a field tells something about the bytes of the body that a response without them must not change.

@@ -170,13 +170,11 @@ impl Lifetimes {
             && (staleness < ms(self.stale_if_error.max(self.grace)) || self.is_fresh(now))
     }
 
-    /// Whether neither side forbids to serve it unvalidated.
+    /// Whether neither side forbids to serve it unvalidated. Where the origin forbids stale reuse, the windows are none.
     fn acceptable(&self, request: &RequestDirectives, now: Timestamp) -> bool {
-        let own_word = self.flags & NO_CACHE == 0
-            && (self.is_fresh(now)
-                || self.flags & NEVER_STALE == 0
-                || self.stale_if_error.max(self.grace) > 0);
-        own_word && !request.no_cache && request.max_age.is_none_or(|limit| self.age_ms(now) <= ms(limit))
+        !self.no_cache()
+            && !request.no_cache
+            && request.max_age.is_none_or(|limit| self.age_ms(now) <= ms(limit))
     }
 
     /// Whether it is past every use, so that its memory can go. A response that was stale when it arrived is kept as

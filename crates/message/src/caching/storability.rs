@@ -47,6 +47,8 @@ pub enum Reason {
     Stale,
     /// Nothing says how long it is fresh, and there is nothing to validate it by.
     NoFreshness,
+    /// The same of a status of 500 and above, which tells more about the origin's state than about the resource.
+    ServerError,
 }
 
 impl Reason {
@@ -66,23 +68,30 @@ impl Reason {
             Reason::NoValidator => "no-validator",
             Reason::Stale => "stale",
             Reason::NoFreshness => "no-freshness",
+            Reason::ServerError => "server-error",
         }
     }
 
     /// Whether the next response to this key is likely to be as useless, so that requests should not queue for it: a
-    /// hit-for-miss mark. Not where the reason lies in this one request.
+    /// hit-for-miss mark. Not where the reason lies in this one request, and not for an error, against which queueing
+    /// protects the origin.
     pub const fn marks(self) -> bool {
-        matches!(
-            self,
+        match self {
+            Reason::Method
+            | Reason::Status
+            | Reason::Partial
+            | Reason::RequestNoStore
+            | Reason::ServerError => false,
             Reason::NoStore
-                | Reason::Private
-                | Reason::NotUnderstood
-                | Reason::SetCookie
-                | Reason::VaryStar
-                | Reason::NoValidator
-                | Reason::Stale
-                | Reason::NoFreshness
-        )
+            | Reason::Private
+            | Reason::NotUnderstood
+            | Reason::Authorization
+            | Reason::SetCookie
+            | Reason::VaryStar
+            | Reason::NoValidator
+            | Reason::Stale
+            | Reason::NoFreshness => true,
+        }
     }
 }
 
@@ -98,21 +107,11 @@ pub fn storability(
     if response.status == 206 {
         return Storability::NoStore(Reason::Partial);
     }
-    verdict(request, response, policy, requested, received)
+    partial_storability(request, response, policy, requested, received)
 }
 
-/// The same for a 206 response, by a cache that can store parts (RFC 9111 §3.3).
+/// The same by a cache that can store parts, for which 206 is a status like others (RFC 9111 §3.3).
 pub fn partial_storability(
-    request: &RequestHead<'_>,
-    response: &ResponseHead<'_>,
-    policy: &Policy,
-    requested: Timestamp,
-    received: Timestamp,
-) -> Storability {
-    verdict(request, response, policy, requested, received)
-}
-
-fn verdict(
     request: &RequestHead<'_>,
     response: &ResponseHead<'_>,
     policy: &Policy,
@@ -122,76 +121,87 @@ fn verdict(
     let fields = response.fields;
     let targeted = targeted(fields);
     let directives = targeted.unwrap_or_else(|| ResponseDirectives::of(fields));
-    let origin = match (policy.forced_ttl, targeted) {
+    let stated = match (policy.forced_ttl, targeted) {
         (Some(_), _) => None,
         (None, Some(directives)) => directives.lifetime(),
         (None, None) => directives.lifetime().or_else(|| expires(fields, received)),
     };
-    if let Some(reason) = refusal(request, response, policy, &directives, origin.is_some()) {
+    if let Some(reason) = refusal(request, response, policy, &directives, stated.is_some()) {
         return Storability::NoStore(reason);
     }
 
+    let initial_age = initial_age(fields, requested, received);
+    let no_cache = directives.no_cache && policy.forced_ttl.is_none();
     let validator = fields.has(Name::Etag) || fields.has(Name::LastModified);
-    let guess = || guessed(response, policy, &directives, received);
-    let (freshness, guessed) = match (policy.forced_ttl, origin) {
-        (Some(ttl), _) => (Some(ttl), false),
-        (None, Some(ttl)) => (Some(ttl), false),
-        (None, None) => (guess(), true),
+    let freshness = match (policy.forced_ttl, stated) {
+        // A rule counts from now, whatever age the response comes with.
+        (Some(ttl), _) => Some(ttl.saturating_add(Duration::from_millis(initial_age))),
+        (None, stated) => stated
+            .or_else(|| guessed(response, policy, &directives, received))
+            .map(|ttl| if no_cache { ttl } else { ttl.max(policy.min_ttl).min(policy.max_ttl) }),
     };
     if freshness.is_none() && !(validator && heuristically_cacheable(response.status, &directives)) {
-        return Storability::NoStore(if directives.no_cache {
-            Reason::NoValidator
-        } else {
-            Reason::NoFreshness
+        return Storability::NoStore(match response.status {
+            500.. => Reason::ServerError,
+            _ if no_cache => Reason::NoValidator,
+            _ => Reason::NoFreshness,
         });
     }
+    let lifetimes = Lifetimes {
+        received,
+        initial_age,
+        freshness: u64::try_from(freshness.unwrap_or(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
+        flags: if stated.is_none() && policy.forced_ttl.is_none() { GUESSED } else { 0 },
+        grace: 0,
+        stale_if_error: 0,
+        keep: 0,
+    };
+    let lifetimes = with_windows(lifetimes, &directives, policy, validator);
 
+    let stale_use = lifetimes.grace.max(lifetimes.stale_if_error) > 0
+        // max-stale can ask for what was fresh once.
+        || (policy.request_directives && !lifetimes.must_revalidate() && lifetimes.freshness > 0);
+    if validator || (!no_cache && (lifetimes.is_fresh(received) || stale_use)) {
+        Storability::Store(lifetimes)
+    } else if no_cache {
+        Storability::NoStore(Reason::NoValidator)
+    } else {
+        Storability::NoStore(Reason::Stale)
+    }
+}
+
+/// Adds to the freshness of a response what it may be used for after it.
+fn with_windows(
+    fresh: Lifetimes,
+    directives: &ResponseDirectives,
+    policy: &Policy,
+    validator: bool,
+) -> Lifetimes {
     let forced = policy.forced_ttl.is_some();
     let no_cache = directives.no_cache && !forced;
-    let mut freshness = freshness.unwrap_or(Duration::ZERO);
-    if !no_cache && !forced {
-        freshness = freshness.max(policy.min_ttl).min(policy.max_ttl);
-    }
-    let strict = directives.must_revalidate || directives.proxy_revalidate;
-    let never_stale = !forced && (no_cache || strict || directives.s_maxage.is_some());
+    let strict = no_cache || (!forced && (directives.must_revalidate || directives.proxy_revalidate));
+    let never_stale = strict || (!forced && directives.s_maxage.is_some());
     // RFC 9111 §4.2.4 lets s-maxage forbid stale reuse. An origin that writes stale-while-revalidate beside it means
     // the shared cache; outside the strict profile it is taken at its word.
     let window = |stated: Option<u32>, configured: Duration| match stated {
-        _ if no_cache || (strict && !forced) => 0,
-        Some(window) if !never_stale || policy.profile == Profile::Safe => window,
+        Some(window) if !strict && (!never_stale || policy.profile == Profile::Safe) => window,
         None if !never_stale => seconds(configured),
         _ => 0,
     };
-    let mut lifetimes = Lifetimes {
-        received,
-        initial_age: initial_age(fields, requested, received),
-        freshness: u64::try_from(freshness.as_millis()).unwrap_or(u64::MAX),
-        grace: window(directives.stale_while_revalidate, policy.grace),
-        stale_if_error: window(directives.stale_if_error, policy.stale_if_error),
-        keep: 0,
-        flags: 0,
-    };
+    let disconnected = policy.stale_when_disconnected && !never_stale;
+    let kept = validator || disconnected || (policy.request_directives && !never_stale);
     let flags = [
         (NO_CACHE, no_cache),
         (NEVER_STALE, never_stale),
-        (DISCONNECTED, policy.stale_when_disconnected && !never_stale),
+        (DISCONNECTED, disconnected),
         (IMMUTABLE, directives.immutable),
-        (GUESSED, guessed),
     ];
-    lifetimes.flags = flags.into_iter().filter(|(_, set)| *set).fold(0, |flags, (flag, _)| flags | flag);
-    if validator || lifetimes.flags & DISCONNECTED != 0 || (policy.request_directives && !never_stale) {
-        lifetimes.keep = seconds(policy.keep);
-    }
-
-    let servable = !no_cache
-        && (lifetimes.is_fresh(received)
-            || lifetimes.grace.max(lifetimes.stale_if_error) > 0
-            // max-stale can ask for what was fresh once.
-            || (policy.request_directives && !never_stale && lifetimes.freshness > 0));
-    match (servable || validator, no_cache) {
-        (true, _) => Storability::Store(lifetimes),
-        (false, true) => Storability::NoStore(Reason::NoValidator),
-        (false, false) => Storability::NoStore(Reason::Stale),
+    Lifetimes {
+        grace: window(directives.stale_while_revalidate, policy.grace),
+        stale_if_error: window(directives.stale_if_error, policy.stale_if_error),
+        keep: if kept { seconds(policy.keep) } else { 0 },
+        flags: flags.into_iter().filter(|(_, set)| *set).fold(fresh.flags, |flags, (flag, _)| flags | flag),
+        ..fresh
     }
 }
 

@@ -1,0 +1,118 @@
+use super::*;
+
+fn lines(fields: &FieldsBuf) -> String {
+    let mut out = Vec::new();
+    fields.encode(&mut out);
+    String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end().to_owned()
+}
+
+fn freshened(stored: &str, update: &str) -> String {
+    lines(&freshen(fields(stored).view(), fields(update).view()).unwrap())
+}
+
+#[test]
+fn a_304_updates_what_rfc_9111_says() {
+    // The public tests' list of fields: name, and whether a 304 updates it.
+    for (name, updates) in [
+        ("Test-Header", true),
+        ("X-Test-Header", true),
+        ("Content-Foo", true),
+        ("X-Content-Foo", true),
+        ("Cache-Control", true),
+        ("Content-Location", true),
+        ("Content-Security-Policy", true),
+        ("Clear-Site-Data", true),
+        ("Expires", true),
+        ("Last-Modified", true),
+        ("Public-Key-Pins", true),
+        ("Set-Cookie", true),
+        ("Set-Cookie2", true),
+        ("Vary", true),
+        ("X-Frame-Options", true),
+        ("X-XSS-Protection", true),
+        ("Content-Encoding", false),
+        ("Content-Length", false),
+        ("Content-MD5", false),
+        ("Content-Digest", false),
+        ("Content-Range", false),
+        ("Content-Type", false),
+        ("ETag", false),
+        ("Connection", false),
+        ("Keep-Alive", false),
+        ("Proxy-Authenticate", false),
+        ("Proxy-Connection", false),
+        ("Transfer-Encoding", false),
+        ("Upgrade", false),
+    ] {
+        let expected = if updates { "new" } else { "old" };
+        let result = freshened(&format!("{name}: old"), &format!("{}: new", name.to_ascii_lowercase()));
+        assert!(result.to_ascii_lowercase().ends_with(&format!(": {expected}")), "{name}: {result}");
+        assert_eq!(result.lines().count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn what_a_304_omits_stays_and_repeated_lines_are_replaced_together() {
+    assert_eq!(
+        freshened("A: 1\nB: 1\nB: 2\nContent-Type: text/html", "B: 3\nB: 4\nConnection: c\nC: 5"),
+        "A: 1\nContent-Type: text/html\nB: 3\nB: 4"
+    );
+    assert_eq!(
+        freshened("A: 1", "Cache-Control: no-cache=\"a\"\nA: 2"),
+        "A: 1\nCache-Control: no-cache=\"a\""
+    );
+}
+
+#[test]
+fn ages_of_the_older_receipt_go() {
+    assert_eq!(freshened("Age: 100\nDate: old\nA: 1", "B: 2"), "A: 1\nB: 2");
+    assert_eq!(freshened("Age: 100\nDate: old", "Age: 3\nDate: new"), "Age: 3\nDate: new");
+}
+
+#[test]
+fn a_freshened_response_is_judged_by_its_new_fields() {
+    let merged = freshened("Cache-Control: max-age=1\nAge: 50\nETag: \"a\"", "Cache-Control: max-age=3600");
+    assert_eq!(rfc().lifetimes(&merged).ttl(NOW), 3600);
+    let merged = freshened("Cache-Control: max-age=1\nETag: \"a\"", "Cache-Control: no-store");
+    assert_eq!(rfc().reason(&merged), Reason::NoStore);
+}
+
+#[test]
+fn a_head_that_disagrees_outdates_the_stored_response() {
+    // RFC 9111 §4.3.5
+    let stored = "ETag: \"a\"\nLast-Modified: x\nContent-Length: 5";
+    for (head, expected) in [
+        ("A: 1", true),
+        ("ETag: \"a\"\nContent-Length: 5", true),
+        ("ETag: \"b\"\nContent-Length: 5", false),
+        ("ETag: \"a\"\nContent-Length: 6", false),
+        ("Last-Modified: y", false),
+    ] {
+        assert_eq!(head_agrees(fields(stored).view(), fields(head).view()), expected, "{head}");
+    }
+}
+
+#[test]
+fn connection_fields_are_not_stored() {
+    // RFC 9111 §3.1
+    let response = "Connection: a, B, Cache-Control\nKeep-Alive: 1\nProxy-Authenticate: x\nProxy-Authorization: x\n\
+                    Proxy-Authentication-Info: x\nProxy-Connection: x\nTE: x\nTransfer-Encoding: chunked\n\
+                    Upgrade: x\nTrailer: t\na: 1\nb: 2\nc: 3\nCache-Control: max-age=3600\nSet-Cookie: a=b";
+    assert_eq!(
+        lines(&stored_fields(fields(response).view())),
+        "c: 3\nCache-Control: max-age=3600\nSet-Cookie: a=b"
+    );
+}
+
+#[test]
+fn unsafe_requests_invalidate_unless_they_fail() {
+    // RFC 9111 §4.4
+    for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH"] {
+        let method = Method::of(method.as_bytes());
+        assert!(invalidates(method, 200) && invalidates(method, 204) && invalidates(method, 303));
+        assert!(!invalidates(method, 404) && !invalidates(method, 500));
+    }
+    for method in ["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "PURGE"] {
+        assert!(!invalidates(Method::of(method.as_bytes()), 200), "{method}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Tables of what RFC 9111 and its family say, and of what the public cache tests want in their newest form.
+
+mod freshen;
+mod reuse;
+mod storability;
+mod targeted;
+
+use std::time::Duration;
+
+use super::*;
+use crate::{FieldsBuf, Method, RequestHead, ResponseHead, Timestamp, Version, date};
+
+/// When every response of these tests arrives: 21 November 2026, and half a second.
+const NOW: Timestamp = Timestamp::from_millis(1_795_219_200_500);
+
+/// The HTTP date `offset` seconds from [`NOW`].
+fn at(offset: i64) -> String {
+    let seconds = NOW.as_secs().checked_add_signed(offset).unwrap();
+    String::from_utf8(date::format(Timestamp::from_secs(seconds)).to_vec()).unwrap()
+}
+
+/// A time after [`NOW`].
+fn later(seconds: u64) -> Timestamp {
+    NOW.plus(Duration::from_secs(seconds))
+}
+
+/// Fields written one in a line.
+fn fields(text: &str) -> FieldsBuf {
+    text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
+}
+
+struct Exchange {
+    policy: Policy,
+    method: &'static str,
+    request: &'static str,
+    status: u16,
+}
+
+impl Exchange {
+    fn new(policy: Policy) -> Exchange {
+        Exchange { policy, method: "GET", request: "Host: a", status: 200 }
+    }
+
+    fn judge(&self, response: &str) -> Storability {
+        let (request, response) = (fields(self.request), fields(response));
+        let request = RequestHead {
+            method: Method::of(self.method.as_bytes()),
+            method_text: self.method.as_bytes(),
+            target: b"/page?x=1",
+            version: Version::Http11,
+            fields: request.view(),
+        };
+        let response = ResponseHead {
+            status: self.status,
+            reason: b"",
+            version: Version::Http11,
+            fields: response.view(),
+        };
+        super::storability(&request, &response, &self.policy, NOW, NOW)
+    }
+
+    fn lifetimes(&self, response: &str) -> Lifetimes {
+        match self.judge(response) {
+            Storability::Store(lifetimes) => lifetimes,
+            Storability::NoStore(reason) => panic!("not stored, {reason:?}:\n{response}"),
+        }
+    }
+
+    fn reason(&self, response: &str) -> Reason {
+        match self.judge(response) {
+            Storability::Store(lifetimes) => panic!("stored, {lifetimes:?}:\n{response}"),
+            Storability::NoStore(reason) => reason,
+        }
+    }
+
+    /// Whether the next plain request is answered from what this response left behind, three seconds later.
+    fn reused(&self, response: &str) -> bool {
+        match self.judge(response) {
+            Storability::Store(lifetimes) => {
+                lifetimes.reuse(&RequestDirectives::default(), later(3)) == Reuse::Fresh
+            }
+            Storability::NoStore(_) => false,
+        }
+    }
+}
+
+fn rfc() -> Exchange {
+    Exchange::new(Policy::rfc())
+}
+
+fn safe() -> Exchange {
+    Exchange::new(Policy::safe())
+}
