@@ -180,3 +180,111 @@ fn addresses_v2(family: u8, body: &[u8]) -> Result<Origin, Refusal> {
         _ => Err(Refusal::InvalidV2),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v2(version_command: u8, family: u8, body: &[u8]) -> Vec<u8> {
+        let len = u16::try_from(body.len()).unwrap().to_be_bytes();
+        [&SIGNATURE[..], &[version_command, family], &len, body].concat()
+    }
+
+    /// What `header` says with the first bytes of a request behind it, and that no part of it is enough.
+    fn read(header: &[u8]) -> Result<Origin, Refusal> {
+        let wire = [header, b"GET /"].concat();
+        let whole = parse(&wire);
+        for cut in 0..header.len() {
+            let early = parse(&wire[..cut]);
+            assert!(early == Ok(None) || early == whole && early.is_err(), "{cut}: {early:?}, {whole:?}");
+        }
+        whole.map(|read| {
+            let read = read.expect("the header is whole");
+            assert_eq!(read.len, header.len());
+            read.origin
+        })
+    }
+
+    fn proxied(source: &str, destination: &str) -> Result<Origin, Refusal> {
+        Ok(Origin::Proxied { source: source.parse().unwrap(), destination: destination.parse().unwrap() })
+    }
+
+    #[test]
+    fn version_1_gives_the_addresses() {
+        let tcp4 = read(b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n");
+        assert_eq!(tcp4, proxied("192.0.2.1:56324", "198.51.100.2:443"));
+        let tcp6 = read(b"PROXY TCP6 2001:db8::1 ::ffff:1.2.3.4 0 65535\r\n");
+        assert_eq!(tcp6, proxied("[2001:db8::1]:0", "[::ffff:1.2.3.4]:65535"));
+        assert_eq!(read(b"PROXY UNKNOWN\r\n"), Ok(Origin::Local));
+        assert_eq!(read(b"PROXY UNKNOWN ffff::1 whatever 1 2 3\r\n"), Ok(Origin::Local));
+    }
+
+    #[test]
+    fn version_1_is_refused_where_it_is_not_well_formed() {
+        for line in [
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 2\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 2 \r\n",
+            "PROXY TCP4 1.2.3.4  1.2.3.4 1 2\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 +1 2\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 01 2\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 65536\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.04 1 2\r\n",
+            "PROXY TCP4 1.2.3 1.2.3.4 1 2\r\n",
+            "PROXY TCP4 ::1 ::1 1 2\r\n",
+            "PROXY TCP6 1.2.3.4 1.2.3.4 1 2\r\n",
+            "PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n",
+            "PROXY \r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 2\rx\r\n",
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 \u{661}\r\n",
+        ] {
+            assert_eq!(read(line.as_bytes()), Err(Refusal::InvalidV1), "{line:?}");
+        }
+        let long = format!("PROXY UNKNOWN {}", "x".repeat(MAX_V1));
+        assert_eq!(parse(long.as_bytes()), Err(Refusal::InvalidV1));
+        let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1 - 16));
+        assert_eq!(read(longest.as_bytes()), Ok(Origin::Local));
+    }
+
+    #[test]
+    fn version_2_gives_the_addresses_and_skips_what_follows_them() {
+        let inet = [&[192, 0, 2, 1, 198, 51, 100, 2, 0xdc, 0x04, 0x01, 0xbb][..], b"\x04\x00\x01x"].concat();
+        assert_eq!(read(&v2(0x21, 0x11, &inet)), proxied("192.0.2.1:56324", "198.51.100.2:443"));
+        assert_eq!(read(&v2(0x21, 0x12, &inet)), proxied("192.0.2.1:56324", "198.51.100.2:443"));
+        let mut inet6 = [0; 36];
+        inet6[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
+        (inet6[15], inet6[31], inet6[33], inet6[35]) = (1, 2, 80, 81);
+        assert_eq!(read(&v2(0x21, 0x21, &inet6)), proxied("[2001:db8::1]:80", "[::2]:81"));
+        assert_eq!(read(&v2(0x21, 0x31, &[0; 216])), Ok(Origin::Local));
+        assert_eq!(read(&v2(0x21, 0x00, b"anything")), Ok(Origin::Local));
+        assert_eq!(read(&v2(0x20, 0x11, b"")), Ok(Origin::Local));
+        assert_eq!(read(&v2(0x20, 0xff, &[0; MAX_V2 - 16])), Ok(Origin::Local));
+    }
+
+    #[test]
+    fn version_2_is_refused_where_it_is_not_well_formed() {
+        for header in [
+            v2(0x11, 0x11, &[0; 12]),
+            v2(0x31, 0x11, &[0; 12]),
+            v2(0x22, 0x11, &[0; 12]),
+            v2(0x21, 0x11, &[0; 11]),
+            v2(0x21, 0x21, &[0; 35]),
+            v2(0x21, 0x31, &[0; 215]),
+            v2(0x21, 0x10, &[0; 12]),
+            v2(0x21, 0x13, &[0; 12]),
+            v2(0x21, 0x41, &[0; 216]),
+        ] {
+            assert_eq!(read(&header), Err(Refusal::InvalidV2), "{header:?}");
+        }
+        assert_eq!(read(&v2(0x21, 0x11, &[0; MAX_V2 - 15])), Err(Refusal::TooLong));
+    }
+
+    #[test]
+    fn a_connection_without_a_header_is_refused_at_its_first_odd_byte() {
+        for wire in [&b"GET / HTTP/1.1"[..], b"PROXX", b"\r\n\r\nG", b"proxy TCP4", b"PROXY\t"] {
+            assert_eq!(parse(wire), Err(Refusal::NoHeader));
+            assert_eq!(parse(&wire[..wire.len() - 1]).is_err(), wire[0] == b'G' || wire[0] == b'p');
+        }
+    }
+}

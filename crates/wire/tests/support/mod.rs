@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod corpus;
+pub(crate) mod generate;
+pub(crate) mod hyper_peer;
 pub(crate) mod relaxed;
 
 use sandarac_message::{FieldsBuf, Method, Version};

@@ -245,13 +245,10 @@ impl Reader<'_> {
                 if line.trim().is_empty() {
                     continue;
                 }
-                match fields.last_mut() {
-                    Some((_, value)) => {
-                        value.push_str(&line);
-                        *value = value.trim().into();
-                        continue;
-                    }
-                    None => {}
+                if let Some((_, value)) = fields.last_mut() {
+                    value.push_str(&line);
+                    *value = value.trim().into();
+                    continue;
                 }
             }
             let line = line.trim_start();
