@@ -1,0 +1,567 @@
+//! Bodies that are arriving: one writes, any number read along.
+//!
+//! A body is kept whole while it is stored. Once it is not (it outgrew a limit, or was evicted), it streams: what all
+//! readers have read is let go, and the writer is held back while the slowest is a window behind.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use sandarac_message::{FieldsBuf, Timestamp};
+
+use crate::Object;
+use crate::body::{Segment, Whole};
+use crate::budget::{Charge, held};
+use crate::filling::Growth;
+use crate::object::Content;
+use crate::wakers::{Entries, Wake, keep};
+
+/// What writer and readers of an arriving body share.
+pub(crate) struct Arriving {
+    text: Box<[u8]>,
+    expected: Option<u64>,
+    ended: OnceLock<Ended>,
+    /// What its queue counts for it. Changed under the shard's lock only.
+    weight: AtomicUsize,
+    state: Mutex<State>,
+    /// For this itself; the state is charged for the body.
+    _charge: Charge,
+}
+
+/// A body that is stored and all there.
+struct Ended {
+    whole: Whole,
+    trailers: Option<FieldsBuf>,
+}
+
+struct State {
+    mode: Mode,
+    /// Full segments, without gaps. While it streams, those that some reader has yet to read.
+    segments: VecDeque<Segment>,
+    tail: Tail,
+    /// A copy of some of the tail that readers at the live edge share.
+    edge: Option<Segment>,
+    len: u64,
+    readers: Entries<Reading>,
+    /// The writer, held back.
+    writer: Option<Waker>,
+    /// Since when the window has been full.
+    full_since: Option<Timestamp>,
+    charge: Charge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// All of it is kept.
+    Storing,
+    /// What has been read by all is let go.
+    Streaming,
+    /// It is all there, or streamed to its end.
+    Complete,
+    /// The writer gave up.
+    Broken,
+}
+
+/// The segment that is being filled.
+#[derive(Default)]
+struct Tail {
+    at: u64,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that count; what is beyond is zeros to read into.
+    filled: usize,
+    capacity: usize,
+    /// The writer has the buffer and reads into it.
+    lent: bool,
+}
+
+/// What the writer has to know of the tail.
+pub(crate) struct Room {
+    /// Bytes that fit it.
+    pub(crate) room: usize,
+    /// Bytes that fit it when it is empty.
+    pub(crate) capacity: usize,
+    /// Bytes of the body so far.
+    pub(crate) len: u64,
+}
+
+/// One reader.
+struct Reading {
+    at: u64,
+    waker: Option<Waker>,
+    /// It held up the others for too long.
+    cut: bool,
+}
+
+/// Why a body ends before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The fill gave up: the origin broke off, or its response was found to be malformed.
+    Aborted,
+    /// This reader was too slow for an object that isn't stored, and held up others.
+    TooSlow,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Broken::Aborted => "the origin's response broke off",
+            Broken::TooSlow => "read too slowly from a response that is not stored",
+        })
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl Arriving {
+    /// A body of no bytes yet. `charge` is for [`Arriving::base_bytes`].
+    pub(crate) fn new(text: Box<[u8]>, expected: Option<u64>, mode: Mode, mut charge: Charge) -> Arriving {
+        let base = charge.take();
+        Arriving {
+            text,
+            expected,
+            ended: OnceLock::new(),
+            weight: AtomicUsize::new(base.bytes()),
+            state: Mutex::new(State {
+                mode,
+                segments: VecDeque::new(),
+                tail: Tail::default(),
+                edge: None,
+                len: 0,
+                readers: Entries::new(),
+                writer: None,
+                full_since: None,
+                charge,
+            }),
+            _charge: base,
+        }
+    }
+
+    /// What one takes before any byte has arrived.
+    pub(crate) fn base_bytes(text: usize) -> usize {
+        held(size_of::<Arriving>() + 16) + held(text)
+    }
+
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(crate) fn expected(&self) -> Option<u64> {
+        self.expected
+    }
+
+    pub(crate) fn whole(&self) -> Option<&Whole> {
+        self.ended.get().map(|ended| &ended.whole)
+    }
+
+    pub(crate) fn trailers(&self) -> Option<&FieldsBuf> {
+        self.ended.get()?.trailers.as_ref()
+    }
+
+    pub(crate) fn weight(&self) -> usize {
+        self.weight.load(Relaxed)
+    }
+
+    /// The shard's lock is held.
+    pub(crate) fn add_weight(&self, bytes: usize) {
+        self.weight.store(self.weight() + bytes, Relaxed);
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.state.lock().len
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.state.lock().mode
+    }
+
+    /// Whether anybody reads it.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.state.lock().readers.len() > 0
+    }
+
+    /// No longer stored: from now on it streams.
+    pub(crate) fn detach(&self) {
+        let mut state = self.state.lock();
+        if state.mode == Mode::Storing {
+            state.mode = Mode::Streaming;
+            if !state.tail.lent {
+                state.seal();
+            }
+            state.let_go();
+        }
+    }
+
+    /// The state of the tail, or `None` where the body is not kept whole any more.
+    pub(crate) fn tail(&self) -> Option<Room> {
+        let state = self.state.lock();
+        let tail = &state.tail;
+        (state.mode == Mode::Storing).then(|| Room {
+            room: tail.capacity - tail.filled,
+            capacity: tail.capacity,
+            len: state.len,
+        })
+    }
+
+    /// Lets a full tail grow, or makes it a segment and begins a new one; charged already. Returns whether that was done,
+    /// which it isn't where the body streams.
+    pub(crate) fn extend(&self, growth: &Growth) -> bool {
+        let mut state = self.state.lock();
+        if state.mode != Mode::Storing {
+            return false;
+        }
+        if !growth.in_place {
+            state.seal();
+            state.tail.at = state.len;
+        }
+        let tail = &mut state.tail;
+        tail.capacity = growth.capacity;
+        tail.buffer.reserve_exact(growth.capacity - tail.buffer.len());
+        state.charge.adopt(growth.cost);
+        true
+    }
+
+    /// Adds bytes for which there is [`Arriving::tail`], or any while it streams.
+    pub(crate) fn append(&self, bytes: &[u8]) {
+        let mut state = self.state.lock();
+        match state.mode {
+            Mode::Storing => state.tail.append(bytes),
+            _ => state.push(bytes),
+        }
+        state.len += bytes.len() as u64;
+        state.let_go();
+        let wake = state.wake_readers();
+        drop(state);
+        wake.wake();
+    }
+
+    /// Lends the unfilled part of the tail, so that no lock is held while it is read into.
+    pub(crate) fn lend(&self) -> (Vec<u8>, usize) {
+        let mut state = self.state.lock();
+        state.tail.lent = true;
+        let (capacity, filled) = (state.tail.capacity, state.tail.filled);
+        let mut buffer = std::mem::take(&mut state.tail.buffer);
+        drop(state);
+        buffer.resize(capacity, 0);
+        (buffer, filled)
+    }
+
+    /// Takes it back with `read` more bytes in it.
+    pub(crate) fn give_back(&self, buffer: Vec<u8>, read: usize) {
+        let mut state = self.state.lock();
+        state.tail.buffer = buffer;
+        state.tail.lent = false;
+        state.tail.filled += read;
+        state.len += read as u64;
+        if state.mode != Mode::Storing {
+            state.seal();
+            state.let_go();
+        }
+        let wake = state.wake_readers();
+        drop(state);
+        wake.wake();
+    }
+
+    /// Whether there is room in the window for more; always, while it is stored. Readers that have filled the window for
+    /// `patience` are cut off.
+    pub(crate) fn poll_room(
+        &self,
+        cx: &mut Context<'_>,
+        window: u64,
+        patience: Duration,
+        now: Timestamp,
+    ) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.mode != Mode::Streaming || state.behind() < window {
+            state.full_since = None;
+            return Poll::Ready(());
+        }
+        let since = *state.full_since.get_or_insert(now);
+        if now < since.plus(patience) {
+            keep(&mut state.writer, cx);
+            return Poll::Pending;
+        }
+        let wake = state.cut(window);
+        state.full_since = None;
+        drop(state);
+        wake.wake();
+        Poll::Ready(())
+    }
+
+    /// Since when the window has been full.
+    pub(crate) fn full_since(&self) -> Option<Timestamp> {
+        self.state.lock().full_since
+    }
+
+    /// The segments that have arrived, the last of them as a buffer, to make a whole of. The state keeps the former: readers
+    /// go on with them until [`Arriving::end`].
+    pub(crate) fn take_whole(&self) -> Option<(Vec<Segment>, Vec<u8>)> {
+        let mut state = self.state.lock();
+        if state.mode != Mode::Storing {
+            return None;
+        }
+        // A reader that comes by meanwhile is woken by the end.
+        state.tail.lent = true;
+        let mut tail = std::mem::take(&mut state.tail.buffer);
+        tail.truncate(state.tail.filled);
+        Some((state.segments.iter().cloned().collect(), tail))
+    }
+
+    /// The charge for all that has arrived.
+    pub(crate) fn take_charge(&self) -> Charge {
+        self.state.lock().charge.take()
+    }
+
+    /// It is all there.
+    pub(crate) fn end(&self, whole: Option<Whole>, trailers: Option<FieldsBuf>) {
+        if let Some(whole) = whole {
+            // Only the one writer gets here.
+            _ = self.ended.set(Ended { whole, trailers });
+        }
+        self.close(Mode::Complete);
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn abort(&self) {
+        self.close(Mode::Broken);
+    }
+
+    fn close(&self, mode: Mode) {
+        let mut state = self.state.lock();
+        if self.ended.get().is_some() {
+            state.segments = VecDeque::new();
+            state.tail = Tail::default();
+        } else {
+            state.seal();
+        }
+        state.edge = None;
+        state.mode = mode;
+        let wake = state.wake_readers();
+        drop(state);
+        wake.wake();
+    }
+}
+
+impl Tail {
+    fn append(&mut self, bytes: &[u8]) {
+        debug_assert!(self.filled + bytes.len() <= self.capacity && !self.lent);
+        self.buffer.truncate(self.filled);
+        self.buffer.extend_from_slice(bytes);
+        self.filled += bytes.len();
+    }
+}
+
+impl State {
+    /// Makes the tail a segment.
+    fn seal(&mut self) {
+        let tail = std::mem::take(&mut self.tail);
+        self.edge = None;
+        if tail.filled > 0 {
+            let mut buffer = tail.buffer;
+            buffer.truncate(tail.filled);
+            self.segments.push_back(Segment { at: tail.at, bytes: Bytes::from(buffer) });
+        }
+    }
+
+    /// Adds bytes to a body that streams. They are in passing, and nobody's memory for long: their bound is the window.
+    fn push(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() && self.readers.len() > 0 {
+            self.segments.push_back(Segment { at: self.len, bytes: Bytes::copy_from_slice(bytes) });
+        }
+    }
+
+    /// The place of the slowest reader.
+    fn slowest(&mut self) -> Option<u64> {
+        self.readers.iter_mut().filter(|(_, reading)| !reading.cut).map(|(_, reading)| reading.at).min()
+    }
+
+    /// How far the slowest reader is behind.
+    fn behind(&mut self) -> u64 {
+        self.slowest().map_or(0, |at| self.len - at)
+    }
+
+    /// While it streams, lets go what all have read.
+    fn let_go(&mut self) {
+        if self.mode == Mode::Storing {
+            return;
+        }
+        let from = self.slowest().unwrap_or(self.len);
+        while let Some(segment) = self.segments.front().filter(|segment| segment.end() <= from) {
+            let bytes = segment.bytes.len().min(self.charge.bytes());
+            self.charge.release(bytes);
+            self.segments.pop_front();
+        }
+    }
+
+    /// Cuts off all who are a window behind.
+    fn cut(&mut self, window: u64) -> Wake {
+        let mut wake = Wake::default();
+        let limit = (self.len + 1).saturating_sub(window);
+        for (_, reading) in self.readers.iter_mut() {
+            if reading.at < limit {
+                reading.cut = true;
+                wake.add(reading.waker.take());
+            }
+        }
+        self.let_go();
+        wake
+    }
+
+    fn wake_readers(&mut self) -> Wake {
+        let mut wake = Wake::default();
+        for (_, reading) in self.readers.iter_mut() {
+            wake.add(reading.waker.take());
+        }
+        wake
+    }
+
+    /// The bytes from `at` on, as far as they are in one piece.
+    fn chunk(&mut self, at: u64) -> Option<Bytes> {
+        if at >= self.tail.at && self.tail.filled > 0 && !self.tail.lent {
+            return Some(self.edge(at));
+        }
+        let place = self.segments.partition_point(|segment| segment.end() <= at);
+        let segment = self.segments.get(place)?;
+        Some(segment.bytes.slice((at - segment.at) as usize..))
+    }
+
+    /// The bytes of the tail from `at` on: copied, because the tail is still written to, but once for all readers.
+    fn edge(&mut self, at: u64) -> Bytes {
+        if let Some(edge) = self.edge.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
+            return edge.bytes.slice((at - edge.at) as usize..);
+        }
+        let from = (at - self.tail.at) as usize;
+        let bytes = Bytes::copy_from_slice(&self.tail.buffer[from..self.tail.filled]);
+        self.edge = Some(Segment { at, bytes: bytes.clone() });
+        bytes
+    }
+}
+
+/// Reads a body from its start to its end, at the pace at which it arrives.
+pub struct Reader {
+    object: Arc<Object>,
+    at: u64,
+    /// Its entry, where the body was arriving when it began.
+    entry: Option<usize>,
+}
+
+impl Reader {
+    pub(crate) fn new(object: &Arc<Object>) -> Option<Reader> {
+        let entry = match &object.content {
+            Content::Whole(_) => None,
+            Content::Arriving(arriving) => arriving.register()?,
+        };
+        Some(Reader { object: object.clone(), at: 0, entry })
+    }
+
+    /// The object it reads.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// The next bytes, never none; `None` at the end. Wakes the task of `cx` when there is more to say.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        let body = self.object.body();
+        if body.is_whole() {
+            let chunk = body.slice(self.at..u64::MAX).next();
+            self.at += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+            return Poll::Ready(chunk.map(Ok));
+        }
+        let (Content::Arriving(arriving), Some(entry)) = (&self.object.content, self.entry) else {
+            return Poll::Ready(None);
+        };
+        let polled = arriving.poll_chunk(entry, cx);
+        match &polled {
+            Poll::Ready(Some(Ok(chunk))) => self.at += chunk.len() as u64,
+            // It became whole between the two looks.
+            Poll::Ready(None) if body.is_whole() && self.at < body.len().unwrap_or(0) => {
+                return self.poll_chunk(cx);
+            }
+            _ => {}
+        }
+        polled
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let (Content::Arriving(arriving), Some(entry)) = (&self.object.content, self.entry) {
+            arriving.unregister(entry);
+        }
+    }
+}
+
+impl Arriving {
+    /// Enters a reader at the start: `Some(None)` where none is needed any more, `None` where the start is gone.
+    fn register(&self) -> Option<Option<usize>> {
+        let mut state = self.state.lock();
+        if self.whole().is_some() {
+            return Some(None);
+        }
+        let start = state.segments.front().map_or(state.tail.at, |segment| segment.at);
+        let held = match state.mode {
+            Mode::Storing => true,
+            Mode::Streaming => state.len == 0 || (start == 0 && !state.segments.is_empty()),
+            Mode::Complete | Mode::Broken => false,
+        };
+        held.then(|| Some(state.readers.insert(Reading { at: 0, waker: None, cut: false })))
+    }
+
+    fn unregister(&self, entry: usize) {
+        let mut state = self.state.lock();
+        state.readers.remove(entry);
+        state.let_go();
+        let writer = state.writer.take();
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    fn poll_chunk(&self, entry: usize, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        let mut state = self.state.lock();
+        let len = state.len;
+        let mode = state.mode;
+        let Some(reading) = state.readers.get_mut(entry) else {
+            return Poll::Ready(None);
+        };
+        if reading.cut {
+            return Poll::Ready(Some(Err(Broken::TooSlow)));
+        }
+        let at = reading.at;
+        if self.whole().is_some() {
+            return Poll::Ready(None);
+        }
+        if at < len
+            && let Some(chunk) = state.chunk(at)
+        {
+            if let Some(reading) = state.readers.get_mut(entry) {
+                reading.at += chunk.len() as u64;
+            }
+            let mut writer = None;
+            if mode != Mode::Storing {
+                state.let_go();
+                writer = state.writer.take();
+            }
+            drop(state);
+            writer.into_iter().for_each(Waker::wake);
+            return Poll::Ready(Some(Ok(chunk)));
+        }
+        match mode {
+            Mode::Complete => Poll::Ready(None),
+            Mode::Broken => Poll::Ready(Some(Err(Broken::Aborted))),
+            Mode::Storing | Mode::Streaming => {
+                if let Some(reading) = state.readers.get_mut(entry) {
+                    keep(&mut reading.waker, cx);
+                }
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Bodies at rest.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::budget::{Charge, held};
+use crate::object::Content;
+
+/// What a [`Bytes`] that is shared keeps beside the bytes.
+const SHARED: usize = 24;
+
+/// A body that has arrived whole.
+#[derive(Clone)]
+pub(crate) enum Whole {
+    /// One segment, and behind it in the same allocation the text of host and path.
+    One(Bytes),
+    /// Several segments.
+    Many(Arc<Many>),
+}
+
+/// The segments of a large body. They are charged here, and not with the object, because a refreshed object shares
+/// them with the one before.
+pub(crate) struct Many {
+    segments: Box<[Segment]>,
+    text: Box<[u8]>,
+    len: u64,
+    charge: Charge,
+}
+
+/// A piece of a body.
+#[derive(Clone)]
+pub(crate) struct Segment {
+    /// Its place in the body.
+    pub(crate) at: u64,
+    pub(crate) bytes: Bytes,
+}
+
+impl Segment {
+    pub(crate) fn end(&self) -> u64 {
+        self.at + self.bytes.len() as u64
+    }
+}
+
+impl Whole {
+    /// One segment from a buffer that holds the body and the text.
+    pub(crate) fn one(buffer: Vec<u8>) -> Whole {
+        let bytes = Bytes::from(buffer);
+        // The first clone of such bytes allocates the count they are shared by: now, and not on a hit.
+        drop(bytes.clone());
+        Whole::One(bytes)
+    }
+
+    /// Several segments, in order and without gaps, charged by `charge`.
+    pub(crate) fn many(segments: Vec<Segment>, text: &[u8], charge: Charge) -> Whole {
+        let len = segments.last().map_or(0, Segment::end);
+        Whole::Many(Arc::new(Many { segments: segments.into(), text: text.into(), len, charge }))
+    }
+
+    /// What a segment of so many bytes takes.
+    pub(crate) fn segment_bytes(len: usize) -> usize {
+        held(len) + held(SHARED)
+    }
+
+    /// What the list of so many segments takes, the text included.
+    pub(crate) fn list_bytes(segments: usize, text: usize) -> usize {
+        held(size_of::<Many>() + 16) + held(segments * size_of::<Segment>()) + held(text)
+    }
+
+    /// What it takes, where it isn't charged for itself.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match self {
+            Whole::One(bytes) => Whole::segment_bytes(bytes.len()),
+            Whole::Many(_) => 0,
+        }
+    }
+
+    /// What it takes in all.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Whole::One(bytes) => Whole::segment_bytes(bytes.len()),
+            Whole::Many(many) => many.charge.bytes(),
+        }
+    }
+
+    /// The last `len` bytes beside the body: the text of host and path.
+    pub(crate) fn text(&self, len: usize) -> &[u8] {
+        match self {
+            Whole::One(bytes) => &bytes[bytes.len() - len..],
+            Whole::Many(many) => &many.text,
+        }
+    }
+
+    pub(crate) fn len(&self, text: usize) -> u64 {
+        match self {
+            Whole::One(bytes) => (bytes.len() - text) as u64,
+            Whole::Many(many) => many.len,
+        }
+    }
+
+    pub(crate) fn slice(&self, range: Range<u64>, text: usize) -> Slices<'_> {
+        let end = range.end.min(self.len(text));
+        let range = range.start.min(end)..end;
+        match self {
+            Whole::One(bytes) => Slices { rest: SlicesOf::One(bytes), range },
+            Whole::Many(many) => {
+                let first = many.segments.partition_point(|segment| segment.end() <= range.start);
+                Slices { rest: SlicesOf::Many(&many.segments[first..]), range }
+            }
+        }
+    }
+}
+
+/// The body of an object. How it is kept is the store's own business: what comes out are reference-counted segments.
+///
+/// Whoever sends segments SHOULD keep the object until they are handed to the system: bytes are charged as long as
+/// their object lives.
+#[derive(Clone, Copy)]
+pub struct Body<'a> {
+    content: &'a Content,
+    text: usize,
+}
+
+impl<'a> Body<'a> {
+    pub(crate) fn new(content: &'a Content, text: usize) -> Body<'a> {
+        Body { content, text }
+    }
+
+    /// The body, once it is all there; read without a lock.
+    fn whole(self) -> Option<&'a Whole> {
+        match self.content {
+            Content::Whole(whole) => Some(whole),
+            Content::Arriving(arriving) => arriving.whole(),
+        }
+    }
+
+    /// Whether all of it is there. If not, it is read by [`crate::Object::reader`].
+    pub fn is_whole(self) -> bool {
+        self.whole().is_some()
+    }
+
+    /// Bytes in the body; while it arrives, what the origin announced.
+    pub fn len(self) -> Option<u64> {
+        match (self.whole(), self.content) {
+            (Some(whole), _) => Some(whole.len(self.text)),
+            (None, Content::Arriving(arriving)) => arriving.expected(),
+            (None, Content::Whole(_)) => None,
+        }
+    }
+
+    /// Whether it is known to have no bytes.
+    pub fn is_empty(self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The segments of a whole body; none of one that is arriving. No segment is empty.
+    pub fn segments(self) -> Slices<'a> {
+        self.slice(0..u64::MAX)
+    }
+
+    /// The bytes at `range` of a whole body, as far as it goes; nothing of one that is arriving. Costs a search among the
+    /// segments, not a walk.
+    pub fn slice(self, range: Range<u64>) -> Slices<'a> {
+        match self.whole() {
+            Some(whole) => whole.slice(range, self.text),
+            None => Slices { rest: SlicesOf::Many(&[]), range: 0..0 },
+        }
+    }
+}
+
+/// Segments of a body, or of a range of it.
+#[derive(Clone)]
+pub struct Slices<'a> {
+    rest: SlicesOf<'a>,
+    range: Range<u64>,
+}
+
+#[derive(Clone)]
+enum SlicesOf<'a> {
+    One(&'a Bytes),
+    Many(&'a [Segment]),
+}
+
+impl Iterator for Slices<'_> {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.range.is_empty() {
+            return None;
+        }
+        match &mut self.rest {
+            SlicesOf::One(bytes) => {
+                let range = std::mem::replace(&mut self.range, 0..0);
+                Some(bytes.slice(range.start as usize..range.end as usize))
+            }
+            SlicesOf::Many(segments) => {
+                let (segment, rest) = segments.split_first()?;
+                *segments = rest;
+                let end = self.range.end.min(segment.end());
+                let slice = (self.range.start - segment.at) as usize..(end - segment.at) as usize;
+                self.range.start = end;
+                Some(segment.bytes.slice(slice))
+            }
+        }
+    }
+}

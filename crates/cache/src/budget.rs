@@ -1,0 +1,138 @@
+//! The one byte budget of the store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The bytes a store holds, and the most it may. Every allocation that lives as long as an object is charged before it
+/// is made and released when it is freed, whoever frees it.
+pub(crate) struct Budget {
+    used: AtomicUsize,
+    limit: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Arc<Budget> {
+        Arc::new(Budget { used: AtomicUsize::new(0), limit: AtomicUsize::new(limit) })
+    }
+
+    /// Charges `bytes` if they fit.
+    pub(crate) fn try_add(&self, bytes: usize) -> bool {
+        let limit = self.limit();
+        self.used
+            .try_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|&sum| sum <= limit))
+            .is_ok()
+    }
+
+    /// Charges `bytes` that are held already. The caller MUST evict until it fits.
+    pub(crate) fn add(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn sub(&self, bytes: usize) {
+        let before = self.used.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "more is released than was charged");
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
+    }
+
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    pub(crate) fn fits(&self) -> bool {
+        self.used() <= self.limit()
+    }
+}
+
+/// Bytes charged for as long as this lives.
+pub(crate) struct Charge {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Charge {
+    pub(crate) fn none(budget: &Arc<Budget>) -> Charge {
+        Charge { budget: budget.clone(), bytes: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes over `bytes` that were charged elsewhere.
+    pub(crate) fn adopt(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
+    /// Gives `bytes` back.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.budget.sub(bytes);
+    }
+
+    /// All of it, as a charge of its own.
+    pub(crate) fn take(&mut self) -> Charge {
+        Charge { budget: self.budget.clone(), bytes: std::mem::take(&mut self.bytes) }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.sub(self.bytes);
+    }
+}
+
+/// What an allocation of `size` bytes takes from the system: the next size class, four to a doubling as in jemalloc
+/// and no finer than glibc's sixteen bytes with eight in front.
+pub(crate) const fn held(size: usize) -> usize {
+    match size {
+        0 => 0,
+        1..=24 => 32,
+        // glibc's header and rounding, which are the coarser ones here.
+        25..=128 => (size + 8).next_multiple_of(16),
+        _ => {
+            let step = (size - 1).ilog2() - 2;
+            let class = size.next_multiple_of(1 << step);
+            if class >= size + 8 { class } else { (size + 8).next_multiple_of(16) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_covers_both_allocators() {
+        assert_eq!(held(0), 0);
+        let mut last = 0;
+        for size in 1..200_000 {
+            let held = held(size);
+            assert!(held >= size + 8 && held >= last && (held - size) * 4 <= size + 128, "{size}: {held}");
+            last = held;
+        }
+        assert_eq!(held(65_536), 65_552);
+    }
+
+    #[test]
+    fn a_budget_takes_what_fits_and_no_more() {
+        let budget = Budget::new(100);
+        assert!(budget.try_add(60));
+        assert!(!budget.try_add(41));
+        let mut charge = Charge::none(&budget);
+        assert!(budget.try_add(40));
+        charge.adopt(40);
+        charge.release(10);
+        let moved = charge.take();
+        drop(charge);
+        assert_eq!(budget.used(), 90);
+        drop(moved);
+        assert_eq!(budget.used(), 60);
+    }
+}

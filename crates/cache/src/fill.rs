@@ -1,0 +1,296 @@
+//! How responses get into the store.
+
+use std::sync::Arc;
+
+use sandarac_message::{FieldsBuf, Timestamp};
+
+use crate::arriving::{Arriving, Mode};
+use crate::body::{Segment, Whole};
+use crate::budget::Charge;
+use crate::filling::{Filling, ONE};
+use crate::flight::{Arrival, Landing};
+use crate::object::{Content, Extras, Parts};
+use crate::stats::Removal;
+use crate::store::{Locked, Store};
+use crate::{Mark, Object, Tag};
+
+impl Store {
+    /// Stores a head whose body is to come.
+    pub(crate) fn fill(self: &Arc<Store>, landing: Landing, arrival: Arrival<'_>) -> Filling {
+        let limit = self.limit(&arrival);
+        let text = text(&arrival);
+        let tags = tags(&arrival);
+        let expected = arrival.len;
+        let parts = parts(&landing, arrival);
+        let base = Arriving::base_bytes(text.len());
+        let fits = expected.is_none_or(|len| len <= limit);
+        let charge = parts.base_bytes() + base;
+        let stored = fits && self.reserve(charge);
+        let (mode, mut own) =
+            (if stored { Mode::Storing } else { Mode::Streaming }, Charge::none(self.budget()));
+        own.adopt(if stored { base } else { 0 });
+        let arriving = Arriving::new(text, expected, mode, own);
+        let object = Arc::new(
+            parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget().clone())),
+        );
+        let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+        self.land(landing, &object, stored, &tags, expected);
+        Filling::new(self.clone(), object, limit)
+    }
+
+    /// Stores a response whose body is there.
+    pub(crate) fn fill_whole(
+        self: &Arc<Store>,
+        landing: Landing,
+        arrival: Arrival<'_>,
+        body: &[&[u8]],
+        trailers: Option<&FieldsBuf>,
+    ) -> Arc<Object> {
+        let limit = self.limit(&arrival);
+        let text = text(&arrival);
+        let tags = tags(&arrival);
+        let mut parts = parts(&landing, arrival);
+        parts.extras.trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
+        let len = body.iter().map(|piece| piece.len()).sum::<usize>();
+        let fits = len as u64 <= limit;
+        let (stored, content) = if len <= ONE {
+            let charge = parts.base_bytes() + Whole::segment_bytes(len + text.len());
+            let stored = fits && self.reserve(charge);
+            let mut buffer = Vec::with_capacity(len + text.len());
+            body.iter().for_each(|piece| buffer.extend_from_slice(piece));
+            buffer.extend_from_slice(&text);
+            (stored, Whole::one(buffer))
+        } else {
+            let count = len.div_ceil(ONE);
+            let last = len - (count - 1) * ONE;
+            let own = (count - 1) * Whole::segment_bytes(ONE)
+                + Whole::segment_bytes(last)
+                + Whole::list_bytes(count, text.len());
+            let base = parts.base_bytes();
+            let stored = fits && self.reserve(own + base);
+            let mut charge = Charge::none(self.budget());
+            charge.adopt(if stored { own } else { 0 });
+            (stored, Whole::many(segments(body, len), &text, charge))
+        };
+        let budget = stored.then(|| self.budget().clone());
+        let object = Arc::new(parts.build(Content::Whole(content), budget));
+        self.land(landing, &object, stored, &tags, len);
+        object
+    }
+
+    /// Gives the candidate a new head.
+    pub(crate) fn refresh(
+        self: &Arc<Store>,
+        landing: Landing,
+        candidate: Arc<Object>,
+        arrival: Arrival<'_>,
+    ) -> Arc<Object> {
+        let tags = tags(&arrival);
+        let before = candidate.parts();
+        let mut parts = parts(&landing, arrival);
+        parts.extras = before.extras;
+        (parts.host_len, parts.path_len) = (before.host_len, before.path_len);
+        let content = candidate.content.clone();
+        let stored = self.reserve(parts.base_bytes() + content.own_bytes());
+        let object = Arc::new(parts.build(content, stored.then(|| self.budget().clone())));
+        let banned = !self.bans.are_tested(&candidate) && self.bans.meet(&candidate);
+        let shard = if stored && !banned { self.lock_tested(&object) } else { None };
+        let removed = shard.and_then(|mut shard| {
+            let slot = shard.slot_of(&candidate)?;
+            if self.purges.meets(landing.begun.purges, landing.key, &tags) {
+                return None;
+            }
+            shard.counters.refreshed += 1;
+            if candidate.vary() == object.vary() {
+                return shard.exchange(slot, object.clone(), Some(&tags));
+            }
+            let removed = shard.remove(slot, Removal::Replaced);
+            shard.insert(object.clone(), &tags, 0, self.judge());
+            removed
+        });
+        if removed.is_none() {
+            self.lock(landing.key).counters.unstored += 1;
+        }
+        self.arrive(landing, &object);
+        drop(removed);
+        self.fit();
+        object
+    }
+
+    /// Marks a key.
+    pub(crate) fn mark(
+        &self,
+        landing: Landing,
+        candidate: Option<Arc<Object>>,
+        mark: Mark,
+        until: Timestamp,
+        now: Timestamp,
+    ) {
+        let key = match landing.flying.as_ref().and_then(|flying| flying.variant.as_ref()) {
+            Some(variant) => landing.key.variant(variant),
+            None => landing.key,
+        };
+        let mut shard = self.lock(landing.key);
+        let removed = candidate
+            .and_then(|candidate| shard.slot_of(&candidate))
+            .and_then(|slot| shard.remove(slot, Removal::Replaced));
+        shard.marks.set(key, mark, until, now);
+        drop(shard);
+        if let Some(flying) = landing.flying {
+            self.ground(&flying);
+            flying.over();
+        }
+        drop(removed);
+        self.fit();
+    }
+
+    /// Exchanges an arriving object for one whose body is whole. `None` where it has left the store, or leaves it now because
+    /// there is no room.
+    pub(crate) fn complete(
+        &self,
+        before: &Arc<Object>,
+        whole: &Whole,
+        trailers: Option<FieldsBuf>,
+    ) -> Option<Arc<Object>> {
+        let mut parts = before.parts();
+        parts.extras.trailers = trailers;
+        let content = Content::Whole(whole.clone());
+        if !self.reserve(parts.base_bytes() + content.own_bytes()) {
+            self.discard(before, Removal::Oversize);
+            return None;
+        }
+        let after = Arc::new(parts.build(content, Some(self.budget().clone())));
+        let mut shard = self.lock(before.key());
+        let slot = shard.slot_of(before)?;
+        let exchanged = shard.exchange(slot, after.clone(), None);
+        drop(shard);
+        exchanged.map(|_| after)
+    }
+
+    /// Charges `bytes` for the body of an arriving object.
+    pub(crate) fn grow(&self, object: &Arc<Object>, bytes: usize) -> bool {
+        let reserved = self.reserve(bytes);
+        if reserved {
+            let mut shard = self.lock(object.key());
+            if let Some(slot) = shard.slot_of(object) {
+                shard.grown(slot, bytes);
+            }
+        }
+        reserved
+    }
+
+    /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to those who
+    /// wait.
+    fn land(&self, landing: Landing, object: &Arc<Object>, stored: bool, tags: &[Tag], expected: usize) {
+        let mut removed = Vec::new();
+        let shard = if stored { self.lock_tested(object) } else { None };
+        let entered = shard.is_some_and(|mut shard| {
+            if self.purges.meets(landing.begun.purges, landing.key, tags) {
+                return false;
+            }
+            let most = self.settings().max_variants;
+            let same = |(at, (slot, other)): (usize, (u32, &Arc<Object>))| {
+                (other.vary() == object.vary() || at + 1 >= most).then_some(slot)
+            };
+            let superseded: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
+            removed.extend(superseded.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
+            if shard.marks.any() {
+                shard.marks.remove(landing.key);
+                if !object.vary().is_empty() {
+                    shard.marks.remove(landing.key.variant(object.vary()));
+                }
+            }
+            shard.insert(object.clone(), tags, expected, self.judge());
+            shard.counters.stored += 1;
+            true
+        });
+        if !entered {
+            self.lock(landing.key).counters.unstored += 1;
+        }
+        self.arrive(landing, object);
+        drop(removed);
+        self.fit();
+    }
+
+    /// Hands an object to those who wait for it.
+    fn arrive(&self, landing: Landing, object: &Arc<Object>) {
+        if let Some(flying) = landing.flying {
+            self.ground(&flying);
+            flying.land(object.clone());
+        }
+    }
+
+    /// Locks the shard of an object that has been tested against every ban. `None` where one meets it.
+    fn lock_tested(&self, object: &Object) -> Option<Locked<'_>> {
+        loop {
+            let shard = self.lock(object.key());
+            if self.bans.are_tested(object) {
+                return Some(shard);
+            }
+            drop(shard);
+            if self.bans.meet(object) {
+                return None;
+            }
+        }
+    }
+
+    /// The longest body that may be stored.
+    fn limit(&self, arrival: &Arrival<'_>) -> u64 {
+        let route = arrival.limit.unwrap_or(u64::MAX);
+        route.min(self.settings().max_object.unwrap_or(u64::MAX)).min(self.budget().limit() as u64)
+    }
+}
+
+fn parts(landing: &Landing, arrival: Arrival<'_>) -> Parts {
+    Parts {
+        lifetimes: arrival.lifetimes,
+        key: landing.key,
+        vary: arrival.vary.key(arrival.request),
+        extras: Extras { range: arrival.range, trailers: None },
+        transaction: arrival.transaction,
+        bans: landing.begun.bans,
+        host_len: short(arrival.host).len() as u16,
+        path_len: short(arrival.path).len() as u16,
+        head: arrival.head,
+    }
+}
+
+/// Host and path, one after the other.
+fn text(arrival: &Arrival<'_>) -> Box<[u8]> {
+    [short(arrival.host), short(arrival.path)].concat().into()
+}
+
+/// As much of a text as is kept for bans.
+fn short(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(u16::MAX as usize)]
+}
+
+/// The tags, each once.
+fn tags(arrival: &Arrival<'_>) -> Vec<Tag> {
+    let mut tags = arrival.tags.to_vec();
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+/// A body in segments of [`ONE`].
+fn segments(body: &[&[u8]], len: usize) -> Vec<Segment> {
+    let mut segments = Vec::with_capacity(len.div_ceil(ONE));
+    let mut buffer = Vec::with_capacity(len.min(ONE));
+    let mut at = 0;
+    for piece in body {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(ONE - buffer.len()));
+            buffer.extend_from_slice(now);
+            rest = later;
+            if buffer.len() == ONE || at + buffer.len() == len {
+                let left = len - at - buffer.len();
+                let full = std::mem::replace(&mut buffer, Vec::with_capacity(left.min(ONE)));
+                segments.push(Segment { at: at as u64, bytes: full.into() });
+                at = len - left;
+            }
+        }
+    }
+    segments
+}

@@ -1,0 +1,259 @@
+//! The writing end of an arriving object.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use sandarac_message::{FieldsBuf, Timestamp};
+
+use crate::Object;
+use crate::arriving::{Arriving, Mode, Room};
+use crate::body::{Segment, Whole};
+use crate::budget::held;
+use crate::object::Content;
+use crate::stats::Removal;
+use crate::store::Store;
+
+/// The first segment of a body of unknown length; the segment doubles in place up to [`SEGMENT`].
+const FIRST: usize = 2 << 10;
+/// A segment of a body.
+const SEGMENT: usize = 64 << 10;
+/// A segment of a body that is larger than [`LARGE`] already.
+const LARGE_SEGMENT: usize = 256 << 10;
+const LARGE: u64 = 1 << 20;
+
+/// A body that is whole from the start is one segment up to this length.
+pub(crate) const ONE: usize = 256 << 10;
+
+/// Fills the body of an object. Dropped before [`Filling::finish`], it breaks off: readers get an error after what they
+/// have, and the object leaves the store.
+#[must_use = "a dropped filling breaks its object off"]
+pub struct Filling {
+    store: Arc<Store>,
+    object: Arc<Object>,
+    /// The longest body that may be stored.
+    limit: u64,
+    finished: bool,
+}
+
+impl Filling {
+    pub(crate) fn new(store: Arc<Store>, object: Arc<Object>, limit: u64) -> Filling {
+        Filling { store, object, limit, finished: false }
+    }
+
+    /// The object, for the request that fetches it. Its reader MUST be made before the first byte is appended.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to those who read
+    /// it.
+    pub fn is_stored(&self) -> bool {
+        self.arriving().is_some_and(|arriving| arriving.mode() == Mode::Storing)
+    }
+
+    /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be broken off.
+    pub fn is_wanted(&self) -> bool {
+        self.arriving().is_some_and(Arriving::has_readers) || self.store.holds(&self.object)
+    }
+
+    /// Bytes appended so far.
+    pub fn len(&self) -> u64 {
+        self.arriving().map_or(0, Arriving::len)
+    }
+
+    /// Whether no byte has been appended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether more may be appended now. Always, unless the object streams and a reader is a window behind: then the task of
+    /// `cx` is woken when that reader has caught up, and the reader is cut off if this is polled again after
+    /// [`Filling::deadline`].
+    pub fn poll_room(&mut self, cx: &mut Context<'_>, now: Timestamp) -> Poll<()> {
+        let settings = self.store.settings();
+        match self.arriving() {
+            Some(arriving) => arriving.poll_room(cx, settings.window as u64, settings.patience, now),
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// When a reader that holds up the others is to be cut off.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        Some(self.arriving()?.full_since()?.plus(self.store.settings().patience))
+    }
+
+    /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call only when
+    /// there is [room](Filling::poll_room).
+    pub fn append(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let len = match self.room(bytes.len()) {
+                Some(room) => room.min(bytes.len()),
+                None => bytes.len(),
+            };
+            let (now, later) = bytes.split_at(len);
+            if let Some(arriving) = self.arriving() {
+                arriving.append(now);
+            }
+            bytes = later;
+        }
+    }
+
+    /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how many bytes it has
+    /// put there. `None` where the object streams or is already as long as announced; then [`Filling::append`] takes what
+    /// comes. No lock is held meanwhile.
+    pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
+        let left = self.arriving()?.expected().map(|expected| expected.saturating_sub(self.len()));
+        if left == Some(0) {
+            return None;
+        }
+        let room = self.room(1)?;
+        let most = left.map_or(room, |left| usize::try_from(left).unwrap_or(room).min(room));
+        let mut loan = Loan::new(self.arriving()?);
+        let (read, result) = read(&mut loan.buffer[loan.filled..][..most]);
+        loan.read = read.min(most);
+        Some(result)
+    }
+
+    /// Ends the body. Returns the object as it is stored now. A body of another length than announced breaks off instead.
+    pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
+        self.finished = true;
+        let Some(arriving) = self.arriving() else { return self.object.clone() };
+        if arriving.expected().is_some_and(|expected| expected != arriving.len()) {
+            self.abort();
+            return self.object.clone();
+        }
+        let Some((segments, tail)) = arriving.take_whole() else {
+            arriving.end(None, None);
+            return self.object.clone();
+        };
+        let trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
+        let whole = self.whole(arriving, segments, tail);
+        let after = self.store.complete(&self.object, &whole, trailers.clone());
+        if after.is_some() {
+            // From now on the new object is charged for the body.
+            drop(arriving.take_charge());
+        }
+        arriving.end(Some(whole), trailers);
+        after.unwrap_or_else(|| self.object.clone())
+    }
+
+    /// Joins what has arrived. What is charged for it passes to the whole, or stays with those who still read the arriving
+    /// object.
+    fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
+        let text = arriving.text();
+        if segments.is_empty() {
+            tail.reserve_exact(text.len());
+            tail.extend_from_slice(text);
+            return Whole::one(tail);
+        }
+        if !tail.is_empty() {
+            let at = segments.last().map_or(0, Segment::end);
+            segments.push(Segment { at, bytes: tail.into() });
+        }
+        let mut charge = arriving.take_charge();
+        let before = charge.bytes();
+        let after = segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len())).sum::<usize>()
+            + Whole::list_bytes(segments.len(), text.len());
+        if after > before && self.store.reserve(after - before) {
+            charge.adopt(after - before);
+        } else if after < before {
+            charge.release(before - after);
+        }
+        Whole::many(segments, text, charge)
+    }
+
+    /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None` where the object
+    /// streams.
+    fn room(&self, wanted: usize) -> Option<usize> {
+        let arriving = self.arriving()?;
+        loop {
+            let tail = arriving.tail()?;
+            if tail.room > 0 {
+                return Some(tail.room);
+            }
+            let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
+            let growth = Growth::of(&tail, arriving.expected(), wanted.min(left));
+            if left == 0 || !self.store.grow(&self.object, growth.cost) {
+                self.store.discard(&self.object, Removal::Oversize);
+                arriving.detach();
+                return None;
+            }
+            if !arriving.extend(&growth) {
+                self.store.release(growth.cost);
+                return None;
+            }
+        }
+    }
+
+    fn arriving(&self) -> Option<&Arriving> {
+        match &self.object.content {
+            Content::Arriving(arriving) => Some(arriving),
+            Content::Whole(_) => None,
+        }
+    }
+
+    fn abort(&self) {
+        self.store.discard(&self.object, Removal::Broken);
+        if let Some(arriving) = self.arriving() {
+            arriving.abort();
+        }
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.abort();
+        }
+    }
+}
+
+/// Memory of an arriving body that is being read into; given back even if reading panics.
+struct Loan<'a> {
+    arriving: &'a Arriving,
+    buffer: Vec<u8>,
+    filled: usize,
+    read: usize,
+}
+
+impl<'a> Loan<'a> {
+    fn new(arriving: &'a Arriving) -> Loan<'a> {
+        let (buffer, filled) = arriving.lend();
+        Loan { arriving, buffer, filled, read: 0 }
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        self.arriving.give_back(std::mem::take(&mut self.buffer), self.read);
+    }
+}
+
+/// How the tail of a body is to grow.
+pub(crate) struct Growth {
+    /// Bytes that the tail has room for afterwards.
+    pub(crate) capacity: usize,
+    /// Whether that is the tail there was; if not, it is full, and a new one begins.
+    pub(crate) in_place: bool,
+    /// What is to be charged for it.
+    pub(crate) cost: usize,
+}
+
+impl Growth {
+    /// For a body whose tail is full, and to which `wanted` bytes, at least one, are to be added.
+    fn of(tail: &Room, expected: Option<u64>, wanted: usize) -> Growth {
+        let segment = if tail.len < LARGE { SEGMENT } else { LARGE_SEGMENT };
+        let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);
+        let (capacity, in_place) = match left {
+            Some(left) => (usize::try_from(left).unwrap_or(segment).min(segment), false),
+            None if tail.len == 0 => (wanted.clamp(FIRST, segment), false),
+            None if tail.capacity < segment => {
+                ((tail.capacity + tail.capacity.max(wanted)).min(segment), true)
+            }
+            None => (segment, false),
+        };
+        let cost =
+            if in_place { held(capacity) - held(tail.capacity) } else { Whole::segment_bytes(capacity) };
+        Growth { capacity, in_place, cost }
+    }
+}

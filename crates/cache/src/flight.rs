@@ -1,0 +1,326 @@
+//! Flights: the sole right to fill a key, and those who wait for it.
+//!
+//! ```text
+//!            Miss ── Flight ──┬── store ───── waiters get the object as it arrives
+//!                             ├── refresh ─── waiters get the freshened object
+//!                             ├── mark ────── waiters look up again
+//!                             ├── fail ────── waiters are told
+//!                             └── dropped ─── one waiter takes over
+//! ```
+//! Locks are taken in one order: the shard's, then the flight's.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
+use sandarac_message::vary::{VaryKey, VarySpec};
+use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
+
+use crate::filling::Filling;
+use crate::object::ContentRange;
+use crate::store::{Query, Store};
+use crate::wakers::{Entries, Wake};
+use crate::{Key, Mark, Object, Tag};
+
+/// A fetch in progress, as its shard knows it.
+pub(crate) struct Flying {
+    pub(crate) key: Key,
+    /// Which requests for the key it is for, where the names they vary on are known.
+    pub(crate) variant: Option<VaryKey>,
+    state: Mutex<State>,
+}
+
+struct State {
+    stage: Stage,
+    begun: Begun,
+    candidate: Option<Arc<Object>>,
+    waiters: Entries<Option<Waker>>,
+}
+
+enum Stage {
+    /// A flight is under way.
+    Open,
+    /// The flight was dropped; this waiter is to take over.
+    Offered(usize),
+    /// The response, as far as it has arrived.
+    Landed(Arc<Object>),
+    /// The origin could not answer.
+    Failed,
+    /// Nothing that would help those who wait.
+    Over,
+}
+
+/// Which purges and bans had happened when a fetch began: those after it count against what it brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) purges: u64,
+    pub(crate) bans: u32,
+}
+
+impl Flying {
+    pub(crate) fn new(
+        key: Key,
+        variant: Option<VaryKey>,
+        begun: Begun,
+        candidate: Option<Arc<Object>>,
+    ) -> Arc<Flying> {
+        let state = State { stage: Stage::Open, begun, candidate, waiters: Entries::new() };
+        Arc::new(Flying { key, variant, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn begun(&self) -> Begun {
+        self.state.lock().begun
+    }
+
+    pub(crate) fn waiters(&self) -> usize {
+        self.state.lock().waiters.len()
+    }
+
+    /// Tells all who wait. The flight MUST have left its shard.
+    fn close(&self, stage: Stage) {
+        let mut state = self.state.lock();
+        state.stage = stage;
+        state.candidate = None;
+        let mut wake = Wake::default();
+        for (_, waker) in state.waiters.iter_mut() {
+            wake.add(waker.take());
+        }
+        drop(state);
+        wake.wake();
+    }
+
+    pub(crate) fn land(&self, object: Arc<Object>) {
+        self.close(Stage::Landed(object));
+    }
+
+    pub(crate) fn over(&self) {
+        self.close(Stage::Over);
+    }
+
+    /// Offers the flight to one who waits. The shard's lock is held. `None` where nobody does.
+    pub(crate) fn offer(&self) -> Option<Wake> {
+        let mut state = self.state.lock();
+        let (id, waker) = state.waiters.iter_mut().next()?;
+        let mut wake = Wake::default();
+        wake.add(waker.take());
+        state.stage = Stage::Offered(id);
+        Some(wake)
+    }
+}
+
+/// The right to fill a key. Dropped unused, it passes to one of those who wait.
+#[must_use = "a dropped flight passes to another request"]
+pub struct Flight {
+    store: Arc<Store>,
+    key: Key,
+    begun: Begun,
+    candidate: Option<Arc<Object>>,
+    /// None where others may fill the key at the same time, and nobody waits for this.
+    flying: Option<Arc<Flying>>,
+}
+
+/// A response to be stored.
+pub struct Arrival<'a> {
+    /// Its head, without fields that must not be stored.
+    pub head: StoredHead,
+    /// How long it may be used.
+    pub lifetimes: Lifetimes,
+    /// What it varies on.
+    pub vary: &'a VarySpec,
+    /// The fields of the request it answers, as they were looked up with.
+    pub request: Fields<'a>,
+    /// The host it was asked for, for bans. No more than 65535 bytes are kept.
+    pub host: &'a [u8],
+    /// The path and query it was asked for, for bans. No more than 65535 bytes are kept.
+    pub path: &'a [u8],
+    /// The tags and groups it may be purged by.
+    pub tags: &'a [Tag],
+    /// The part of the representation it is, where it isn't all of it.
+    pub range: Option<ContentRange>,
+    /// Bytes in the body, where known.
+    pub len: Option<u64>,
+    /// The longest body that may be stored, where the route sets one. The store's own limit applies in any case.
+    pub limit: Option<u64>,
+    /// The transaction number of the fetch.
+    pub transaction: u64,
+}
+
+impl Flight {
+    pub(crate) fn new(store: Arc<Store>, key: Key, begun: Begun, candidate: Option<Arc<Object>>) -> Flight {
+        Flight { store, key, begun, candidate, flying: None }
+    }
+
+    pub(crate) fn of(
+        store: Arc<Store>,
+        flying: Arc<Flying>,
+        begun: Begun,
+        candidate: Option<Arc<Object>>,
+    ) -> Flight {
+        Flight { store, key: flying.key, begun, candidate, flying: Some(flying) }
+    }
+
+    /// The key to fill.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The stored object to validate, and to serve if the origin fails and its lifetimes allow it. It may be a part of
+    /// what is wanted; see [`Object::range`].
+    pub fn candidate(&self) -> Option<&Arc<Object>> {
+        self.candidate.as_ref()
+    }
+
+    /// Whether requests for the key wait for this fetch. Not so where the response can be of no use to them, as with an
+    /// object that must be validated for every request.
+    pub fn is_exclusive(&self) -> bool {
+        self.flying.is_some()
+    }
+
+    /// Stores a response whose body is to come. Those who wait get it now.
+    pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
+        let (store, landing) = self.leave();
+        store.fill(landing, arrival)
+    }
+
+    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored
+    /// the object is made all the same, for those who want it now.
+    pub fn store_complete(
+        mut self,
+        arrival: Arrival<'_>,
+        body: &[&[u8]],
+        trailers: Option<&FieldsBuf>,
+    ) -> Arc<Object> {
+        let (store, landing) = self.leave();
+        store.fill_whole(landing, arrival, body, trailers)
+    }
+
+    /// Freshens the candidate with the head and the lifetimes that a 304 makes of it: the same body, the range it had,
+    /// and what else `arrival` says; its `len` and `limit` do not matter. `None` where there is no candidate.
+    pub fn refresh(mut self, arrival: Arrival<'_>) -> Option<Arc<Object>> {
+        let candidate = self.candidate.take()?;
+        let (store, landing) = self.leave();
+        Some(store.refresh(landing, candidate, arrival))
+    }
+
+    /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the store.
+    pub fn mark(mut self, mark: Mark, until: Timestamp, now: Timestamp) {
+        let candidate = self.candidate.take();
+        let (store, landing) = self.leave();
+        store.mark(landing, candidate, mark, until, now);
+    }
+
+    /// The origin could not answer: those who wait are told, instead of trying one after the other.
+    pub fn fail(mut self) {
+        let (store, landing) = self.leave();
+        if let Some(flying) = landing.flying {
+            store.ground(&flying);
+            flying.close(Stage::Failed);
+        }
+    }
+
+    /// Leaves the flight without passing it on.
+    fn leave(&mut self) -> (Arc<Store>, Landing) {
+        (self.store.clone(), Landing { key: self.key, begun: self.begun, flying: self.flying.take() })
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if let Some(flying) = self.flying.take() {
+            self.store.pass_on(&flying);
+        }
+    }
+}
+
+/// A flight that has its response.
+pub(crate) struct Landing {
+    pub(crate) key: Key,
+    pub(crate) begun: Begun,
+    pub(crate) flying: Option<Arc<Flying>>,
+}
+
+/// What a waiter is told.
+#[must_use]
+pub enum Waited {
+    /// The response, which may still be arriving.
+    Object(Arc<Object>),
+    /// The fetch was given up, and this request takes it over.
+    Lead(Flight),
+    /// The response does not answer this request, or was not worth waiting for: look up again.
+    Again,
+    /// The origin could not answer.
+    Failed,
+}
+
+/// A request that waits for another's fetch.
+pub struct Waiter {
+    store: Arc<Store>,
+    flying: Arc<Flying>,
+    entry: Option<usize>,
+}
+
+impl Waiter {
+    pub(crate) fn new(store: Arc<Store>, flying: Arc<Flying>) -> Waiter {
+        Waiter { store, flying, entry: None }
+    }
+
+    /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.
+    pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
+        let mut state = self.flying.state.lock();
+        let waited = match &state.stage {
+            Stage::Offered(entry) if Some(*entry) == self.entry => None,
+            Stage::Open | Stage::Offered(_) => {
+                let entry = *self.entry.get_or_insert_with(|| state.waiters.insert(None));
+                if let Some(place) = state.waiters.get_mut(entry) {
+                    crate::wakers::keep(place, cx);
+                }
+                return Poll::Pending;
+            }
+            Stage::Landed(object) if answers(object, query, now) => Some(Waited::Object(object.clone())),
+            Stage::Landed(_) | Stage::Over => Some(Waited::Again),
+            Stage::Failed => Some(Waited::Failed),
+        };
+        if let Some(entry) = self.entry.take() {
+            state.waiters.remove(entry);
+        }
+        let Some(waited) = waited else {
+            // What happened before this moment cannot taint a fetch that begins after it.
+            let begun = self.store.begun();
+            state.stage = Stage::Open;
+            state.begun = begun;
+            let candidate = state.candidate.clone();
+            drop(state);
+            let candidate = candidate.filter(|object| self.store.holds(object));
+            let flight = Flight::of(self.store.clone(), self.flying.clone(), begun, candidate);
+            return Poll::Ready(Waited::Lead(flight));
+        };
+        drop(state);
+        if let Waited::Object(object) = &waited {
+            self.store.count_hit(object);
+        }
+        Poll::Ready(waited)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        let mut state = self.flying.state.lock();
+        state.waiters.remove(entry);
+        let offered = matches!(state.stage, Stage::Offered(to) if to == entry);
+        drop(state);
+        if offered {
+            self.store.pass_on(&self.flying);
+        }
+    }
+}
+
+/// Whether a response that has just arrived answers a request that waited for it. What the request asked of stored
+/// responses (no-cache, max-age) is met by one that came after it.
+fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
+    let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
+    object.vary().matches(query.fields)
+        && object.covers(query.part)
+        && !matches!(object.lifetimes().reuse(&asked, now), Reuse::Revalidate | Reuse::Gone)
+}

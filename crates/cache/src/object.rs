@@ -1,0 +1,379 @@
+//! Stored responses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
+use sandarac_message::vary::VaryKey;
+use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
+
+use crate::Key;
+use crate::arriving::{Arriving, Reader};
+use crate::body::{Body, Whole};
+use crate::budget::{Budget, held};
+use crate::slab::NONE;
+
+/// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are charged to
+/// the store until the last of them lets go.
+///
+/// A fill in progress is an object as well, whose [`Body`] is arriving; when it ends, the store exchanges it for one
+/// whose body is whole, and the old one reads the same.
+pub struct Object {
+    head: StoredHead,
+    lifetimes: Lifetimes,
+    key: Key,
+    vary: VaryKey,
+    pub(crate) content: Content,
+    extras: Option<Box<Extras>>,
+    /// None where it was never stored, and so never charged.
+    budget: Option<Arc<Budget>>,
+    transaction: u64,
+    hits: AtomicU32,
+    /// Seconds from receipt to a soft purge, and one more; zero where there was none.
+    purged: AtomicU32,
+    /// The last ban it was tested against.
+    pub(crate) bans: AtomicU32,
+    /// The first of its tags in its shard's index. Belongs to the shard's lock.
+    pub(crate) tags: AtomicU32,
+    host_len: u16,
+    path_len: u16,
+    /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the shard's lock.
+    pub(crate) frequency: AtomicU8,
+    pub(crate) queue: AtomicU8,
+}
+
+/// The greatest frequency that is told apart.
+pub(crate) const FREQUENT: u8 = 3;
+
+/// Where the body is, and the text of host and path with it, so that they share an allocation.
+#[derive(Clone)]
+pub(crate) enum Content {
+    Whole(Whole),
+    Arriving(Arc<Arriving>),
+}
+
+/// What few objects have.
+#[derive(Clone, Default)]
+pub(crate) struct Extras {
+    pub(crate) range: Option<ContentRange>,
+    pub(crate) trailers: Option<FieldsBuf>,
+}
+
+/// What part of a representation a response carries: `Content-Range` of a 206 (RFC 9110 §14.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentRange {
+    /// The position of the first byte.
+    pub first: u64,
+    /// The position of the last byte.
+    pub last: u64,
+    /// The length of the whole representation, where the origin said so.
+    pub complete: Option<u64>,
+}
+
+/// What part of a representation a request wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it, or several ranges of it.
+    #[default]
+    Whole,
+    /// One range, to the end where there is no last byte.
+    Range {
+        /// The position of the first byte.
+        first: u64,
+        /// The position of the last byte.
+        last: Option<u64>,
+    },
+    /// The last so many bytes.
+    Suffix(u64),
+}
+
+impl ContentRange {
+    /// Whether all that `part` wants lies in this range.
+    pub fn covers(&self, part: Part) -> bool {
+        let end = self.complete.map(|complete| complete.saturating_sub(1));
+        match part {
+            Part::Whole => self.first == 0 && Some(self.last) == end,
+            Part::Range { first, last } => {
+                let last = match (last, end) {
+                    (Some(last), Some(end)) => Some(last.min(end)),
+                    (last, end) => last.or(end),
+                };
+                first >= self.first && first <= self.last && last.is_some_and(|last| last <= self.last)
+            }
+            Part::Suffix(len) => match (end, self.complete) {
+                (Some(end), Some(complete)) => self.last == end && complete.saturating_sub(len) >= self.first,
+                _ => false,
+            },
+        }
+    }
+}
+
+/// What makes an object, besides its body.
+pub(crate) struct Parts {
+    pub(crate) head: StoredHead,
+    pub(crate) lifetimes: Lifetimes,
+    pub(crate) key: Key,
+    pub(crate) vary: VaryKey,
+    pub(crate) extras: Extras,
+    pub(crate) transaction: u64,
+    pub(crate) bans: u32,
+    pub(crate) host_len: u16,
+    pub(crate) path_len: u16,
+}
+
+impl Parts {
+    /// What the object will be charged, but for its body.
+    pub(crate) fn base_bytes(&self) -> usize {
+        Object::base_bytes(&self.head, &self.vary, !self.extras.is_empty(), self.extras.trailers.as_ref())
+    }
+
+    /// The object. `budget` is there where it was charged for the object.
+    pub(crate) fn build(self, content: Content, budget: Option<Arc<Budget>>) -> Object {
+        Object {
+            head: self.head,
+            lifetimes: self.lifetimes,
+            key: self.key,
+            vary: self.vary,
+            content,
+            extras: (!self.extras.is_empty()).then(|| Box::new(self.extras)),
+            budget,
+            transaction: self.transaction,
+            hits: AtomicU32::new(0),
+            purged: AtomicU32::new(0),
+            bans: AtomicU32::new(self.bans),
+            tags: AtomicU32::new(NONE),
+            host_len: self.host_len,
+            path_len: self.path_len,
+            frequency: AtomicU8::new(0),
+            queue: AtomicU8::new(0),
+        }
+    }
+}
+
+impl Extras {
+    fn is_empty(&self) -> bool {
+        self.range.is_none() && self.trailers.is_none()
+    }
+}
+
+impl Content {
+    /// What is charged with the object.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match self {
+            Content::Whole(whole) => whole.own_bytes(),
+            Content::Arriving(_) => 0,
+        }
+    }
+}
+
+impl Object {
+    /// The head, as it goes on the wire.
+    pub fn head(&self) -> &StoredHead {
+        &self.head
+    }
+
+    /// The fields of the head.
+    pub fn fields(&self) -> Fields<'_> {
+        self.head.fields()
+    }
+
+    /// The lifetimes, a soft purge taken into account.
+    pub fn lifetimes(&self) -> Lifetimes {
+        match self.purged.load(Relaxed) {
+            0 => self.lifetimes,
+            seconds => {
+                let since = Duration::from_secs(u64::from(seconds - 1));
+                self.lifetimes.soft_purged(self.lifetimes.received().plus(since))
+            }
+        }
+    }
+
+    /// When the response was received.
+    pub fn received(&self) -> Timestamp {
+        self.lifetimes.received()
+    }
+
+    /// What it is stored under.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Which requests for its key it answers.
+    pub fn vary(&self) -> &VaryKey {
+        &self.vary
+    }
+
+    /// The host it was asked for.
+    pub fn host(&self) -> &[u8] {
+        &self.text()[..self.host_len as usize]
+    }
+
+    /// The path and query it was asked for.
+    pub fn path(&self) -> &[u8] {
+        &self.text()[self.host_len as usize..]
+    }
+
+    /// The body.
+    pub fn body(&self) -> Body<'_> {
+        Body::new(&self.content, self.text_len())
+    }
+
+    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no longer
+    /// held, because the object outgrew its limit and streams by: such a request looks up again.
+    pub fn reader(self: &Arc<Object>) -> Option<Reader> {
+        Reader::new(self)
+    }
+
+    /// The trailer fields, once the body is there.
+    pub fn trailers(&self) -> Option<&FieldsBuf> {
+        match (&self.extras, &self.content) {
+            (Some(extras), _) if extras.trailers.is_some() => extras.trailers.as_ref(),
+            (_, Content::Arriving(arriving)) => arriving.trailers(),
+            _ => None,
+        }
+    }
+
+    /// The part of the representation that this is, where it isn't all of it.
+    pub fn range(&self) -> Option<ContentRange> {
+        self.extras.as_ref().and_then(|extras| extras.range)
+    }
+
+    /// Whether it holds all that `part` wants.
+    pub fn covers(&self, part: Part) -> bool {
+        self.range().is_none_or(|range| range.covers(part))
+    }
+
+    /// The transaction number of the fetch it came by.
+    pub fn transaction(&self) -> u64 {
+        self.transaction
+    }
+
+    /// The requests it has answered.
+    pub fn hits(&self) -> u32 {
+        self.hits.load(Relaxed)
+    }
+
+    /// Whether some request could use it without asking the origin at the time it was received. If not, nobody who waits
+    /// for it is helped.
+    pub(crate) fn is_shareable(&self) -> bool {
+        !matches!(
+            self.lifetimes.reuse(&RequestDirectives::default(), self.received()),
+            Reuse::Revalidate | Reuse::Gone
+        )
+    }
+
+    /// Counts a hit. The shard's lock is held, so that reading and writing need not be one step.
+    pub(crate) fn hit(&self) {
+        self.hits.store(self.hits.load(Relaxed).wrapping_add(1), Relaxed);
+        let frequency = self.frequency.load(Relaxed);
+        if frequency < FREQUENT {
+            self.frequency.store(frequency + 1, Relaxed);
+        }
+    }
+
+    /// Makes it stale from `now` on; the first time counts.
+    pub(crate) fn purge_softly(&self, now: Timestamp) {
+        let since = u32::try_from(now.since(self.received()).as_secs()).unwrap_or(u32::MAX - 1);
+        _ = self.purged.compare_exchange(0, since + 1, Relaxed, Relaxed);
+    }
+
+    /// Bytes that go when it goes, as far as this object knows: its weight in a queue.
+    pub(crate) fn weight(&self) -> usize {
+        let base = if self.budget.is_some() { self.base() } else { 0 };
+        base + match &self.content {
+            Content::Whole(whole) => whole.bytes(),
+            Content::Arriving(arriving) => arriving.weight(),
+        }
+    }
+
+    /// Counts growth of an arriving body. The shard's lock is held.
+    pub(crate) fn add_weight(&self, bytes: usize) {
+        if let Content::Arriving(arriving) = &self.content {
+            arriving.add_weight(bytes);
+        }
+    }
+
+    /// What makes another object of the same response with another body.
+    pub(crate) fn parts(&self) -> Parts {
+        Parts {
+            head: self.head.clone(),
+            lifetimes: self.lifetimes,
+            key: self.key,
+            vary: self.vary.clone(),
+            extras: self.extras.as_deref().cloned().unwrap_or_default(),
+            transaction: self.transaction,
+            bans: self.bans.load(Relaxed),
+            host_len: self.host_len,
+            path_len: self.path_len,
+        }
+    }
+
+    /// Takes over what was counted on `before`, whose place it takes. The shard's lock is held.
+    pub(crate) fn succeed(&self, before: &Object) {
+        self.hits.store(before.hits.load(Relaxed), Relaxed);
+        self.bans.fetch_max(before.bans.load(Relaxed), Relaxed);
+        self.frequency.store(before.frequency.load(Relaxed), Relaxed);
+        self.queue.store(before.queue.load(Relaxed), Relaxed);
+    }
+
+    /// Takes over that `before`, the same response, was purged. The shard's lock is held.
+    pub(crate) fn inherit_purge(&self, before: &Object) {
+        self.purged.store(before.purged.load(Relaxed), Relaxed);
+    }
+
+    /// It was evicted.
+    pub(crate) fn evicted(&self) {
+        if let Content::Arriving(arriving) = &self.content {
+            arriving.detach();
+        }
+    }
+
+    pub(crate) fn text_len(&self) -> usize {
+        self.host_len as usize + self.path_len as usize
+    }
+
+    fn text(&self) -> &[u8] {
+        match &self.content {
+            Content::Whole(whole) => whole.text(self.text_len()),
+            Content::Arriving(arriving) => arriving.text(),
+        }
+    }
+
+    fn base(&self) -> usize {
+        let trailers = self.extras.as_ref().and_then(|extras| extras.trailers.as_ref());
+        Object::base_bytes(&self.head, &self.vary, self.extras.is_some(), trailers)
+    }
+
+    fn base_bytes(head: &StoredHead, vary: &VaryKey, extras: bool, trailers: Option<&FieldsBuf>) -> usize {
+        let counts = 2 * size_of::<usize>();
+        let spans = head.heap_size() - head.encoded().len();
+        held(size_of::<Object>() + counts)
+            + held(head.encoded().len())
+            + held(spans)
+            + held(vary.as_bytes().len())
+            + if extras { held(size_of::<Extras>()) } else { 0 }
+            + trailers.map_or(0, |fields| {
+                held(fields.encoded_len()) + held(fields.view().len() * size_of::<Span>())
+            })
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.sub(self.base() + self.content.own_bytes());
+        }
+    }
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("host", &self.host().escape_ascii().to_string())
+            .field("path", &self.path().escape_ascii().to_string())
+            .field("status", &self.head.status())
+            .field("len", &self.body().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,204 @@
+//! Purges: by key, by tags and groups, of everything.
+//!
+//! What is stored is removed or made stale at once. What was being fetched is caught when it arrives: the last purges are
+//! remembered, and a response that one of them meets is served to those who wait for it and to nobody later.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use sandarac_message::Timestamp;
+
+use crate::stats::Removal;
+use crate::store::Store;
+use crate::{Key, Object, Tag};
+
+/// What a purge does to objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// Removes them.
+    Hard,
+    /// Makes them stale: they are validated before the next use, or served within their grace meanwhile.
+    Soft,
+}
+
+/// Objects that one hold of a shard's lock removes.
+const BATCH: usize = 64;
+
+/// Purges that are remembered. A fetch that began before all of these counts as purged.
+const REMEMBERED: usize = 4096;
+
+/// The last purges.
+pub(crate) struct PurgeLog {
+    /// The number of purges there have been.
+    epoch: AtomicU64,
+    recent: Mutex<Recent>,
+}
+
+struct Recent {
+    entries: VecDeque<(u64, Purged)>,
+    /// Every fetch begun before so many purges is met.
+    all_before: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purged {
+    Key(Key),
+    Tag(Tag),
+}
+
+impl PurgeLog {
+    pub(crate) fn new() -> PurgeLog {
+        let recent = Recent { entries: VecDeque::new(), all_before: 0 };
+        PurgeLog { epoch: AtomicU64::new(0), recent: Mutex::new(recent) }
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Notes purges. They MUST be noted before the first shard is walked.
+    fn note(&self, purged: impl IntoIterator<Item = Purged>) {
+        let mut recent = self.recent.lock();
+        let epoch = self.epoch() + 1;
+        for entry in purged {
+            if recent.entries.len() == REMEMBERED
+                && let Some((forgotten, _)) = recent.entries.pop_front()
+            {
+                recent.all_before = forgotten;
+            }
+            recent.entries.push_back((epoch, entry));
+        }
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
+    fn note_all(&self) {
+        let mut recent = self.recent.lock();
+        let epoch = self.epoch() + 1;
+        recent.entries.clear();
+        recent.all_before = epoch;
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is stored.
+    pub(crate) fn meets(&self, begun: u64, key: Key, tags: &[Tag]) -> bool {
+        if self.epoch() == begun {
+            return false;
+        }
+        let recent = self.recent.lock();
+        begun < recent.all_before
+            || recent.entries.iter().rev().take_while(|(epoch, _)| *epoch > begun).any(|(_, purged)| {
+                match purged {
+                    Purged::Key(purged) => *purged == key,
+                    Purged::Tag(tag) => tags.contains(tag),
+                }
+            })
+    }
+}
+
+impl Store {
+    /// Purges every object of a key. Returns how many there were.
+    pub fn purge(&self, key: Key, purge: Purge, now: Timestamp) -> usize {
+        self.purges.note([Purged::Key(key)]);
+        let mut shard = self.lock(key);
+        let slots: Vec<u32> = shard.variants(key).map(|(slot, _)| slot).collect();
+        let mut removed = Vec::new();
+        for &slot in &slots {
+            match purge {
+                Purge::Hard => removed.extend(shard.remove(slot, Removal::Purged)),
+                Purge::Soft => shard.object(slot).into_iter().for_each(|object| object.purge_softly(now)),
+            }
+        }
+        drop(shard);
+        slots.len()
+    }
+
+    /// Purges every object that carries one of these tags or groups. Returns how many there were.
+    pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
+        self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
+        let mut purged = 0;
+        for shard in 0..self.shards() {
+            for &tag in tags {
+                purged += match purge {
+                    Purge::Hard => self.remove_tagged(shard, tag),
+                    Purge::Soft => self.stale_tagged(shard, tag, now),
+                };
+            }
+        }
+        purged
+    }
+
+    /// Purges everything, marks included. Returns how many objects there were.
+    pub fn purge_all(&self, purge: Purge, now: Timestamp) -> usize {
+        self.purges.note_all();
+        let mut purged = 0;
+        for shard in 0..self.shards() {
+            self.shard(shard).marks.clear();
+            let mut from = 0;
+            loop {
+                let mut removed: Vec<Arc<Object>> = Vec::new();
+                let mut shard = self.shard(shard);
+                let end = shard.end();
+                let to = end.min(from + BATCH as u32);
+                for slot in from..to {
+                    purged += usize::from(shard.object(slot).is_some());
+                    match purge {
+                        Purge::Hard => removed.extend(shard.remove(slot, Removal::Purged)),
+                        Purge::Soft => {
+                            shard.object(slot).into_iter().for_each(|object| object.purge_softly(now))
+                        }
+                    }
+                }
+                from = to;
+                if from >= end {
+                    break;
+                }
+            }
+        }
+        purged
+    }
+
+    fn remove_tagged(&self, at: usize, tag: Tag) -> usize {
+        let mut purged = 0;
+        loop {
+            let mut removed: Vec<Arc<Object>> = Vec::with_capacity(BATCH);
+            let mut shard = self.shard(at);
+            while removed.len() < BATCH
+                && let Some(node) = shard.tags.first(tag)
+            {
+                let (slot, _) = shard.tags.at(node);
+                removed.extend(shard.remove(slot, Removal::Purged));
+            }
+            drop(shard);
+            purged += removed.len();
+            if removed.len() < BATCH {
+                return purged;
+            }
+        }
+    }
+
+    fn stale_tagged(&self, at: usize, tag: Tag, now: Timestamp) -> usize {
+        let shard = self.shard(at);
+        let mut slots = Vec::new();
+        let mut next = shard.tags.first(tag);
+        while let Some(node) = next {
+            let slot;
+            (slot, next) = shard.tags.at(node);
+            slots.push(slot);
+        }
+        drop(shard);
+        let mut purged = 0;
+        for slots in slots.chunks(BATCH) {
+            let shard = self.shard(at);
+            for object in slots.iter().filter_map(|&slot| shard.object(slot)) {
+                // Another object may have come into the slot.
+                if shard.carries(object, tag) {
+                    object.purge_softly(now);
+                    purged += 1;
+                }
+            }
+        }
+        purged
+    }
+}

@@ -1,0 +1,416 @@
+//! One shard: an index, two queues and their ghost, tags, marks and flights, all under one lock that is held briefly.
+//!
+//! Eviction is S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new objects enter a small
+//! queue, those that are asked for again while there move on to the main one, and keys that left the small queue
+//! without a hit are remembered, so that they enter the main queue if they come back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hashbrown::HashTable;
+use sandarac_message::{Fields, Timestamp};
+
+use crate::flight::Flying;
+use crate::ghost::Ghost;
+use crate::marks::Marks;
+use crate::object::Part;
+use crate::slab::{NONE, Slab, Slot};
+use crate::stats::{Counters, Removal};
+use crate::tags::TagIndex;
+use crate::{Key, Object, Tag};
+
+/// The two queues of S3-FIFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    Small = 0,
+    Main = 1,
+}
+
+impl Queue {
+    fn of(object: &Object) -> Queue {
+        if object.queue.load(Relaxed) == Queue::Small as u8 { Queue::Small } else { Queue::Main }
+    }
+}
+
+/// Objects that one search for a victim looks at before it gives up the lock.
+const STEPS: usize = 16;
+
+/// Where an object stands in its shard.
+pub(crate) struct Place {
+    object: Option<Arc<Object>>,
+    hash: u32,
+    /// Neighbours in the queue. A free place uses `next` for the list of free ones.
+    prev: u32,
+    next: u32,
+    /// The next object of the same key, stored before this one.
+    variant: u32,
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place { object: None, hash: 0, prev: NONE, next: NONE, variant: NONE }
+    }
+}
+
+impl Slot for Place {
+    fn link(&self) -> u32 {
+        self.next
+    }
+
+    fn set_link(&mut self, next: u32) {
+        self.next = next;
+    }
+}
+
+/// The ends and the weight of a queue.
+struct Line {
+    head: u32,
+    tail: u32,
+    bytes: usize,
+}
+
+/// What the search for a victim came to.
+pub(crate) enum Victim {
+    Evicted(Arc<Object>),
+    /// None yet, but there are more objects to look at.
+    Passed,
+    /// The queue is empty.
+    None,
+}
+
+/// How eviction judges objects: what it needs to know of the store.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge {
+    pub(crate) limit: usize,
+    /// Nothing could be freed so far: hits do not count.
+    pub(crate) desperate: bool,
+}
+
+impl Judge {
+    /// Hits that earn an object of this weight its place: the more of the store it takes, the more.
+    fn earned(self, object: &Object) -> bool {
+        let weight = object.weight();
+        let needed = 1 + u8::from(weight > self.limit / 1024) + u8::from(weight > self.limit / 64);
+        !self.desperate && object.frequency.load(Relaxed) >= needed
+    }
+}
+
+/// What the index has for a request.
+pub(crate) enum Found {
+    /// The newest object that answers such requests and holds the part that is wanted.
+    Object(u32),
+    /// Only an object that holds another part.
+    Partial(u32),
+    Nothing,
+}
+
+pub(crate) struct Shard {
+    table: HashTable<u32>,
+    places: Slab<Place>,
+    lines: [Line; 2],
+    ghost: Ghost,
+    pub(crate) tags: TagIndex,
+    pub(crate) marks: Marks,
+    pub(crate) flights: HashTable<Arc<Flying>>,
+    pub(crate) counters: Counters,
+    /// What was charged for all this when it was last looked at.
+    charged: usize,
+}
+
+impl Shard {
+    /// A shard whose marks take at most `marks` bytes.
+    pub(crate) fn new(marks: usize) -> Shard {
+        let line = || Line { head: NONE, tail: NONE, bytes: 0 };
+        Shard {
+            table: HashTable::new(),
+            places: Slab::new(),
+            lines: [line(), line()],
+            ghost: Ghost::new(),
+            tags: TagIndex::new(),
+            marks: Marks::new(marks),
+            flights: HashTable::new(),
+            counters: Counters::default(),
+            charged: 0,
+        }
+    }
+
+    /// Objects.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// One past the last slot.
+    pub(crate) fn end(&self) -> u32 {
+        self.places.end()
+    }
+
+    /// Bytes of the objects in a queue.
+    pub(crate) fn queued(&self, queue: Queue) -> usize {
+        self.lines[queue as usize].bytes
+    }
+
+    /// Bytes of the index, less what it had when this was last asked.
+    pub(crate) fn growth(&mut self) -> isize {
+        let before = self.charged;
+        self.charged = self.index_bytes();
+        self.charged as isize - before as isize
+    }
+
+    /// Bytes of the index.
+    pub(crate) fn index_bytes(&self) -> usize {
+        crate::budget::held(self.table.allocation_size())
+            + self.places.bytes()
+            + self.ghost.bytes()
+            + self.tags.bytes()
+            + self.marks.bytes()
+    }
+
+    /// The object in a slot, if there is one.
+    pub(crate) fn object(&self, slot: u32) -> Option<&Arc<Object>> {
+        if slot < self.places.end() { self.places.get(slot).object.as_ref() } else { None }
+    }
+
+    /// The objects of a key, the newest first, with their slots.
+    pub(crate) fn variants(&self, key: Key) -> impl Iterator<Item = (u32, &Arc<Object>)> {
+        let mut at = self.head(key);
+        std::iter::from_fn(move || {
+            let place = (at != NONE).then(|| self.places.get(at))?;
+            let slot = std::mem::replace(&mut at, place.variant);
+            Some((slot, place.object.as_ref()?))
+        })
+    }
+
+    /// The object that answers a request.
+    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Part, now: Timestamp) -> Found {
+        let mut found = Found::Nothing;
+        for (slot, object) in self.variants(key) {
+            if !object.vary().matches(fields) || object.lifetimes().dead(now) {
+                continue;
+            }
+            if object.covers(part) {
+                return Found::Object(slot);
+            }
+            if matches!(found, Found::Nothing) {
+                found = Found::Partial(slot);
+            }
+        }
+        found
+    }
+
+    /// The slot of this very object.
+    pub(crate) fn slot_of(&self, object: &Arc<Object>) -> Option<u32> {
+        self.variants(object.key()).find(|(_, other)| Arc::ptr_eq(object, other)).map(|(slot, _)| slot)
+    }
+
+    /// Adds an object as the newest of its key. It enters the main queue where its key was evicted lately and `expected`
+    /// bytes are no great part of the store.
+    pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
+        let key = object.key();
+        let returns = self.ghost.take(key.hash());
+        let queue = if returns && expected <= judge.limit / 64 { Queue::Main } else { Queue::Small };
+        let variant = self.head(key);
+        let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
+        let slot = self.places.insert(place);
+        if variant == NONE {
+            let places = &self.places;
+            self.table.insert_unique(spread(key.hash()), slot, |&at| spread(places.get(at).hash));
+        } else {
+            let places = &self.places;
+            let eq = |&at: &u32| places.get(at).object.as_ref().is_some_and(|object| object.key() == key);
+            if let Some(head) = self.table.find_mut(spread(key.hash()), eq) {
+                *head = slot;
+            }
+        }
+        let first_tag = self.tags.insert(slot, tags);
+        self.enqueue(slot, queue);
+        if let Some(object) = self.object(slot) {
+            object.tags.store(first_tag, Relaxed);
+        }
+    }
+
+    /// Removes the object in a slot.
+    pub(crate) fn remove(&mut self, slot: u32, removal: Removal) -> Option<Arc<Object>> {
+        let key = self.object(slot)?.key();
+        self.dequeue(slot);
+        self.unlink(slot, key);
+        let object = self.places.remove(slot).object?;
+        self.tags.remove(object.tags.swap(NONE, Relaxed));
+        self.counters.removed[removal as usize] += 1;
+        Some(object)
+    }
+
+    /// Puts `after` in the place of the object in a slot. Without `tags` it is the same response, its body whole now; with
+    /// them, it is that response freshened.
+    pub(crate) fn exchange(
+        &mut self,
+        slot: u32,
+        after: Arc<Object>,
+        tags: Option<&[Tag]>,
+    ) -> Option<Arc<Object>> {
+        let before = self.object(slot)?.clone();
+        after.succeed(&before);
+        let line = &mut self.lines[Queue::of(&before) as usize];
+        line.bytes = line.bytes - before.weight() + after.weight();
+        let mut node = before.tags.swap(NONE, Relaxed);
+        match tags {
+            None => after.inherit_purge(&before),
+            Some(tags) => {
+                self.tags.remove(node);
+                node = self.tags.insert(slot, tags);
+            }
+        }
+        after.tags.store(node, Relaxed);
+        self.places.get_mut(slot).object.replace(after)
+    }
+
+    /// Counts that an arriving object has grown by so many bytes.
+    pub(crate) fn grown(&mut self, slot: u32, bytes: usize) {
+        if let Some(object) = self.object(slot) {
+            let queue = Queue::of(object);
+            object.add_weight(bytes);
+            self.lines[queue as usize].bytes += bytes;
+        }
+    }
+
+    /// Whether an object of this shard carries a tag.
+    pub(crate) fn carries(&self, object: &Object, tag: Tag) -> bool {
+        self.tags.of(object.tags.load(Relaxed)).any(|other| other == tag)
+    }
+
+    /// Looks for a victim in one queue.
+    pub(crate) fn evict(&mut self, queue: Queue, judge: Judge) -> Victim {
+        for _ in 0..STEPS {
+            let slot = self.lines[queue as usize].head;
+            let Some(object) = self.object(slot) else {
+                return Victim::None;
+            };
+            if judge.earned(object) {
+                match queue {
+                    Queue::Small => object.frequency.store(0, Relaxed),
+                    Queue::Main => _ = object.frequency.fetch_sub(1, Relaxed),
+                }
+                self.dequeue(slot);
+                self.enqueue(slot, Queue::Main);
+                continue;
+            }
+            let hash = object.key().hash();
+            if queue == Queue::Small {
+                self.ghost.insert(hash, self.places.len());
+            }
+            return self.remove(slot, Removal::Evicted).map_or(Victim::None, Victim::Evicted);
+        }
+        Victim::Passed
+    }
+
+    /// Moves everything into an index as small as it can be.
+    pub(crate) fn shrink(&mut self) {
+        if self.places.len() * 4 > self.places.end() as usize {
+            return;
+        }
+        self.ghost = Ghost::new();
+        self.marks.clear();
+        let mut objects = Vec::with_capacity(self.places.len());
+        for queue in [Queue::Small, Queue::Main] {
+            let mut at = self.lines[queue as usize].head;
+            while at != NONE {
+                let place = self.places.get_mut(at);
+                at = place.next;
+                objects.extend(place.object.take());
+            }
+            self.lines[queue as usize] = Line { head: NONE, tail: NONE, bytes: 0 };
+        }
+        self.table = HashTable::new();
+        self.places = Slab::new();
+        let before = std::mem::replace(&mut self.tags, TagIndex::new());
+        // The oldest first, so that of one key the newest comes to stand in front as before.
+        objects.sort_by_key(|object| object.received());
+        let judge = Judge { limit: 0, desperate: false };
+        for object in objects {
+            let queue = Queue::of(&object);
+            let tags: Vec<Tag> = before.of(object.tags.load(Relaxed)).collect();
+            self.insert(object.clone(), &tags, 0, judge);
+            if queue == Queue::Main
+                && let Some(slot) = self.slot_of(&object)
+            {
+                self.dequeue(slot);
+                self.enqueue(slot, Queue::Main);
+            }
+        }
+    }
+
+    /// The slot of the newest object of a key.
+    fn head(&self, key: Key) -> u32 {
+        let eq = |&at: &u32| {
+            let place = self.places.get(at);
+            place.hash == key.hash() && place.object.as_ref().is_some_and(|object| object.key() == key)
+        };
+        self.table.find(spread(key.hash()), eq).copied().unwrap_or(NONE)
+    }
+
+    /// Takes a slot out of the list of its key.
+    fn unlink(&mut self, slot: u32, key: Key) {
+        let after = self.places.get(slot).variant;
+        let mut at = self.head(key);
+        if at == slot {
+            if let Ok(mut entry) = self.table.find_entry(spread(key.hash()), |&other| other == slot) {
+                if after == NONE {
+                    entry.remove();
+                } else {
+                    *entry.get_mut() = after;
+                }
+            }
+            return;
+        }
+        while at != NONE {
+            let place = self.places.get_mut(at);
+            if place.variant == slot {
+                place.variant = after;
+                return;
+            }
+            at = place.variant;
+        }
+    }
+
+    fn enqueue(&mut self, slot: u32, queue: Queue) {
+        let line = &mut self.lines[queue as usize];
+        let last = std::mem::replace(&mut line.tail, slot);
+        if last == NONE {
+            line.head = slot;
+        }
+        let place = self.places.get_mut(slot);
+        (place.prev, place.next) = (last, NONE);
+        if let Some(object) = &place.object {
+            object.queue.store(queue as u8, Relaxed);
+            line.bytes += object.weight();
+        }
+        if last != NONE {
+            self.places.get_mut(last).next = slot;
+        }
+    }
+
+    fn dequeue(&mut self, slot: u32) {
+        let place = self.places.get(slot);
+        let (prev, next) = (place.prev, place.next);
+        let Some(object) = &place.object else { return };
+        let (queue, weight) = (Queue::of(object), object.weight());
+        if prev != NONE {
+            self.places.get_mut(prev).next = next;
+        }
+        if next != NONE {
+            self.places.get_mut(next).prev = prev;
+        }
+        let line = &mut self.lines[queue as usize];
+        line.bytes -= weight;
+        if prev == NONE {
+            line.head = next;
+        }
+        if next == NONE {
+            line.tail = prev;
+        }
+    }
+}
+
+/// A hash of 64 bits from one of 32: the table takes its place from the low end and its tag from the high end.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}

@@ -1,0 +1,112 @@
+//! What is done in the background: testing bans and freeing what is past every use, a little at a time.
+
+use std::sync::Arc;
+
+use sandarac_message::Timestamp;
+
+use crate::ban::Expression;
+use crate::stats::Removal;
+use crate::store::Store;
+use crate::{Key, Object};
+
+/// Slots looked at in one hold of a shard's lock.
+const BATCH: u32 = 64;
+
+/// The most bans in force. One more waits until the oldest have met every object.
+const BANS: usize = 1024;
+
+/// Where the sweep is.
+#[derive(Default)]
+pub(crate) struct Sweeper {
+    shard: usize,
+    slot: u32,
+    /// The last ban when this round began.
+    round: u32,
+}
+
+/// What a step of the sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Places looked at, with an object or without.
+    pub examined: usize,
+    /// Objects removed: expired or banned.
+    pub removed: usize,
+    /// Whether this step ended a round over the whole store. Bans that were in force when the round began are dropped.
+    pub round: bool,
+}
+
+impl Store {
+    /// Bans what an expression describes: no object that is stored or being fetched now, and for which it holds, is served
+    /// from here on.
+    pub fn ban(&self, expression: Expression, now: Timestamp) {
+        self.bans.add(expression);
+        while self.bans.len() > BANS {
+            self.sweep(usize::MAX, now);
+        }
+    }
+
+    /// The bans in force, the oldest first.
+    pub fn bans(&self) -> Vec<String> {
+        self.bans.texts()
+    }
+
+    /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans and removes what
+    /// is banned or past every use. To be called periodically, often enough that a round takes a minute or so.
+    pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
+        let mut sweeper = self.sweeper.lock();
+        let mut swept = Swept::default();
+        if (sweeper.shard, sweeper.slot) == (0, 0) {
+            sweeper.round = self.bans.latest();
+        }
+        while swept.examined < budget {
+            let (examined, end) = self.sweep_batch(sweeper.shard, sweeper.slot, now, &mut swept.removed);
+            swept.examined += examined;
+            sweeper.slot += BATCH;
+            if end {
+                (sweeper.shard, sweeper.slot) = (sweeper.shard + 1, 0);
+            }
+            if sweeper.shard == self.shards() {
+                sweeper.shard = 0;
+                self.bans.drop_until(sweeper.round);
+                swept.round = true;
+                break;
+            }
+        }
+        swept
+    }
+
+    /// Sweeps some slots of a shard. Returns how many, and whether they were the last.
+    fn sweep_batch(&self, at: usize, from: u32, now: Timestamp, removed: &mut usize) -> (usize, bool) {
+        loop {
+            let mut shard = self.shard(at);
+            let end = shard.end();
+            let to = end.min(from.saturating_add(BATCH));
+            let mut dead: Vec<Arc<Object>> = Vec::new();
+            let mut untested: Vec<Arc<Object>> = Vec::new();
+            for slot in from..to {
+                let Some(object) = shard.object(slot) else { continue };
+                if object.lifetimes().dead(now) && object.body().is_whole() {
+                    dead.extend(shard.remove(slot, Removal::Expired));
+                } else if !self.bans.are_tested(object) {
+                    untested.push(object.clone());
+                }
+            }
+            drop(shard);
+            *removed += dead.len();
+            if untested.is_empty() {
+                return (to.saturating_sub(from) as usize, to >= end);
+            }
+            // Tested without the lock. Then the slots are looked at again: objects may have taken each other's place.
+            for object in untested {
+                if self.bans.meet(&object) && self.discard(&object, Removal::Banned) {
+                    *removed += 1;
+                }
+            }
+        }
+    }
+
+    /// The stored variants of a key, the newest first: for the admin interface, and for tests.
+    pub fn variants(&self, key: Key) -> Vec<Arc<Object>> {
+        self.lock(key).variants(key).map(|(_, object)| object.clone()).collect()
+    }
+}
