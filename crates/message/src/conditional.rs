@@ -222,3 +222,235 @@ pub fn in_not_modified(field: &Field<'_>, has_etag: bool) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RECEIVED: Timestamp = Timestamp::from_secs(1_795_219_200);
+    const EARLY: &str = "Sun, 01 Nov 2026 00:00:00 GMT";
+    const LATE: &str = "Tue, 10 Nov 2026 00:00:00 GMT";
+    /// 21 November 2026, when the response was received.
+    const DATE: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
+
+    fn fields(text: &str) -> FieldsBuf {
+        text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
+    }
+
+    fn outcome(role: Role, method: &str, request: &str, response: &str) -> Outcome {
+        let method = Method::of(method.as_bytes());
+        evaluate(role, method, fields(request).view(), 200, fields(response).view(), RECEIVED)
+    }
+
+    #[test]
+    fn entity_tags_are_told_apart_in_lists() {
+        let tags = |value: &'static str| {
+            entity_tags(value.as_bytes())
+                .map(|tag| (tag.weak, std::str::from_utf8(tag.opaque).unwrap()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            tags("\"a\", W/\"b,c\" ,\"d\\\",\"e\""),
+            [(false, "\"a\""), (true, "\"b,c\""), (false, "\"d\\\""), (false, "\"e\"")]
+        );
+        assert_eq!(tags(" ,, abc , w/\"x\",\"open"), [(false, "abc"), (false, "w/\"x\""), (false, "\"open")]);
+        assert_eq!(tags("W/"), [(true, "")]);
+        assert_eq!(tags(""), []);
+    }
+
+    #[test]
+    fn if_none_match_compares_weakly() {
+        // RFC 9110 §13.1.2; the public tests' conditional-etag group.
+        for (request, etag, expected) in [
+            ("\"abcdef\"", "\"abcdef\"", true),
+            ("W/\"abcdef\"", "\"abcdef\"", true),
+            ("\"abcdef\"", "W/\"abcdef\"", true),
+            ("W/\"abcdef\"", "W/\"abcdef\"", true),
+            ("\"abcdef\", \"1234\", \"5678\"", "\"abcdef\"", true),
+            ("\"1234\", \"abcdef\", \"5678\"", "\"abcdef\"", true),
+            ("\"1234\", \"5678\", \"abcdef\"", "\"abcdef\"", true),
+            ("\"1234\"\nIf-None-Match: \"abcdef\"", "\"abcdef\"", true),
+            ("abcdef", "abcdef", true),
+            ("*", "\"abcdef\"", true),
+            ("\"abc\"", "\"abcdef\"", false),
+            ("abcdef", "\"abcdef\"", false),
+            ("w/\"abcdef\"", "\"abcdef\"", false),
+            ("\"ABCDEF\"", "\"abcdef\"", false),
+            ("", "\"abcdef\"", false),
+        ] {
+            let response = format!("ETag: {etag}");
+            let of = |method| outcome(Role::Cache, method, &format!("If-None-Match: {request}"), &response);
+            let hit = |outcome| if expected { outcome } else { Outcome::Proceed };
+            assert_eq!(of("GET"), hit(Outcome::NotModified), "{request} {etag}");
+            assert_eq!(of("HEAD"), hit(Outcome::NotModified), "{request} {etag}");
+            assert_eq!(of("PUT"), hit(Outcome::Failed), "{request} {etag}");
+        }
+        assert_eq!(outcome(Role::Cache, "GET", "If-None-Match: \"a\"", "A: 1"), Outcome::Proceed);
+    }
+
+    #[test]
+    fn if_modified_since_compares_times() {
+        // RFC 9110 §13.1.3, RFC 9111 §4.3.2
+        for (since, response, expected) in [
+            (EARLY, format!("Last-Modified: {EARLY}"), true),
+            (LATE, format!("Last-Modified: {EARLY}"), true),
+            (EARLY, format!("Last-Modified: {LATE}"), false),
+            ("Sunday, 01-Nov-26 00:00:00 GMT", format!("Last-Modified: {EARLY}"), true),
+            ("yesterday", format!("Last-Modified: {EARLY}"), false),
+            ("2026-11-10\nIf-Modified-Since: 2026", format!("Last-Modified: {EARLY}"), false),
+            // Without Last-Modified a cache takes Date, then the time of receipt.
+            (EARLY, format!("Date: {LATE}"), false),
+            (LATE, format!("Date: {LATE}"), true),
+            (LATE, "A: 1".to_owned(), false),
+            (DATE, "A: 1".to_owned(), true),
+        ] {
+            let expected = if expected { Outcome::NotModified } else { Outcome::Proceed };
+            let request = format!("If-Modified-Since: {since}");
+            assert_eq!(outcome(Role::Cache, "GET", &request, &response), expected, "{since} {response}");
+            assert_eq!(outcome(Role::Cache, "PUT", &request, &response), Outcome::Proceed);
+        }
+        let date_only = format!("Date: {LATE}");
+        let since = format!("If-Modified-Since: {LATE}");
+        assert_eq!(outcome(Role::Origin, "GET", &since, &date_only), Outcome::Proceed);
+    }
+
+    #[test]
+    fn preconditions_take_precedence_in_order() {
+        // RFC 9110 §13.2.2
+        let response = format!("ETag: \"a\"\nLast-Modified: {LATE}");
+        for (role, request, expected) in [
+            (Role::Origin, "If-Match: \"a\"".to_owned(), Outcome::Proceed),
+            (Role::Origin, "If-Match: *".to_owned(), Outcome::Proceed),
+            (Role::Origin, "If-Match: W/\"a\"".to_owned(), Outcome::Failed),
+            (Role::Origin, "If-Match: \"b\"".to_owned(), Outcome::Failed),
+            (Role::Cache, "If-Match: \"b\"".to_owned(), Outcome::Proceed),
+            (Role::Origin, format!("If-Unmodified-Since: {EARLY}"), Outcome::Failed),
+            (Role::Origin, format!("If-Unmodified-Since: {LATE}"), Outcome::Proceed),
+            (Role::Origin, "If-Unmodified-Since: x".to_owned(), Outcome::Proceed),
+            (Role::Cache, format!("If-Unmodified-Since: {EARLY}"), Outcome::Proceed),
+            (Role::Origin, format!("If-Match: \"a\"\nIf-Unmodified-Since: {EARLY}"), Outcome::Proceed),
+            (Role::Origin, "If-Match: \"a\"\nIf-None-Match: \"a\"".to_owned(), Outcome::NotModified),
+            (Role::Origin, "If-Match: \"b\"\nIf-None-Match: \"a\"".to_owned(), Outcome::Failed),
+            (Role::Cache, format!("If-None-Match: \"a\"\nIf-Modified-Since: {EARLY}"), Outcome::NotModified),
+            (Role::Cache, format!("If-None-Match: \"b\"\nIf-Modified-Since: {LATE}"), Outcome::Proceed),
+        ] {
+            assert_eq!(outcome(role, "GET", &request, &response), expected, "{role:?} {request}");
+        }
+    }
+
+    #[test]
+    fn only_successes_have_preconditions() {
+        let (request, response) = (fields("If-None-Match: \"a\""), fields("ETag: \"a\""));
+        let of =
+            |method, status| evaluate(Role::Cache, method, request.view(), status, response.view(), RECEIVED);
+        assert_eq!(of(Method::Get, 404), Outcome::Proceed);
+        assert_eq!(of(Method::Get, 301), Outcome::Proceed);
+        assert_eq!(of(Method::Get, 203), Outcome::NotModified);
+        assert_eq!(of(Method::Options, 200), Outcome::Proceed);
+    }
+
+    #[test]
+    fn if_range_needs_a_strong_validator() {
+        // RFC 9110 §13.1.5
+        let response = fields(&format!("ETag: \"a\"\nLast-Modified: {EARLY}\nDate: {LATE}"));
+        let just_modified = fields(&format!("ETag: W/\"a\"\nLast-Modified: {LATE}\nDate: {LATE}"));
+        for (request, of_response, of_just_modified) in [
+            ("A: 1".to_owned(), true, true),
+            ("If-Range: \"a\"".to_owned(), true, false),
+            ("If-Range: W/\"a\"".to_owned(), false, false),
+            ("If-Range: \"b\"".to_owned(), false, false),
+            (format!("If-Range: {EARLY}"), true, false),
+            (format!("If-Range: {LATE}"), false, false),
+            ("If-Range: x".to_owned(), false, false),
+            ("If-Range:".to_owned(), false, false),
+            ("If-Range: \"a\"\nIf-Range: \"a\"".to_owned(), false, false),
+        ] {
+            let request_fields = fields(&request);
+            let holds =
+                |response: &FieldsBuf| if_range_holds(request_fields.view(), response.view(), RECEIVED);
+            assert_eq!(holds(&response), of_response, "{request}");
+            assert_eq!(holds(&just_modified), of_just_modified, "{request}");
+        }
+    }
+
+    #[test]
+    fn parts_belong_together_by_a_strong_validator() {
+        let dated = format!("Last-Modified: {EARLY}\nDate: {LATE}");
+        let fresh = format!("Last-Modified: {LATE}\nDate: {LATE}");
+        for (one, other, expected) in [
+            ("ETag: \"a\"", "ETag: \"a\"", true),
+            ("ETag: \"a\"", "ETag: \"b\"", false),
+            ("ETag: W/\"a\"", "ETag: W/\"a\"", false),
+            ("ETag: \"a\"", "A: 1", false),
+            (&dated, &dated, true),
+            (&fresh, &fresh, false),
+            ("A: 1", "A: 1", false),
+        ] {
+            let (one, other) = (fields(one), fields(other));
+            assert_eq!(
+                share_strong_validator(one.view(), other.view(), RECEIVED),
+                expected,
+                "{one:?} {other:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_validation_carries_the_stored_validators_only() {
+        // RFC 9111 §4.3.1; tags go back as they came, quotes or not.
+        let client = "Host: a\nIf-None-Match: \"x\"\nIf-Modified-Since: y\nIf-Match: *\nIf-Unmodified-Since: z\n\
+                      If-Range: \"r\"\nRange: bytes=0-1\nCookie: c";
+        for (stored, validators, expected) in [
+            (
+                "ETag: \"a\"\nLast-Modified: m",
+                true,
+                "Host: a\nCookie: c\nIf-None-Match: \"a\"\nIf-Modified-Since: m",
+            ),
+            ("ETag: W/\"a\"", true, "Host: a\nCookie: c\nIf-None-Match: W/\"a\""),
+            ("ETag: abc", true, "Host: a\nCookie: c\nIf-None-Match: abc"),
+            ("Last-Modified: m", true, "Host: a\nCookie: c\nIf-Modified-Since: m"),
+            ("A: 1", false, "Host: a\nCookie: c"),
+        ] {
+            let mut request = fields(client);
+            assert!(is_conditional(request.view()));
+            assert_eq!(make_validation(&mut request, fields(stored).view()), Ok(validators));
+            let mut out = Vec::new();
+            request.encode(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end(), expected);
+        }
+    }
+
+    #[test]
+    fn a_304_carries_all_but_what_describes_the_body() {
+        // RFC 9110 §15.4.5
+        let response = fields(
+            "Cache-Control: a\nContent-Location: b\nDate: c\nETag: d\nExpires: e\nVary: f\nX-Frame-Options: g\n\
+             Content-Security-Policy: h\nLast-Modified: i\nContent-Length: 1\nContent-Type: j\nContent-Encoding: k\n\
+             Content-Language: l\nContent-Range: m\nContent-MD5: n\nAccept-Ranges: o",
+        );
+        let carried =
+            |has_etag| response.view().iter().filter(|field| in_not_modified(field, has_etag)).count();
+        assert_eq!((carried(true), carried(false)), (8, 9));
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_panics(request in "[ -~]{0,30}", etag in "[ -~]{0,30}") {
+            for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Range"] {
+                let request: FieldsBuf = [(name, request.trim())].into_iter().collect();
+                let response: FieldsBuf = [("ETag", etag.trim())].into_iter().collect();
+                evaluate(Role::Origin, Method::Get, request.view(), 200, response.view(), RECEIVED);
+                if_range_holds(request.view(), response.view(), RECEIVED);
+            }
+        }
+
+        #[test]
+        fn a_listed_tag_is_found(tags in proptest::collection::vec("(W/)?\"[!#-~]{0,5}\"", 1..5)) {
+            let value = tags.join(", ");
+            let read: Vec<_> = entity_tags(value.as_bytes()).collect();
+            prop_assert_eq!(read, tags.iter().map(|tag| EntityTag::parse(tag.as_bytes())).collect::<Vec<_>>());
+        }
+    }
+}

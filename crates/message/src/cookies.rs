@@ -67,3 +67,71 @@ pub fn set_cookie_name(value: &[u8]) -> &[u8] {
         None => &[],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn request(lines: &[&str]) -> FieldsBuf {
+        lines.iter().map(|line| ("Cookie", line)).collect()
+    }
+
+    fn globs(texts: &[&str]) -> Vec<Glob> {
+        texts.iter().map(Glob::new).collect()
+    }
+
+    #[test]
+    fn cookies_are_read_over_all_lines() {
+        let fields = request(&["a=1; b=\"x y\";c", ";; d = 2 ;=e"]);
+        let read: Vec<_> = cookies(fields.view())
+            .map(|cookie| (String::from_utf8_lossy(cookie.name), String::from_utf8_lossy(cookie.value)))
+            .collect();
+        let expected = [("a", "1"), ("b", "\"x y\""), ("", "c"), ("d", "2"), ("", "e")];
+        assert_eq!(read, expected.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(cookie(fields.view(), b"d"), Some(&b"2"[..]));
+        assert_eq!(cookie(fields.view(), b"D"), None);
+    }
+
+    #[test]
+    fn ignored_cookies_are_told_and_stripped() {
+        let ignored = globs(&["_ga*", "consent"]);
+        for (lines, only_them, left) in [
+            (&[][..], true, &[][..]),
+            (&[""], true, &[""]),
+            (&["_ga=1; _ga_X=2; consent=y"], true, &[]),
+            (&["_ga=1; sid=2"], false, &["sid=2"]),
+            (&["sid=2;theme=x"], false, &["sid=2;theme=x"]),
+            (&["a=1; _ga=2", "b = 3"], false, &["a=1; b = 3"]),
+            (&["x"], false, &["x"]),
+        ] {
+            let mut fields = request(lines);
+            assert_eq!(only_ignored(fields.view(), &ignored), only_them, "{lines:?}");
+            strip_ignored(&mut fields, &ignored).unwrap();
+            let values: Vec<_> = fields.view().all(Name::Cookie).collect();
+            assert_eq!(values, left.iter().map(|line| line.as_bytes()).collect::<Vec<_>>(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn set_cookie_names_are_found() {
+        for (value, name) in
+            [("a=b; Path=/", "a"), (" a = b", "a"), ("a", ""), ("=b", ""), ("a; x=y", ""), ("", "")]
+        {
+            assert_eq!(set_cookie_name(value.as_bytes()), name.as_bytes(), "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stripped_is_gone_and_the_rest_stays(lines in proptest::collection::vec("[ab_=; ]{0,12}", 0..3)) {
+            let ignored = globs(&["a*"]);
+            let before = request(&lines.iter().map(|line| line.trim()).collect::<Vec<_>>());
+            let mut after = before.clone();
+            strip_ignored(&mut after, &ignored).unwrap();
+            let kept: Vec<_> = cookies(before.view()).filter(|cookie| !cookie.name.starts_with(b"a")).collect();
+            prop_assert_eq!(cookies(after.view()).collect::<Vec<_>>(), kept);
+        }
+    }
+}

@@ -270,3 +270,152 @@ fn address(entry: &[u8]) -> Option<IpAddr> {
     let address: Option<IpAddr> = text.parse().ok().or_else(bracketed);
     address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip())).map(|address| address.to_canonical())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fields(text: &str) -> FieldsBuf {
+        text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
+    }
+
+    fn lines(fields: &FieldsBuf) -> String {
+        let mut out = Vec::new();
+        fields.encode(&mut out);
+        String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end().to_owned()
+    }
+
+    #[test]
+    fn fields_of_the_connection_go_and_others_stay() {
+        // RFC 9110 §7.6.1
+        let mut message = fields(
+            "Host: a\nConnection: close, X-Foo\nConnection: BAR\nKeep-Alive: 1\nTE: trailers\nTrailer: t\n\
+             Transfer-Encoding: chunked\nUpgrade: h2c\nProxy-Connection: close\nx-foo: 1\nBar: 2\nX-Foo-Bar: 3",
+        );
+        strip(&mut message);
+        assert_eq!(lines(&message), "Host: a\nX-Foo-Bar: 3");
+        let mut hiding = fields(
+            "Connection: Host, Cache-Control, Set-Cookie, Content-Length\nHost: a\nCache-Control: private",
+        );
+        strip(&mut hiding);
+        assert_eq!(lines(&hiding), "Host: a\nCache-Control: private");
+    }
+
+    #[test]
+    fn options_upgrades_and_trailers_are_recognised() {
+        let message = fields("Connection: keep-alive, Upgrade\nUpgrade: websocket\nTE: gzip;q=0.5, Trailers");
+        assert!(has_option(message.view(), b"Keep-Alive") && !has_option(message.view(), b"close"));
+        assert_eq!(upgrade(message.view()), Some(&b"websocket"[..]));
+        assert_eq!(upgrade(fields("Upgrade: websocket").view()), None);
+        assert!(accepts_trailers(message.view()));
+        assert!(!accepts_trailers(fields("TE: gzip").view()));
+        let trailers =
+            fields("Content-Length: 1\nHost: a\nServer-Timing: x\nContent-Digest: y\nSet-Cookie: z");
+        let kept: Vec<_> = trailers.view().iter().filter(is_trailer).map(|field| field.value).collect();
+        assert_eq!(kept, [b"x", b"y"]);
+    }
+
+    #[test]
+    fn max_forwards_counts_down() {
+        // RFC 9110 §7.6.2
+        for (method, value, expected) in [
+            ("OPTIONS", "Max-Forwards: 0", MaxForwards::Answer),
+            ("TRACE", "Max-Forwards: 5", MaxForwards::Forward(4)),
+            ("OPTIONS", "Max-Forwards: x", MaxForwards::Unlimited),
+            ("OPTIONS", "A: 1", MaxForwards::Unlimited),
+            ("GET", "Max-Forwards: 0", MaxForwards::Unlimited),
+        ] {
+            assert_eq!(
+                max_forwards(Method::of(method.as_bytes()), fields(value).view()),
+                expected,
+                "{method} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn via_is_added_and_loops_are_seen() {
+        let mut message = fields("Via: 1.0 fred, 1.1 Sandarac (x)");
+        add_via(&mut message, Version::Http11, "sandarac").unwrap();
+        add_via(&mut message, Version::Http2, "other").unwrap();
+        assert_eq!(lines(&message), "Via: 1.0 fred, 1.1 Sandarac (x)\nVia: 1.1 sandarac\nVia: 2 other");
+        assert_eq!(passes(message.view(), "sandarac"), 2);
+        assert_eq!(passes(fields("Via: sandarac").view(), "sandarac"), 0);
+    }
+
+    #[test]
+    fn forwarding_fields_of_strangers_are_replaced_and_of_proxies_continued() {
+        let sent = "X-Forwarded-For: 1.1.1.1\nx-forwarded-for: 2.2.2.2\nX-Forwarded-Proto: https\n\
+                    X-Forwarded-Host: evil\nForwarded: for=1.1.1.1";
+        let peer = Peer {
+            address: Some("192.0.2.1".parse().unwrap()),
+            scheme: Scheme::Http,
+            host: Some(b"example.com"),
+            trusted: false,
+        };
+        let mut message = fields(sent);
+        set_forwarded(&mut message, &peer).unwrap();
+        assert_eq!(
+            lines(&message),
+            "Forwarded: for=192.0.2.1;proto=http;host=example.com\nX-Forwarded-For: 192.0.2.1\n\
+             X-Forwarded-Proto: http\nX-Forwarded-Host: example.com"
+        );
+        let mut message = fields(sent);
+        set_forwarded(&mut message, &Peer { trusted: true, ..peer }).unwrap();
+        assert_eq!(
+            lines(&message),
+            "X-Forwarded-Proto: https\nX-Forwarded-Host: evil\n\
+             Forwarded: for=1.1.1.1, for=192.0.2.1;proto=http;host=example.com\n\
+             X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.1"
+        );
+        let mut message = FieldsBuf::new();
+        let v6 = Peer { address: Some("2001:db8::1".parse().unwrap()), host: Some(b"a:81"), ..peer };
+        set_forwarded(&mut message, &v6).unwrap();
+        assert!(lines(&message).starts_with(
+            "Forwarded: for=\"[2001:db8::1]\";proto=http;host=\"a:81\"\nX-Forwarded-For: 2001:db8::1\n"
+        ));
+        let mut message = FieldsBuf::new();
+        set_forwarded(&mut message, &Peer { address: None, host: None, ..peer }).unwrap();
+        assert_eq!(
+            lines(&message),
+            "Forwarded: for=unknown;proto=http\nX-Forwarded-For: unknown\nX-Forwarded-Proto: http"
+        );
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_no_one_vouches_for() {
+        let trusted = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.octets()[0] == 10,
+            IpAddr::V6(address) => address.is_loopback(),
+        };
+        for (peer, list, expected) in [
+            ("192.0.2.1", "1.1.1.1", "192.0.2.1"),
+            ("10.0.0.1", "1.1.1.1, 2.2.2.2", "2.2.2.2"),
+            ("10.0.0.1", "1.1.1.1, 10.0.0.2", "1.1.1.1"),
+            ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+            ("10.0.0.1", "1.1.1.1, unknown, 10.0.0.2", "10.0.0.2"),
+            ("::1", "[2001:db8::1]", "2001:db8::1"),
+            ("::1", "[2001:db8::1]:80", "2001:db8::1"),
+            ("::ffff:10.0.0.1", "1.1.1.1:5000", "1.1.1.1"),
+            ("10.0.0.1", "", "10.0.0.1"),
+        ] {
+            let request = fields(&format!("X-Forwarded-For: {list}"));
+            let client = client_address(request.view(), peer.parse().unwrap(), trusted);
+            assert_eq!(client, expected.parse::<IpAddr>().unwrap(), "{peer} {list}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_panics(value in "[ -~]{0,40}") {
+            let value = value.trim();
+            let message: FieldsBuf =
+                [("Connection", value), ("Via", value), ("X-Forwarded-For", value), ("TE", value)].into_iter().collect();
+            strip(&mut message.clone());
+            passes(message.view(), "sandarac");
+            client_address(message.view(), IpAddr::from([10, 0, 0, 1]), |_| true);
+        }
+    }
+}

@@ -107,3 +107,56 @@ impl<'de> ItemVisitor<'de> for Member<'_> {
         Ok(Ignored)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::FieldsBuf;
+
+    fn fields(lines: &[(&str, &str)]) -> FieldsBuf {
+        lines.iter().copied().collect()
+    }
+
+    #[test]
+    fn each_field_is_split_by_its_own_rule() {
+        let response = fields(&[
+            ("Surrogate-Key", "a b,c \t d"),
+            ("Cache-Tag", "e f, g,,h "),
+            ("xkey", "i j, k"),
+            ("XKEY", "l"),
+            ("surrogate-key", "a"),
+        ]);
+        let read: Vec<_> = tags(response.view()).map(|tag| std::str::from_utf8(tag).unwrap()).collect();
+        assert_eq!(read, ["a", "b,c", "d", "a", "e f", "g", "h", "i", "j", "k", "l"]);
+    }
+
+    #[test]
+    fn groups_are_a_list_of_strings_or_nothing() {
+        // RFC 9875 §2
+        for (lines, expected) in [
+            (&["\"scripts\", \"a b\""][..], &["scripts", "a b"][..]),
+            (&["\"a\";x=1", "\"b\\\"\""], &["a", "b\""]),
+            (&["\"a\", token"], &[]),
+            (&["\"a\", (\"b\")"], &[]),
+            (&["\"a\", \"b"], &[]),
+            (&["a"], &[]),
+            (&[""], &[]),
+            (&[], &[]),
+        ] {
+            let response: FieldsBuf = lines.iter().map(|line| ("Cache-Groups", line)).collect();
+            assert_eq!(groups(response.view(), Name::CacheGroups), expected, "{lines:?}");
+            assert!(groups(response.view(), Name::CacheGroupInvalidation).is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_panics(value in "[ -~]{0,40}") {
+            let response = fields(&[("Cache-Groups", value.trim()), ("Cache-Tag", value.trim())]);
+            groups(response.view(), Name::CacheGroups);
+            prop_assert!(tags(response.view()).all(|tag| !tag.is_empty()));
+        }
+    }
+}
