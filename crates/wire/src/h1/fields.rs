@@ -134,13 +134,14 @@ pub(super) fn parse(
     spans.clear();
     loop {
         let mut colon = find_plain_end(bytes, at);
-        if bytes.get(colon) != Some(&b':') {
-            colon = find_token_end(bytes, colon);
-        }
         if bytes.get(colon) != Some(&b':') || colon == at {
-            match no_field(&bytes[at..], colon - at)? {
-                Some(empty_line) => return Ok(Parsed::Complete(at + empty_line)),
-                None => break,
+            // Another token, or no field at all.
+            colon = rest_of_name(bytes, colon);
+            if bytes.get(colon) != Some(&b':') || colon == at {
+                match no_field(&bytes[at..], colon - at)? {
+                    Some(empty_line) => return Ok(Parsed::Complete(at + empty_line)),
+                    None => break,
+                }
             }
         }
         if colon - at > MAX_NAME {
@@ -148,22 +149,20 @@ pub(super) fn parse(
         }
         // One space is what nearly everyone sends.
         let mut start = colon + 1 + usize::from(bytes.get(colon + 1) == Some(&b' '));
-        while let Some(b' ' | b'\t') = bytes.get(start) {
-            start += 1;
+        if let Some(b' ' | b'\t') = bytes.get(start) {
+            start = skip_space(bytes, start);
         }
         let line_end = find_value_end(bytes, start);
-        match bytes.get(line_end..) {
-            Some([b'\r', b'\n', ..]) => {}
-            Some(rest) => match bad_line_end(rest) {
+        if !bytes[line_end..].starts_with(b"\r\n") {
+            match bad_line_end(&bytes[line_end..]) {
                 Some(refusal) => return Err(refusal),
                 None => break,
-            },
-            None => break,
+            }
         }
         let mut end = line_end;
         // No byte of a value is below the space but HTAB.
-        while end > start && bytes[end - 1] <= b' ' {
-            end -= 1;
+        if bytes[line_end - 1] <= b' ' {
+            end = start + bytes[start..line_end].trim_ascii_end().len();
         }
         if spans.len() == max_fields {
             return Err(Refusal::TooManyFields);
@@ -184,6 +183,16 @@ pub(super) fn parse(
         at = line_end + 2;
     }
     if buf.len() >= limit { Err(Refusal::HeadTooLarge) } else { Ok(Parsed::Partial) }
+}
+
+#[cold]
+fn rest_of_name(bytes: &[u8], from: usize) -> usize {
+    find_token_end(bytes, from)
+}
+
+#[cold]
+fn skip_space(bytes: &[u8], from: usize) -> usize {
+    from + bytes[from..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 /// What stands in place of a field, of whose name the first `name_len` bytes of `rest` are: the empty line, whose length is given; a

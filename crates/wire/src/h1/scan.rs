@@ -6,10 +6,10 @@
 /// The bytes of one look.
 const BLOCK: usize = 16;
 
-/// The first position from `from` of a byte outside the class; the length where there is none.
+/// The first position from `from`, which is at most the length, of a byte outside the class; the length where there is none.
 #[inline(always)]
 fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn(u8) -> bool) -> usize {
-    let mut rest = bytes.get(from..).unwrap_or_default();
+    let mut rest = &bytes[from..];
     while let Some((block, after)) = rest.split_first_chunk() {
         let marks = marks(block);
         if marks != 0 {
@@ -32,7 +32,14 @@ fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn
 /// (RFC 9110 §5.5). The length where there is none.
 #[inline(always)]
 pub(super) fn find_value_end(bytes: &[u8], from: usize) -> usize {
-    let mut at = find_control(bytes, from);
+    let at = find_control(bytes, from);
+    // Nearly all values end in CR at the first look.
+    if bytes.get(at) == Some(&b'\t') { find_value_end_after_tab(bytes, at) } else { at }
+}
+
+#[cold]
+fn find_value_end_after_tab(bytes: &[u8], tab: usize) -> usize {
+    let mut at = tab;
     while bytes.get(at) == Some(&b'\t') {
         at = find_control(bytes, at + 1);
     }
