@@ -34,6 +34,7 @@ impl fmt::Display for ListenAddress {
 impl Text for ListenAddress {
     fn form() -> Kind {
         Kind::Text {
+            name: "address",
             form: "an address to listen on",
             examples: &[":8080", "127.0.0.1:8080", "[::1]:80", "unix:/run/sandarac.sock"],
         }
@@ -121,6 +122,7 @@ fn width(ip: IpAddr) -> u8 {
 impl Text for Network {
     fn form() -> Kind {
         Kind::Text {
+            name: "network",
             form: "a network, an IP address or \"unix\"",
             examples: &["10.0.0.0/8", "127.0.0.1", "2001:db8::/32", "unix"],
         }
@@ -169,7 +171,11 @@ pub fn contains(networks: &[Network], peer: Option<IpAddr>) -> bool {
 
 impl Text for Address {
     fn form() -> Kind {
-        Kind::Text { form: "a backend address", examples: &["http://127.0.0.1:8000", "unix:/run/app.sock"] }
+        Kind::Text {
+            name: "backend address",
+            form: "a backend address",
+            examples: &["http://127.0.0.1:8000", "unix:/run/app.sock"],
+        }
     }
 
     fn from_text(text: &str) -> Result<Address, Complaint> {

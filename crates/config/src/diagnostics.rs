@@ -155,7 +155,7 @@ impl Source {
                 self.mark(place, "", gutter, f)?;
             }
             None if self.text.is_empty() => {}
-            None => writeln!(f, "--> {}", self.name)?,
+            None => writeln!(f, " --> {}", self.name)?,
         }
         if let Some((place, why)) = &diagnostic.also {
             self.mark(place, why, gutter, f)?;
@@ -191,9 +191,9 @@ impl Source {
         let marks = marked.chars().count().clamp(1, room.max(1));
         let rest: String = marked.chars().chain(after.chars()).take(room).collect();
         let carets = "^".repeat(marks);
-        let indent = before.chars().count();
+        let under = format!("{:indent$}{carets} {label}", "", indent = before.chars().count());
         writeln!(f, "{number:gutter$} | {}", format!("{before}{rest}").trim_end())?;
-        writeln!(f, "{:gutter$} | {:indent$}{carets} {label}", "", "").map(|()| ())
+        writeln!(f, "{:gutter$} | {}", "", under.trim_end())
     }
 }
 

@@ -19,15 +19,18 @@ settings! {
     }
 }
 
+/// A field: its name and its value.
+pub type FieldLine = (Box<[u8]>, Box<[u8]>);
+
 /// Edits of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
     /// Names whose lines are removed.
     pub remove: Vec<Box<[u8]>>,
     /// Fields that replace all lines of their name.
-    pub set: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub set: Vec<FieldLine>,
     /// Fields that are added after all others.
-    pub add: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub add: Vec<FieldLine>,
 }
 
 impl Edits {

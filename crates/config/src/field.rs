@@ -13,6 +13,9 @@ use crate::value::{Key, Text};
 pub struct Token(Box<str>);
 
 impl Token {
+    /// The protocol that connections are upgraded to unless a route says otherwise.
+    pub(crate) const WEBSOCKET: &'static str = "websocket";
+
     /// A default.
     pub(crate) fn literal(text: &'static str) -> Token {
         debug_assert!(is_token(text.as_bytes()));
@@ -33,7 +36,11 @@ impl fmt::Display for Token {
 
 impl Text for Token {
     fn form() -> Kind {
-        Kind::Text { form: "a word of letters, digits and -._~+!#$%&'*^`|", examples: &["sandarac"] }
+        Kind::Text {
+            name: "word",
+            form: "a word of letters, digits and -._~+!#$%&'*^`|",
+            examples: &["sandarac"],
+        }
     }
 
     fn from_text(text: &str) -> Result<Token, Complaint> {
@@ -66,7 +73,7 @@ impl PartialEq for FieldName {
 
 impl Text for FieldName {
     fn form() -> Kind {
-        Kind::Text { form: "the name of a field", examples: &["X-Frame-Options"] }
+        Kind::Text { name: "field name", form: "the name of a field", examples: &["X-Frame-Options"] }
     }
 
     fn from_text(text: &str) -> Result<FieldName, Complaint> {
@@ -101,7 +108,7 @@ impl FieldValue {
 
 impl Text for FieldValue {
     fn form() -> Kind {
-        Kind::Text { form: "the value of a field", examples: &["DENY"] }
+        Kind::Text { name: "field value", form: "the value of a field", examples: &["DENY"] }
     }
 
     fn from_text(text: &str) -> Result<FieldValue, Complaint> {

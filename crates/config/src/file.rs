@@ -104,7 +104,7 @@ settings! {
         /// Edits of the response when it comes from a backend, before it is stored.
         response: EditSettings = EditSettings::default();
         /// Protocols that a connection may be upgraded to; it is a tunnel from then on.
-        upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal("websocket"))];
+        upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
         /// Whether `CONNECT` is passed to the backend and makes the connection a tunnel. Whoever can reach the listener can
         /// then reach whatever the backend connects them to.
         connect: bool = false;
@@ -117,7 +117,7 @@ settings! {
         /// Paths, compared decoded: `/blog` is that path and all below it, `/blog/` all that begin so, `=/blog` it alone; a
         /// star stands for any run of characters, slashes too, and the pattern is then for the whole path: `/*.php`.
         path: Vec<PathPattern> = Vec::new();
-        /// Methods.
+        /// Methods, in capital letters as requests have them.
         method: Vec<MethodName> = Vec::new();
     }
 
@@ -169,6 +169,7 @@ struct ShortMatch(Matcher);
 impl Text for ShortMatch {
     fn form() -> Kind {
         Kind::Text {
+            name: "host and path",
             form: "a host, a path, or both, with a method before them or not",
             examples: &["/blog", "example.com", "*.example.com/static/", "GET|HEAD /api"],
         }
@@ -178,6 +179,12 @@ impl Text for ShortMatch {
         let mut words = text.split_ascii_whitespace();
         let (methods, place) = match (words.next(), words.next(), words.next()) {
             (Some(place), None, None) => ("", place),
+            (Some(start), Some(_), _) if start.contains('/') => {
+                let complaint = Complaint::new(format!("{text:?} has a blank in its path"));
+                return Err(
+                    complaint.help(format!("write it in full: {{ path = {} }}", crate::value::quoted(text)))
+                );
+            }
             (Some(methods), Some(place), None) => (methods, place),
             _ => return Err(Complaint::new(format!("{text:?} is not {}", ShortMatch::form().words()))),
         };
@@ -214,7 +221,7 @@ pub(crate) struct PoolName(pub(crate) String);
 
 impl Text for PoolName {
     fn form() -> Kind {
-        Kind::Text { form: "the name of a pool", examples: &["app"] }
+        Kind::Text { name: "pool name", form: "the name of a pool", examples: &["app"] }
     }
 
     fn from_text(text: &str) -> Result<PoolName, Complaint> {
@@ -244,7 +251,7 @@ pub(crate) struct Mode(pub(crate) u32);
 
 impl Text for Mode {
     fn form() -> Kind {
-        Kind::Text { form: "an octal mode", examples: &["0660"] }
+        Kind::Text { name: "octal mode", form: "an octal mode", examples: &["0660"] }
     }
 
     fn from_text(text: &str) -> Result<Mode, Complaint> {

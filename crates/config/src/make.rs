@@ -37,11 +37,12 @@ impl Config {
         for error in &syntax {
             // An error at the end of the file is marked at its last character.
             let place = error.span().map(|place| place.start.min(text.len())..place.end.min(text.len()));
-            report.error(place, error.message());
+            report.error(place, error.message().trim_end_matches(", expected nothing"));
         }
         let config = syntax.is_empty().then(|| {
             let mut file: File = report.table(table.get_ref());
             overlay(&mut file, flags, &mut report);
+            report.read_is_over();
             config(file, &mut report)
         });
         judge(name, text, report.found, config)
@@ -77,15 +78,14 @@ fn config(file: File, report: &mut Report) -> Config {
 fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     if file.listen.is_empty() {
         let help = "add [[listen]] with address = \":8080\", or give --listen :8080";
-        report.error(None, "nothing to listen on").help = Some(help.to_owned());
+        report.missing(None, "nothing to listen on", help);
     }
     let mut seen: Vec<&At<ListenAddress>> = Vec::new();
     let mut listeners = Vec::new();
     for At { value: ListenSettings { address, mode, proxy_protocol, trusted_proxies }, place } in &file.listen
     {
         let Some(address) = address else {
-            report.error(place.clone(), "a listener needs an `address`").help =
-                Some("address = \":8080\"".to_owned());
+            report.missing(place.clone(), "a listener needs an `address`", "address = \":8080\"");
             continue;
         };
         let chosen_by_system = match address.value {
@@ -124,8 +124,8 @@ fn is_everyone(network: &Network) -> bool {
 
 fn pool_config(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -> PoolConfig {
     if settings.backends.is_empty() {
-        let error = report.error(name.place.clone(), format!("the pool `{}` has no backends", name.value.0));
-        error.help = Some("backends = [\"http://127.0.0.1:8000\"]".to_owned());
+        let message = format!("the pool `{}` has no backends", name.value.0);
+        report.missing(name.place.clone(), message, "backends = [\"http://127.0.0.1:8000\"]");
     }
     let mut seen: HashSet<&Address> = HashSet::new();
     for backend in &settings.backends {
@@ -154,7 +154,7 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
                 .to_owned(),
             _ => format!("add [[route]] with pool = {pool:?}"),
         };
-        report.error(None, "no route says what is done with requests").help = Some(help);
+        report.missing(None, "no route says what is done with requests", help);
     }
     let find = |name: &At<PoolName>, report: &mut Report| {
         let known = pools.iter().position(|pool| pool.value == name.value);

@@ -55,7 +55,7 @@ impl fmt::Display for HostPattern {
 
 impl Text for HostPattern {
     fn form() -> Kind {
-        Kind::Text { form: "a host", examples: &["example.com", "*.example.com", "*"] }
+        Kind::Text { name: "host", form: "a host", examples: &["example.com", "*.example.com", "*"] }
     }
 
     fn from_text(text: &str) -> Result<HostPattern, Complaint> {
@@ -192,7 +192,7 @@ impl fmt::Display for PathPattern {
 
 impl Text for PathPattern {
     fn form() -> Kind {
-        Kind::Text { form: "a path", examples: &["/blog", "/static/", "/*.php", "=/feed"] }
+        Kind::Text { name: "path", form: "a path", examples: &["/blog", "/static/", "/*.php", "=/feed"] }
     }
 
     fn from_text(text: &str) -> Result<PathPattern, Complaint> {
@@ -248,7 +248,7 @@ impl MethodName {
 
 impl Text for MethodName {
     fn form() -> Kind {
-        Kind::Text { form: "a method", examples: &["GET", "POST"] }
+        Kind::Text { name: "method", form: "a method", examples: &["GET", "POST"] }
     }
 
     fn from_text(text: &str) -> Result<MethodName, Complaint> {

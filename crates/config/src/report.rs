@@ -54,6 +54,8 @@ pub(crate) struct Report {
     pub(crate) found: Vec<Diagnostic>,
     /// Every table and the keys in it, to tell where a misplaced key belongs.
     known: Vec<(String, Vec<&'static str>)>,
+    /// Whether the file holds anything that could not be read.
+    incomplete: bool,
 }
 
 impl Report {
@@ -61,7 +63,7 @@ impl Report {
     pub(crate) fn on<S: Section>() -> Report {
         let mut known = Vec::new();
         collect("", &Kind::Table(S::settings()), &mut known);
-        Report { found: Vec::new(), known }
+        Report { found: Vec::new(), known, incomplete: false }
     }
 
     pub(crate) fn error(&mut self, place: Option<Place>, message: impl Into<String>) -> &mut Diagnostic {
@@ -83,34 +85,41 @@ impl Report {
     }
 
     /// Reports a value of the wrong type.
-    pub(crate) fn unexpected(&mut self, node: &Node<'_>, kind: &Kind) {
+    pub(crate) fn unexpected(&mut self, node: &Node<'_>, kind: &Kind) -> &mut Diagnostic {
         let found = match node.get_ref() {
             DeValue::Integer(_) | DeValue::Array(_) => format!("an {}", node.get_ref().type_str()),
             other => format!("a {}", other.type_str()),
         };
         let message = format!("expected {}, found {found}", kind.words());
-        let help = match (kind, node.get_ref()) {
-            (Kind::Text { form, examples }, DeValue::Integer(number)) if form.contains("with a unit") => {
-                let unit =
-                    examples.first().map_or("", |example| example.trim_start_matches(char::is_numeric));
-                Some(format!("say the unit: \"{number}{unit}\""))
+        let help = match (kind, node.get_ref().as_str()) {
+            (Kind::Bool, Some("true" | "false")) => {
+                node.get_ref().as_str().map(|text| format!("without quotes: {text}"))
             }
-            (Kind::Text { .. } | Kind::Choice(_), value @ (DeValue::Integer(_) | DeValue::Boolean(_))) => {
-                let text = match value {
-                    DeValue::Integer(number) => number.to_string(),
-                    _ => value.as_bool().is_some_and(|yes| yes).to_string(),
-                };
-                Some(format!("strings stand in quotes: \"{text}\""))
-            }
-            (Kind::Bool, DeValue::String(text)) if matches!(&**text, "true" | "false") => {
-                Some(format!("without quotes: {text}"))
-            }
-            (Kind::Integer { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => {
+            (Kind::Integer { .. }, Some(text)) if text.parse::<u64>().is_ok() => {
                 Some(format!("without quotes: {text}"))
             }
             _ => None,
         };
-        self.error(Some(node.span()), message).help = help;
+        let error = self.error(Some(node.span()), message);
+        error.help = help;
+        error
+    }
+
+    /// Reports that something is not there, unless it may be there and could not be read.
+    pub(crate) fn missing(
+        &mut self,
+        place: Option<Place>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        if !self.incomplete {
+            self.error(place, message).help = Some(help.into());
+        }
+    }
+
+    /// To be called when the file was read: what could not be read is not missed afterwards.
+    pub(crate) fn read_is_over(&mut self) {
+        self.incomplete = !self.found.is_empty();
     }
 
     /// Reads a table of settings.

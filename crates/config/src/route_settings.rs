@@ -31,8 +31,11 @@ pub(crate) fn route(
         (None, Some(settings), None) => Some(Action::Answer(answer(settings, report))),
         (None, None, Some(settings)) => redirect(settings, report).map(Action::Redirect),
         (None, None, None) => {
-            let error = report.error(place.clone(), "a route needs a `pool`, an `answer` or a `redirect`");
-            error.help = Some("pool = \"app\"".to_owned());
+            report.missing(
+                place.clone(),
+                "a route needs a `pool`, an `answer` or a `redirect`",
+                "pool = \"app\"",
+            );
             None
         }
         _ => {
@@ -124,8 +127,11 @@ fn redirect(settings: &At<RedirectSettings>, report: &mut Report) -> Option<Redi
     match to {
         Some(to) => Some(Redirect { status: status.0, to: to.clone() }),
         None => {
-            let error = report.error(place.clone(), "a redirect says where `to`");
-            error.help = Some("redirect = { to = \"https://{host}{target}\" }".to_owned());
+            report.missing(
+                place.clone(),
+                "a redirect says where `to`",
+                "redirect = { to = \"https://{host}{target}\" }",
+            );
             None
         }
     }

@@ -1,9 +1,9 @@
 //! Routes: the first that matches a request says what is done with it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::edits::Edits;
+use crate::edits::{Edits, FieldLine};
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
 use crate::rules::CacheRule;
 use crate::template::Template;
@@ -58,7 +58,7 @@ pub struct Answer {
     /// The status code.
     pub status: u16,
     /// The fields, beside `Date` and `Content-Length`; `Content-Type` is among them where there is a body.
-    pub fields: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub fields: Vec<FieldLine>,
     /// The body.
     pub body: String,
 }
@@ -75,11 +75,8 @@ pub struct Redirect {
 impl Route {
     /// Whether every request that `other` matches is surely matched by this one too.
     pub(crate) fn covers(&self, other: &Route) -> bool {
-        let any = [Match::default()];
-        let or_any =
-            |route: &'_ Route| if route.matches.is_empty() { any.to_vec() } else { route.matches.clone() };
-        let ours = or_any(self);
-        or_any(other).iter().flat_map(Match::singles).all(|(host, path, method)| {
+        let ours = self.matches_or_any();
+        other.matches_or_any().iter().flat_map(Match::singles).all(|(host, path, method)| {
             ours.iter().any(|matcher| {
                 let host =
                     matcher.hosts.is_empty() || matcher.hosts.iter().any(|pattern| pattern.covers(host));
@@ -90,6 +87,13 @@ impl Route {
                         || method.is_some_and(|name| matcher.methods.contains(name)))
             })
         })
+    }
+}
+
+impl Route {
+    fn matches_or_any(&self) -> &[Match] {
+        static ANY: [Match; 1] = [Match { hosts: Vec::new(), paths: Vec::new(), methods: Vec::new() }];
+        if self.matches.is_empty() { &ANY } else { &self.matches }
     }
 }
 
@@ -114,9 +118,9 @@ impl Match {
 pub struct Routes {
     routes: Vec<Route>,
     /// For every host that a route names.
-    exact: HashMap<Box<[u8]>, Vec<Candidate>>,
+    exact: BTreeMap<Box<[u8]>, Vec<Candidate>>,
     /// For every suffix that a route names: hosts under it that are not in `exact` nor under a longer suffix.
-    under: HashMap<Box<[u8]>, Vec<Candidate>>,
+    under: BTreeMap<Box<[u8]>, Vec<Candidate>>,
     /// For all other hosts.
     other: Vec<Candidate>,
 }
@@ -126,27 +130,50 @@ pub struct Routes {
 struct Candidate {
     route: u32,
     matcher: u32,
-    /// The first bytes that a path must have, and which bits of the eight count: a first look that settles most.
-    start: u64,
-    mask: u64,
+    start: Start,
     path: Option<PathPattern>,
 }
 
-/// The first eight bytes of `path`, and a mask for as many as there are.
-fn start(path: &[u8]) -> (u64, u64) {
-    let mut bytes = [0; 8];
-    let len = path.len().min(8);
-    bytes[..len].copy_from_slice(&path[..len]);
-    let mask = u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0);
-    (u64::from_le_bytes(bytes), mask)
+/// The bytes that a path must begin with, for a first look that costs next to nothing and settles most: their number,
+/// and the last eight of them, where patterns for one site differ.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    len: usize,
+    last: u64,
+    mask: u64,
+}
+
+impl Start {
+    fn of(bytes: &[u8]) -> Start {
+        let kept = bytes.len().min(8);
+        let mask = u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
+        Start { len: bytes.len(), last: word(&bytes[bytes.len() - kept..]), mask }
+    }
+
+    /// Whether `path`, whose first bytes are `first`, may begin so; false only where it does not.
+    fn may_begin(&self, path: &[u8], first: u64) -> bool {
+        let at_end = match self.len.checked_sub(8).and_then(|from| path.get(from..self.len)) {
+            Some(last) => word(last),
+            None => first,
+        };
+        path.len() >= self.len && at_end & self.mask == self.last
+    }
+}
+
+/// The first eight bytes, as many as there are.
+fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
 }
 
 impl Routes {
     /// An index over `routes`, in this order.
     pub(crate) fn new(routes: Vec<Route>) -> Routes {
         let hosts = || routes.iter().flat_map(|route| &route.matches).flat_map(|matcher| &matcher.hosts);
-        let mut exact = HashMap::new();
-        let mut under = HashMap::new();
+        let mut exact = BTreeMap::new();
+        let mut under = BTreeMap::new();
         for host in hosts() {
             match host {
                 HostPattern::Exact(name) => {
@@ -170,9 +197,9 @@ impl Routes {
     /// The first route that matches. `host` may carry a port and any letter case, and is empty where a request has
     /// none; `path` is decoded and free of dot segments; `*` and the targets of `CONNECT` have the path `""`.
     pub fn find(&self, host: &[u8], path: &[u8], method: &[u8]) -> Option<&Route> {
-        let (first, _) = start(path);
+        let first = word(path);
         let candidate = self.for_host(host).iter().find(|candidate| {
-            first & candidate.mask == candidate.start
+            candidate.start.may_begin(path, first)
                 && candidate.path.as_ref().is_none_or(|pattern| pattern.matches(path))
                 && self.method_fits(candidate, method)
         })?;
@@ -217,12 +244,10 @@ fn candidates(routes: &[Route], host: &HostPattern) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (route, matches) in routes.iter().map(|route| &route.matches).enumerate() {
         let mut add = |matcher: usize, path: Option<&PathPattern>| {
-            let (start, mask) = start(path.map_or(&[], PathPattern::literal_start));
             candidates.push(Candidate {
                 route: route as u32,
                 matcher: matcher as u32,
-                start,
-                mask,
+                start: Start::of(path.map_or(&[], PathPattern::literal_start)),
                 path: path.cloned(),
             });
         };

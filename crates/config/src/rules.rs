@@ -54,8 +54,8 @@ settings! {
         heuristic_max: Option<Duration> = None, unset "1d" "\"1h\"";
         /// Fields in `Vary` that make no difference.
         ignore_vary: Option<Vec<FieldName>> = None, unset "none" "[\"User-Agent\"]";
-        /// Query parameters that make no difference; they are left out of the key, and forwarded. A star stands for any run
-        /// of characters.
+        /// Query parameters that make no difference: they are left out of the key, and not forwarded with what is cached. A
+        /// star stands for any run of characters.
         ignore_query: Option<Vec<Pattern>> = None, unset "none" "[\"utm_*\", \"fbclid\"]";
         /// Request fields that make a difference: their values are part of the key.
         key_fields: Option<Vec<FieldName>> = None, unset "none" "[\"X-Country\"]";
@@ -119,7 +119,11 @@ pub(crate) struct Pattern(pub(crate) Glob);
 
 impl Text for Pattern {
     fn form() -> Kind {
-        Kind::Text { form: "a name, in which a star stands for any run of characters", examples: &["utm_*"] }
+        Kind::Text {
+            name: "name with stars",
+            form: "a name, in which a star stands for any run of characters",
+            examples: &["utm_*"],
+        }
     }
 
     fn from_text(text: &str) -> Result<Pattern, Complaint> {
@@ -174,7 +178,8 @@ pub struct KeyRule {
 /// How a route uses the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheRule {
-    /// What is looked up and stored, and for how long.
+    /// What is looked up and stored, and for how long. Its ignored cookies include those of `key`, which count as ignored
+    /// for looking up and are forwarded.
     pub policy: Policy,
     /// What distinguishes stored responses.
     pub key: KeyRule,
@@ -233,8 +238,9 @@ impl RuleSettings {
             cap: self.heuristic_max.unwrap_or(known.cap),
         };
         let ttl = |(status, ttl): &(At<Status>, Duration)| (status.value.0, *ttl);
+        // A cookie that is keyed sends nothing past the cache. It is forwarded for all that: the key knows of it.
         let mut ignored_cookies = patterns(&self.ignore_cookies);
-        ignored_cookies.extend(base.ignored_cookies);
+        ignored_cookies.extend(patterns(&self.key_cookies));
         let policy = Policy {
             profile: store.profile,
             bypass_authorization: self.bypass_authorization.unwrap_or(base.bypass_authorization),

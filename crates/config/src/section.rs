@@ -67,7 +67,7 @@ settings! {
 
     /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
     pub struct Purge {
-        /// Whose `PURGE` is obeyed, by the address of the connection; that of others is answered with 405.
+        /// Whose `PURGE` is obeyed, by the address of the connection; that of others is refused.
         allow: Vec<Network> = Vec::new();
     }
 
@@ -110,7 +110,11 @@ pub enum LogTarget {
 impl crate::value::Text for LogTarget {
     fn form() -> crate::setting::Kind {
         let examples = &["stdout", "stderr", "off", "/var/log/sandarac/access.log"];
-        crate::setting::Kind::Text { form: "\"stdout\", \"stderr\", \"off\" or the path of a file", examples }
+        crate::setting::Kind::Text {
+            name: "path of a file, or one of these words",
+            form: "\"stdout\", \"stderr\", \"off\" or the path of a file",
+            examples,
+        }
     }
 
     fn from_text(text: &str) -> Result<LogTarget, crate::report::Complaint> {

@@ -57,7 +57,9 @@ pub enum Kind {
     },
     /// A string of some form.
     Text {
-        /// The form's name, such as "duration".
+        /// The form's name: "duration".
+        name: &'static str,
+        /// The form in a few words, as in "expected a duration with a unit".
         form: &'static str,
         /// Strings of that form.
         examples: &'static [&'static str],
@@ -88,21 +90,39 @@ impl Kind {
                 format!("a number, at least {least}")
             }
             Kind::Integer { least, most } => format!("a number from {least} to {most}"),
-            Kind::Text { form, examples } => match examples.first() {
+            Kind::Text { form, examples, .. } => match examples.first() {
                 Some(example) => format!("{form}, such as {example:?}"),
                 None => (*form).to_owned(),
             },
-            Kind::Choice(names) => {
-                let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-                names.join(" or ")
-            }
-            Kind::List(of) => format!("an array, each {}", of.words()),
-            Kind::Map { key, of } => format!("a table from {key} to {}", of.words()),
-            Kind::Table(settings) => {
-                let names: Vec<_> = settings.iter().map(|setting| setting.name).collect();
-                format!("a table of {}", names.join(", "))
-            }
+            Kind::Choice(names) => match &names[..] {
+                [names @ .., last] if !names.is_empty() => {
+                    let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+                    format!("{} or {last:?}", names.join(", "))
+                }
+                names => names.iter().map(|name| format!("{name:?}")).collect(),
+            },
+            Kind::List(of) => match **of {
+                Kind::Table(_) => "an array of tables".to_owned(),
+                _ => format!("an array, each item {}", of.words()),
+            },
+            Kind::Map { key, of } => match **of {
+                Kind::Table(_) => format!("tables of settings by {key}"),
+                _ => format!("a table that gives {key} {}", of.words()),
+            },
+            Kind::Table(_) => "a table of settings".to_owned(),
             Kind::Either(kinds) => kinds.iter().map(Kind::words).collect::<Vec<_>>().join(", or "),
+        }
+    }
+
+    /// The kind in the fewest words, for the manual.
+    pub fn brief(&self) -> String {
+        match self {
+            Kind::Text { name, .. } => (*name).to_owned(),
+            Kind::List(of) => format!("{}, or an array of such", of.brief()),
+            Kind::Map { key, of } => format!("table of {key}, each with a {}", of.brief()),
+            Kind::Table(_) => "table".to_owned(),
+            Kind::Either(kinds) => kinds.iter().map(Kind::brief).collect::<Vec<_>>().join(", or "),
+            Kind::Bool | Kind::Integer { .. } | Kind::Choice(_) => self.words(),
         }
     }
 

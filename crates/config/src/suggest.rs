@@ -18,7 +18,7 @@ pub(crate) fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str>
     }
     let begins =
         |candidate: &&str| word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(*candidate));
-    candidates.iter().copied().find(|candidate| begins(&candidate))
+    candidates.iter().copied().find(begins)
 }
 
 /// The number of edits between two words (optimal string alignment).

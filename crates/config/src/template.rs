@@ -1,5 +1,7 @@
 //! Where a redirect leads, with parts of the request put in.
 
+use std::fmt;
+
 use crate::report::Complaint;
 use crate::setting::Kind;
 use crate::suggest::closest;
@@ -41,9 +43,22 @@ impl Template {
     }
 }
 
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Literal(text) => f.write_str(text),
+            part => PARTS
+                .iter()
+                .find(|(_, known)| known == part)
+                .map_or(Ok(()), |(name, _)| write!(f, "{{{name}}}")),
+        })
+    }
+}
+
 impl Text for Template {
     fn form() -> Kind {
         Kind::Text {
+            name: "URL",
             form: "a URL, in which {host}, {target}, {path} and {query} stand for those of the request",
             examples: &["https://{host}{target}", "/new/"],
         }
@@ -83,14 +98,7 @@ impl Text for Template {
     }
 
     fn text(&self) -> String {
-        let name = |part: &Part| match part {
-            Part::Literal(text) => text.to_string(),
-            part => PARTS
-                .iter()
-                .find(|(_, known)| known == part)
-                .map_or_else(String::new, |(name, _)| format!("{{{name}}}")),
-        };
-        self.0.iter().map(name).collect()
+        self.to_string()
     }
 }
 

@@ -28,11 +28,24 @@ impl<T: Text> Value for T {
     }
 
     fn read(node: &Node<'_>, report: &mut Report) -> Option<T> {
-        let DeValue::String(text) = node.get_ref() else {
-            report.unexpected(node, &T::form());
-            return None;
+        let bare = match node.get_ref() {
+            DeValue::String(text) => {
+                return T::from_text(text)
+                    .map_err(|complaint| report.complain(Some(node.span()), complaint))
+                    .ok();
+            }
+            DeValue::Integer(number) => Some(number.to_string()),
+            DeValue::Boolean(yes) => Some(yes.to_string()),
+            _ => None,
         };
-        T::from_text(text).map_err(|complaint| report.complain(Some(node.span()), complaint)).ok()
+        let error = report.unexpected(node, &T::form());
+        if let Some(text) = bare {
+            error.help = match T::from_text(&text) {
+                Ok(_) => Some(format!("strings stand in quotes: {}", quoted(&text))),
+                Err(complaint) => complaint.help,
+            };
+        }
+        None
     }
 
     fn show(&self) -> Option<String> {
@@ -213,7 +226,11 @@ impl fmt::Display for ByteSize {
 
 impl Text for ByteSize {
     fn form() -> Kind {
-        Kind::Text { form: "a size with a unit (B, KiB, MiB, GiB, kB, MB, GB)", examples: &["64MiB", "1GB"] }
+        Kind::Text {
+            name: "size",
+            form: "a size with a unit (B, KiB, MiB, GiB, kB, MB, GB)",
+            examples: &["64MiB", "1GB"],
+        }
     }
 
     /// Reads a size. One-letter units, as in `1G`, are binary, as in `varnishd -s malloc,1G`; letter case does not
@@ -270,6 +287,7 @@ pub(crate) fn show_duration(duration: Duration) -> String {
 impl Text for Duration {
     fn form() -> Kind {
         Kind::Text {
+            name: "duration",
             form: "a duration with a unit (ms, s, m, h, d, w)",
             examples: &["30s", "1h30m", "100ms"],
         }
@@ -308,7 +326,7 @@ impl Text for Duration {
 
 impl Text for String {
     fn form() -> Kind {
-        Kind::Text { form: "a string", examples: &[] }
+        Kind::Text { name: "string", form: "a string", examples: &[] }
     }
 
     fn from_text(text: &str) -> Result<String, Complaint> {
@@ -384,7 +402,7 @@ impl fmt::Debug for Secret {
 
 impl Text for Secret {
     fn form() -> Kind {
-        Kind::Text { form: "a secret of at least 16 characters", examples: &[] }
+        Kind::Text { name: "secret", form: "a secret of at least 16 characters", examples: &[] }
     }
 
     fn from_text(text: &str) -> Result<Secret, Complaint> {

@@ -1,0 +1,218 @@
+//! What a configuration does, in plain words, and what of a change needs a restart.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use sandarac_message::caching::{CookieRule, Policy};
+use sandarac_message::glob::Glob;
+
+use crate::config::{Config, Listener, PoolConfig};
+use crate::edits::Edits;
+use crate::field::Token;
+use crate::routes::{Action, Match, Route};
+use crate::rules::CacheRule;
+use crate::section::LogTarget;
+use crate::value::{ByteSize, show_duration};
+
+/// What `config` does, in plain words, for `sandarac check`.
+pub fn explain(config: &Config) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    config.listeners.iter().for_each(|listener| line(explain_listener(listener)));
+    config.pools.iter().for_each(|pool| line(explain_pool(pool)));
+    line("Routes; the first that matches a request counts:".to_owned());
+    for (at, route) in config.routes.all().iter().enumerate() {
+        line(format!("  {}. {}", at + 1, explain_route(route, &config.pools)));
+    }
+    if config.routes.all().iter().all(|route| !route.matches.is_empty()) {
+        line("  Anything else is answered with 404.".to_owned());
+    }
+    let status = if config.cache.cache_status { "with" } else { "without" };
+    let profile = match config.cache.profile {
+        sandarac_message::caching::Profile::Safe => "safe",
+        sandarac_message::caching::Profile::Rfc => "rfc",
+    };
+    line(format!("Cache: up to {}, profile {profile}, {status} Cache-Status.", config.cache.memory));
+    let networks: Vec<_> = config.purge.allow.iter().map(ToString::to_string).collect();
+    if !networks.is_empty() {
+        line(format!("PURGE is obeyed from {}.", networks.join(", ")));
+    }
+    if let Some(listen) = &config.admin.listen {
+        line(format!("Admin interface on {listen}."));
+    }
+    match &config.log.access {
+        LogTarget::Off => line("No access log.".to_owned()),
+        LogTarget::Stdout => line("Access log on standard output.".to_owned()),
+        LogTarget::Stderr => line("Access log on standard error.".to_owned()),
+        LogTarget::File(path) => line(format!("Access log in {}.", path.display())),
+    }
+    out
+}
+
+fn explain_listener(listener: &Listener) -> String {
+    let mut text = format!("Listens on {}", listener.address);
+    if let Some(mode) = listener.mode {
+        let _ = write!(text, ", mode {mode:04o}");
+    }
+    if listener.proxy_protocol {
+        text.push_str(", behind a proxy that speaks the PROXY protocol");
+    }
+    if !listener.trusted_proxies.is_empty() {
+        let networks: Vec<_> = listener.trusted_proxies.iter().map(ToString::to_string).collect();
+        let _ = write!(text, ", trusting X-Forwarded-* and Forwarded from {}", networks.join(", "));
+    }
+    text + "."
+}
+
+fn explain_pool(pool: &PoolConfig) -> String {
+    let backends: Vec<_> = pool.backends.iter().map(ToString::to_string).collect();
+    let mut text = format!("Pool {}: {}", pool.name, backends.join(", "));
+    if backends.len() > 1 {
+        let _ = write!(text, " ({})", pool.balance);
+    }
+    if let Some(limit) = pool.max_in_flight {
+        let _ = write!(text, ", at most {limit} requests in flight to each");
+    }
+    text + "."
+}
+
+fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
+    let matches: Vec<_> = route.matches.iter().map(explain_match).collect();
+    let mut text = if matches.is_empty() { "everything".to_owned() } else { matches.join(", or ") };
+    match &route.action {
+        Action::Forward { pool, cache } => {
+            let _ = write!(text, " → pool {}, ", pools.get(*pool).map_or("?", |pool| &pool.name));
+            match cache {
+                None => text.push_str("past the cache"),
+                Some(rule) => text.push_str(&explain_rule(rule)),
+            }
+        }
+        Action::Answer(answer) => {
+            let _ = write!(text, " → answered here with {}", answer.status);
+        }
+        Action::Redirect(redirect) => {
+            let _ = write!(text, " → redirected ({}) to {}", redirect.status, redirect.to);
+        }
+    }
+    for (edits, of) in [(&route.request, "request"), (&route.response, "response")] {
+        if !edits.is_empty() {
+            let _ = write!(text, "; {of}: {}", explain_edits(edits));
+        }
+    }
+    if matches!(route.action, Action::Forward { .. }) {
+        if route.upgrade != [Token::WEBSOCKET] {
+            let protocols =
+                if route.upgrade.is_empty() { "nothing".to_owned() } else { route.upgrade.join(", ") };
+            let _ = write!(text, "; may be upgraded to {protocols}");
+        }
+        if route.connect {
+            text.push_str("; CONNECT makes a tunnel");
+        }
+    }
+    text
+}
+
+fn explain_match(matcher: &Match) -> String {
+    let mut parts = Vec::new();
+    let joined = |items: Vec<String>| items.join(" or ");
+    if !matcher.methods.is_empty() {
+        parts.push(joined(matcher.methods.iter().map(|method| method.as_str().to_owned()).collect()));
+    }
+    if !matcher.hosts.is_empty() {
+        parts.push(format!("on {}", joined(matcher.hosts.iter().map(ToString::to_string).collect())));
+    }
+    if !matcher.paths.is_empty() {
+        parts.push(joined(matcher.paths.iter().map(ToString::to_string).collect()));
+    }
+    if parts.is_empty() { "everything".to_owned() } else { parts.join(" ") }
+}
+
+fn explain_rule(CacheRule { policy, key, max_object }: &CacheRule) -> String {
+    let mut text = "from the cache, fresh for ".to_owned();
+    match policy.forced_ttl {
+        Some(ttl) => {
+            let _ = write!(text, "{}", show_duration(ttl));
+        }
+        None => {
+            let _ = write!(text, "what the backend says, else {}", show_duration(policy.default_ttl));
+        }
+    }
+    let bounds = [("at least", policy.min_ttl, Duration::ZERO), ("at most", policy.max_ttl, Duration::MAX)];
+    for (words, bound, none) in bounds {
+        if bound != none {
+            let _ = write!(text, ", {words} {}", show_duration(bound));
+        }
+    }
+    for (status, ttl) in &policy.ttl_by_status {
+        let _ = write!(text, ", {status} for {}", show_duration(*ttl));
+    }
+    if !policy.grace.is_zero() {
+        let _ = write!(text, "; stale for {} more while a new one is fetched", show_duration(policy.grace));
+    }
+    text.push_str(&explain_cookies(policy));
+    let ignored: Vec<_> =
+        policy.ignored_cookies.iter().filter(|glob| !key.cookies.contains(glob)).cloned().collect();
+    let list = |globs: &[Glob]| {
+        let names: Vec<_> =
+            globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
+        names.join(", ")
+    };
+    let fields = |names: &[Box<[u8]>]| {
+        let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        names.join(", ")
+    };
+    for (words, names) in [
+        ("ignored cookies", list(&ignored)),
+        ("ignored query parameters", list(&key.ignore_query)),
+        ("also distinguished by the cookies", list(&key.cookies)),
+        ("also distinguished by the fields", fields(&key.fields)),
+        ("ignored in Vary", fields(&policy.ignored_vary)),
+    ] {
+        if !names.is_empty() {
+            let _ = write!(text, "; {words}: {names}");
+        }
+    }
+    let _ = write!(text, "; responses up to {}", ByteSize(max_object.0));
+    text
+}
+
+fn explain_cookies(policy: &Policy) -> String {
+    let mut text = match &policy.bypass_cookies {
+        CookieRule::Never => "; whatever cookies a request has".to_owned(),
+        CookieRule::Any => "; requests with a cookie go past it".to_owned(),
+        CookieRule::Named(globs) => {
+            let names: Vec<_> =
+                globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
+            format!("; requests with a cookie {} go past it", names.join(" or "))
+        }
+    };
+    if policy.bypass_authorization {
+        text.push_str(", and so do those with Authorization");
+    }
+    if policy.store_set_cookie {
+        text.push_str("; responses that set cookies are stored");
+    }
+    text
+}
+
+fn explain_edits(edits: &Edits) -> String {
+    let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    let removed = edits.remove.iter().map(|field| format!("without {}", name(field)));
+    let set = edits.set.iter().map(|(field, value)| format!("{} set to {:?}", name(field), name(value)));
+    let added = edits.add.iter().map(|(field, value)| format!("{} {:?} added", name(field), name(value)));
+    removed.chain(set).chain(added).collect::<Vec<_>>().join(", ")
+}
+
+impl Config {
+    /// The settings that differ from those of `running` and take effect only with a restart, by their names.
+    pub fn needs_restart(&self, running: &Config) -> Vec<&'static str> {
+        let changes = [
+            ("threads", self.threads != running.threads),
+            ("admin.listen", self.admin.listen != running.admin.listen),
+        ];
+        changes.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+}

@@ -1,0 +1,223 @@
+//! What is wrong is told with its place and what was probably meant.
+
+use crate::{BASE, refused, warnings};
+
+/// The first error's message, the text that is marked, and the help, of `text` after a whole configuration.
+fn told(text: &str) -> (String, String, String) {
+    let whole = format!("{BASE}[[route]]\nmatch = \"/first\"\npool = \"app\"\n{text}");
+    let diagnostics = refused(&whole);
+    let first = &diagnostics.errors()[0];
+    let marked = first.place.clone().and_then(|place| whole.get(place)).unwrap_or_default();
+    (first.message.clone(), marked.to_owned(), first.help.clone().unwrap_or_default())
+}
+
+#[test]
+fn an_error_is_rendered_with_line_column_mark_and_suggestion() {
+    let text = "[[listen]]\naddress = \":8080\"\n\n[pool.app]\nbackend = [\"http://127.0.0.1:8000\"]\n";
+    let expected = "\
+error: unknown key `backend`
+ --> sandarac.toml:5:1
+  |
+5 | backend = [\"http://127.0.0.1:8000\"]
+  | ^^^^^^^
+  = help: did you mean `backends`?
+";
+    assert_eq!(refused(text).to_string(), expected);
+}
+
+#[test]
+fn several_errors_are_told_in_one_run_in_the_order_of_the_file() {
+    let diagnostics = refused(
+        "[timeout]
+        head = \"5\"
+        [[listen]]
+        address = 80
+        [pool.app]
+        backends = [\"https://a\", \"b\"]
+        [[route]]
+        pool = \"ap\"
+        cache = \"looup\"
+        ",
+    );
+    let messages: Vec<_> = diagnostics.errors().iter().map(|error| error.message.as_str()).collect();
+    let lines: Vec<_> = diagnostics
+        .errors()
+        .iter()
+        .filter_map(|error| diagnostics.position(error))
+        .map(|(line, _)| line)
+        .collect();
+    assert_eq!(lines, [1, 4, 6, 6, 8, 9], "{messages:?}");
+    assert!(messages[2].contains("TLS to backends"), "{messages:?}");
+}
+
+#[test]
+fn slips_get_a_suggestion() {
+    for (text, marked, help) in [
+        ("[cashe]\n", "cashe", "did you mean `cache`?"),
+        ("[cache]\nmax-ttl = \"1s\"\n", "max-ttl", "did you mean `max_ttl`?"),
+        ("memory = 3\n", "memory", "`memory` belongs to [cache]"),
+        ("[timeouts]\nhead = 5\n", "5", "\"5s\"?"),
+        ("[timeouts]\nhead = \"5\"\n", "\"5\"", "\"5s\"?"),
+        ("[cache]\nmemory = 1000\n", "1000", "\"1000MiB\"?"),
+        ("[cache]\nprofile = \"save\"\n", "\"save\"", "did you mean \"safe\"?"),
+        ("[cache]\ncache_status = \"true\"\n", "\"true\"", "without quotes: true"),
+        ("[limits]\nfields = \"100\"\n", "\"100\"", "without quotes: 100"),
+        ("[[listen]]\naddress = \"localhost:81\"\n", "\"localhost:81\"", "did you mean \"127.0.0.1:81\"?"),
+        (
+            "[pool.b]\nbackends = [\"localhost:81\"]\n",
+            "\"localhost:81\"",
+            "did you mean \"http://localhost:81\"?",
+        ),
+        ("[pool.b]\nbackends = [\"http://a/x\"]\n", "\"http://a/x\"", "did you mean \"http://a\"?"),
+        (
+            "[pool.b]\nbackends = \"http://a\"\nbalance = \"leastrequests\"\n",
+            "\"leastrequests\"",
+            "did you mean \"least_requests\"?",
+        ),
+        ("[[route]]\npool = \"apt\"\n", "\"apt\"", "did you mean \"app\"?"),
+        (
+            "[[route]]\nmatch = \"*.php\"\npool = \"app\"\n",
+            "\"*.php\"",
+            "a path begins with a slash: \"/*.php\"",
+        ),
+        (
+            "[[route]]\nmatch = \"get /\"\npool = \"app\"\n",
+            "\"get /\"",
+            "methods are case-sensitive: \"GET\"",
+        ),
+        (
+            "[[route]]\nmatch.host = \"a:80\"\npool = \"app\"\n",
+            "\"a:80\"",
+            "ports are not looked at; did you mean \"a\"?",
+        ),
+        (
+            "[[route]]\nmatch.path = \"/a?b\"\npool = \"app\"\n",
+            "\"/a?b\"",
+            "queries are not looked at; did you mean \"/a\"?",
+        ),
+        (
+            "[[route]]\npool = \"app\"\nupgrade = \"h2c\"\n",
+            "\"h2c\"",
+            "its requests would reach the backend past all rules of this file",
+        ),
+        ("[[route]]\nredirect = {}\n", "{}", "redirect = { to = \"https://{host}{target}\" }"),
+        ("[[route]]\nmatch = \"/\"\n", "[[route]]", "pool = \"app\""),
+        ("[log]\naccess = \"stdot\"\n", "\"stdot\"", "did you mean \"stdout\"?"),
+        ("[purge]\nallow = [\"10.0.0.1/8\"]\n", "\"10.0.0.1/8\"", "did you mean \"10.0.0.0/8\"?"),
+        ("[admin]\ntoken = \"x\"\n", "\"x\"", "make one with: openssl rand -hex 16"),
+    ] {
+        let (message, was_marked, was_help) = told(text);
+        assert_eq!((was_marked.as_str(), was_help.as_str()), (marked, help), "{text}: {message}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    for (text, message) in [
+        ("[[listen]]\naddress = \":8080\"\n", ":8080 is listened on twice"),
+        ("[[listen]]\naddress = \":1\"\nmode = \"0600\"\n", "only a Unix socket has a mode"),
+        ("[pool.b]\n", "the pool `b` has no backends"),
+        ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is there twice"),
+        ("[pool.\"a b\"]\n", "\"a b\" is not a name of letters, digits, `-` and `_`"),
+        (
+            "[[route]]\npool = \"app\"\nanswer = {}\n",
+            "a route has only one of `pool`, `answer` and `redirect`",
+        ),
+        (
+            "[[route]]\nanswer = { status = 204, body = \"x\" }\n",
+            "an answer with status 204 has no body (RFC 9110 §15)",
+        ),
+        ("[[route]]\nredirect = { to = \"/\", status = 304 }\n", "304 is not the status of a redirect"),
+        (
+            "[[route]]\npool = \"app\"\nrequest.set.Content-Length = \"1\"\n",
+            "`Content-Length` cannot be edited: the proxy frames messages itself",
+        ),
+        (
+            "[[route]]\npool = \"app\"\nrequest.remove = \"Host\"\n",
+            "`Host` cannot be edited: a request has exactly one; it can be set",
+        ),
+        (
+            "[[route]]\npool = \"app\"\nresponse.set.X = \"a\\r\\nb\"\n",
+            "the value of a field holds no line breaks or other control characters",
+        ),
+        ("[cache]\nmin_ttl = \"2s\"\nmax_ttl = \"1s\"\n", "`min_ttl` is more than `max_ttl`"),
+        ("[cache]\nstatus_ttl = { 700 = \"1s\" }\n", "\"700\" is not a status code from 200 to 599"),
+        ("[cache]\nmemory = \"1kB\"\n", "\"1kB\" is too small: at least 1MiB"),
+        ("[limits]\nhead = \"61KiB\"\n", "\"61KiB\" is out of bounds: from 1KiB to 60KiB"),
+        ("[limits]\nhead = \"2KiB\"\n", "[limits] target is more than head, of which it is a part"),
+        ("[timeouts]\nhead = \"0s\"\n", "a timeout of nothing would give up everything; it is more than 0s"),
+        (
+            "[admin]\nlisten = \":9\"\n",
+            "the admin interface on :9 needs a `token`: whoever reaches it rules the proxy",
+        ),
+    ] {
+        assert_eq!(told(text).0, message, "{text}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_only_where_the_rest_could_be_read() {
+    let messages = |text: &str| {
+        let diagnostics = refused(text);
+        diagnostics.errors().iter().map(|error| error.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(messages(""), ["nothing to listen on", "no route says what is done with requests"]);
+    assert_eq!(messages("[[listen]]\nadress = \":80\"\n"), ["unknown key `adress`"]);
+    let diagnostics = refused(BASE);
+    assert_eq!(diagnostics.errors()[0].help.as_deref(), Some("add [[route]] with pool = \"app\""));
+}
+
+#[test]
+fn broken_toml_is_told_with_its_place() {
+    let expected = "\
+error: invalid basic string, expected `\"`
+ --> sandarac.toml:2:15
+  |
+2 | address = \":80
+  |               ^
+";
+    assert_eq!(refused("[[listen]]\naddress = \":80\n").to_string(), expected);
+    assert_eq!(refused("a = 1\na = 2\n").errors()[0].message, "duplicate key");
+}
+
+#[test]
+fn what_is_probably_not_meant_is_warned_of() {
+    let route = |matched: &str| format!("[[route]]\nmatch = {matched}\npool = \"app\"\n");
+    let never =
+        |later: u32, first: u32| format!("route {later} is never used: route {first} takes all its requests");
+    for (first, second, unreachable) in [
+        ("\"/blog\"", "\"/blog/2020/\"", true),
+        ("\"/blog/\"", "\"/blog\"", false),
+        ("\"/blog\"", "\"/blogs\"", false),
+        ("\"/\"", "\"example.com\"", true),
+        ("\"example.com\"", "\"/\"", false),
+        ("\"*.example.com\"", "\"www.example.com/a\"", true),
+        ("\"www.example.com\"", "\"*.example.com\"", false),
+        ("\"GET /a\"", "\"/a\"", false),
+        ("\"/a\"", "\"GET|HEAD /a/*.php\"", true),
+        ("\"GET|HEAD /a\"", "\"GET /a\"", true),
+        ("[\"/a\", \"/b\"]", "[\"/b/c\", \"/a\"]", true),
+        ("[\"/a\", \"/b\"]", "[\"/b/c\", \"/c\"]", false),
+        ("\"/a*\"", "\"/ab\"", true),
+        ("\"/*.php\"", "\"=/x.php\"", true),
+        ("\"/*.php\"", "\"/x.php\"", false),
+        ("\"=/a\"", "\"/a\"", false),
+        ("[]", "\"/\"", true),
+    ] {
+        let found = warnings(&format!("{BASE}{}{}", route(first), route(second)));
+        let expected = if unreachable { vec![never(2, 1)] } else { Vec::new() };
+        assert_eq!(found, expected, "{first} then {second}");
+    }
+
+    let text = format!("{BASE}[[route]]\npool = \"app\"\n");
+    assert_eq!(
+        warnings(&format!("{text}[pool.b]\nbackends = \"http://b\"\n")),
+        ["no route uses the pool `b`"]
+    );
+    let all = "[purge] allow holds 0.0.0.0/0: anyone can empty the cache";
+    assert_eq!(warnings(&format!("{text}[purge]\nallow = \"0.0.0.0/0\"\n")), [all]);
+    let idle = format!(
+        "{BASE}[[route]]\nmatch = \"/a\"\nanswer = {{}}\ncache = \"pass\"\n[[route]]\npool = \"app\"\n"
+    );
+    assert_eq!(warnings(&idle), ["`cache` has no effect on a route without a `pool`"]);
+}

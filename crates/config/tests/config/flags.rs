@@ -1,0 +1,81 @@
+//! Flags and a file are one thing.
+
+use std::time::Duration;
+
+use sandarac_config::{Action, ByteSize, Config, Flags, ListenAddress};
+use sandarac_message::caching::Profile;
+
+use crate::BASE;
+
+fn flags() -> Flags {
+    Flags {
+        listen: vec![":8080".to_owned()],
+        backends: vec!["http://localhost:8000".to_owned()],
+        ..Flags::default()
+    }
+}
+
+fn refused(file: &str, flags: &Flags) -> String {
+    Config::from_toml_and_flags("sandarac.toml", file, flags).unwrap_err().to_string()
+}
+
+#[test]
+fn flags_alone_make_what_a_short_file_makes() {
+    let (from_flags, warnings) = Config::from_flags(&flags()).unwrap();
+    assert!(warnings.is_empty());
+    let file = "[[listen]]\naddress = \":8080\"\n[pool.default]\nbackends = \"http://localhost:8000\"\n[[route]]\npool = \"default\"\n";
+    assert_eq!(format!("{from_flags:?}"), format!("{:?}", crate::load(file)));
+}
+
+#[test]
+fn flags_count_more_than_the_file() {
+    let file = format!("{BASE}[[route]]\npool = \"app\"\n[cache]\nmemory = \"2MiB\"\ngrace = \"1s\"\n");
+    let flags = Flags {
+        listen: vec!["127.0.0.1:0".to_owned(), "[::1]:0".to_owned()],
+        backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
+        memory: Some("1G".to_owned()),
+        grace: Some("30s".to_owned()),
+        admin: Some("/run/a.sock".to_owned()),
+        threads: Some(4),
+        profile: Some("rfc".to_owned()),
+    };
+    let (config, _) = Config::from_toml_and_flags("sandarac.toml", &file, &flags).unwrap();
+    assert_eq!(config.listeners.len(), 2);
+    assert_eq!((config.pools[0].name.as_str(), config.pools[0].backends.len()), ("app", 2));
+    assert_eq!(config.cache.memory, ByteSize(1 << 30));
+    assert_eq!(config.cache.profile, Profile::Rfc);
+    assert_eq!(config.admin.listen, Some(ListenAddress::Unix("/run/a.sock".into())));
+    assert_eq!(config.threads, Some(4));
+    let Action::Forward { cache: Some(rule), .. } = &config.routes.all()[0].action else { panic!() };
+    assert_eq!(rule.policy.grace, Duration::from_secs(30));
+}
+
+#[test]
+fn a_wrong_flag_is_named_with_what_was_meant() {
+    let memory = Flags { memory: Some("1".to_owned()), ..flags() };
+    assert_eq!(refused("", &memory), "error: --memory: \"1\" has no unit\n  = help: \"1MiB\"?\n");
+    let listen = Flags { listen: vec!["8080".to_owned()], ..flags() };
+    assert!(refused("", &listen).starts_with("error: --listen: \"8080\" is not an address to listen on"));
+    let backend = Flags { backends: vec!["localhost:8000".to_owned()], ..flags() };
+    assert!(refused("", &backend).contains("did you mean \"http://localhost:8000\"?"));
+    assert!(
+        refused("", &Flags { threads: Some(0), ..flags() }).contains("--threads: 0 is not a number from 1")
+    );
+    assert!(
+        refused("", &Flags { profile: Some("strict".to_owned()), ..flags() }).contains("--cache-profile")
+    );
+}
+
+#[test]
+fn a_backend_for_a_file_of_several_pools_is_refused() {
+    let file = format!("{BASE}[pool.b]\nbackends = \"http://b\"\n[[route]]\npool = \"app\"\n");
+    assert!(refused(&file, &flags()).contains("--backend: the file has several pools"));
+}
+
+#[test]
+fn what_flags_leave_out_is_missed() {
+    let no_backend = Flags { backends: Vec::new(), ..flags() };
+    assert!(refused("", &no_backend).contains("--backend"));
+    let no_listener = Flags { listen: Vec::new(), ..flags() };
+    assert!(refused("", &no_listener).contains("--listen :8080"));
+}

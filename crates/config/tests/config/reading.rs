@@ -1,0 +1,231 @@
+//! What a file says is what the configuration holds.
+
+use std::time::Duration;
+
+use sandarac_config::{
+    Action, ByteSize, CacheRule, Config, ListenAddress, LogFormat, LogLevel, LogTarget, Network,
+};
+use sandarac_message::caching::{CookieRule, Policy, Profile};
+use sandarac_message::glob::Glob;
+
+use crate::{BASE, load};
+
+fn rule(config: &Config, route: usize) -> &CacheRule {
+    match &config.routes.all()[route].action {
+        Action::Forward { cache: Some(rule), .. } => rule,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn one_listener_one_pool_and_one_route_make_a_whole() {
+    let config = load(&format!("{BASE}[[route]]\npool = \"app\"\n"));
+    assert_eq!(config.listeners[0].address, ListenAddress::Any(8080));
+    assert_eq!(config.pools[0].name, "app");
+    assert_eq!(config.pools[0].backends[0].to_string(), "http://127.0.0.1:8000");
+    assert_eq!(config.pools[0].retries, 2);
+    assert_eq!(rule(&config, 0).policy, Policy::safe());
+    assert_eq!(rule(&config, 0).max_object, ByteSize(32 << 20));
+    assert_eq!(config.cache.memory, ByteSize(256 << 20));
+    assert_eq!(config.routes.all()[0].upgrade, ["websocket"]);
+    assert!(!config.routes.all()[0].connect);
+    assert!(config.purge.allow.is_empty());
+    assert_eq!(config.threads, None);
+}
+
+#[test]
+fn the_rfc_profile_is_the_policy_of_that_name() {
+    let config = load(&format!("{BASE}[[route]]\npool = \"app\"\n[cache]\nprofile = \"rfc\"\n"));
+    assert_eq!(config.cache.profile, Profile::Rfc);
+    assert_eq!(rule(&config, 0).policy, Policy::rfc());
+}
+
+#[test]
+fn a_route_overrides_the_cache_table_and_inherits_the_rest() {
+    let config = load(&format!(
+        "{BASE}
+        [cache]
+        grace = \"30s\"
+        default_ttl = \"5m\"
+        ignore_query = \"utm_*\"
+        [[route]]
+        match = \"/a\"
+        pool = \"app\"
+        cache = \"pass\"
+        [[route]]
+        match = \"/b\"
+        pool = \"app\"
+        [route.cache]
+        ttl = \"1h\"
+        grace = \"0s\"
+        stale_if_error = \"1d\"
+        bypass_cookies = [\"session*\"]
+        key_cookies = \"theme\"
+        key_fields = [\"X-Country\"]
+        ignore_cookies = [\"_ga*\"]
+        status_ttl = {{ 404 = \"10s\", 301 = \"1h\" }}
+        store_set_cookie = true
+        max_object = \"1MiB\"
+        heuristic_percent = 10
+        [[route]]
+        pool = \"app\"
+        cache = \"lookup\"
+        "
+    ));
+    assert!(matches!(config.routes.all()[0].action, Action::Forward { cache: None, .. }));
+    let own = rule(&config, 1);
+    let policy = &own.policy;
+    assert_eq!(policy.forced_ttl, Some(Duration::from_secs(3600)));
+    assert_eq!(policy.default_ttl, Duration::from_secs(300));
+    assert_eq!(policy.grace, Duration::ZERO);
+    assert_eq!(policy.stale_if_error, Duration::from_secs(86_400));
+    assert_eq!(policy.bypass_cookies, CookieRule::Named(vec![Glob::new("session*")]));
+    assert_eq!(policy.ignored_cookies, [Glob::new("_ga*"), Glob::new("theme")]);
+    assert_eq!(policy.ttl_by_status, [(404, Duration::from_secs(10)), (301, Duration::from_secs(3600))]);
+    assert!(policy.store_set_cookie);
+    assert_eq!(policy.heuristics.map(|heuristics| heuristics.cap), Some(Duration::from_secs(86_400)));
+    assert_eq!(own.key.ignore_query, [Glob::new("utm_*")]);
+    assert_eq!(own.key.cookies, [Glob::new("theme")]);
+    assert_eq!(own.key.fields, [b"X-Country"[..].into()]);
+    assert_eq!(own.max_object, ByteSize(1 << 20));
+    assert_eq!(rule(&config, 2).policy.grace, Duration::from_secs(30));
+}
+
+#[test]
+fn listeners_logs_limits_and_the_rest_are_read() {
+    let config = load(
+        "threads = 2
+        [[listen]]
+        address = \"127.0.0.1:0\"
+        trusted_proxies = [\"10.0.0.0/8\", \"unix\"]
+        [[listen]]
+        address = \"unix:/run/a.sock\"
+        mode = \"0660\"
+        proxy_protocol = true
+        [pool.b]
+        backends = \"unix:/run/b.sock\"
+        balance = \"round_robin\"
+        max_in_flight = 3
+        retries = 0
+        [[route]]
+        pool = \"b\"
+        [limits]
+        head = \"60KiB\"
+        body = \"1GB\"
+        connections = 100
+        [timeouts]
+        idle = \"1m30s\"
+        [purge]
+        allow = \"127.0.0.1\"
+        [admin]
+        listen = \"127.0.0.1:9000\"
+        token = \"0123456789abcdef\"
+        [log]
+        access = \"/var/log/a.log\"
+        format = \"json\"
+        error = \"off\"
+        level = \"debug\"
+        [forwarded]
+        forwarded = false
+        name = \"edge-1\"
+        ",
+    );
+    assert_eq!(config.threads, Some(2));
+    assert_eq!(config.listeners[0].address, ListenAddress::Tcp("127.0.0.1:0".parse().unwrap()));
+    assert_eq!(config.listeners[0].trusted_proxies[1], Network::Unix);
+    assert_eq!((config.listeners[1].mode, config.listeners[1].proxy_protocol), (Some(0o660), true));
+    let pool = &config.pools[0];
+    assert_eq!((pool.balance.name(), pool.max_in_flight, pool.retries), ("round_robin", Some(3), 0));
+    assert_eq!(pool.build(1).backends().len(), 1);
+    assert_eq!(config.limits.head.get(), 60 << 10);
+    assert_eq!(config.limits.body, Some(ByteSize(1_000_000_000)));
+    assert_eq!(config.limits.connections.map(|limit| limit.get()), Some(100));
+    assert_eq!(*config.timeouts.idle, Duration::from_secs(90));
+    assert!(sandarac_config::contains(&config.purge.allow, Some("127.0.0.1".parse().unwrap())));
+    assert_eq!(config.admin.token.as_deref(), Some("0123456789abcdef"));
+    assert_eq!(config.log.access, LogTarget::File("/var/log/a.log".into()));
+    assert_eq!((config.log.format, config.log.level), (LogFormat::Json, LogLevel::Debug));
+    assert_eq!(config.log.error, LogTarget::Off);
+    assert!(!config.forwarded.forwarded && config.forwarded.x_forwarded);
+    assert_eq!(config.forwarded.name.as_str(), "edge-1");
+}
+
+#[test]
+fn the_token_shows_nowhere() {
+    let config =
+        load(&format!("{BASE}[[route]]\npool = \"app\"\n[admin]\ntoken = \"s3cr3t-s3cr3t-s3cr3t\"\n"));
+    assert!(!format!("{config:?}{}", sandarac_config::explain(&config)).contains("s3cr3t"));
+}
+
+#[test]
+fn answers_redirects_and_edits_are_read() {
+    let config = load(&format!(
+        "{BASE}
+        [[route]]
+        match = \"=/no\"
+        answer = {{ status = 403, body = \"no\\n\", fields = {{ X-Why = \"because\" }} }}
+        [[route]]
+        match = \"www.example.com\"
+        redirect.to = \"https://example.com{{target}}\"
+        [[route]]
+        pool = \"app\"
+        request.set.Host = \"app.internal\"
+        request.remove = [\"X-Evil\"]
+        response.add = {{ Link = [\"</a>\", \"</b>\"] }}
+        "
+    ));
+    let routes = config.routes.all();
+    let Action::Answer(answer) = &routes[0].action else { panic!() };
+    assert_eq!((answer.status, &*answer.body), (403, "no\n"));
+    let names: Vec<_> = answer.fields.iter().map(|(name, _)| String::from_utf8_lossy(name)).collect();
+    assert_eq!(names, ["X-Why", "Content-Type"]);
+    let Action::Redirect(redirect) = &routes[1].action else { panic!() };
+    assert_eq!((redirect.status, redirect.to.fill(b"", b"/x?y")), (308, b"https://example.com/x?y".to_vec()));
+
+    let lines = [("host", "example.com"), ("A", "1"), ("x-evil", "1")];
+    let mut request: sandarac_message::FieldsBuf = lines.into_iter().collect();
+    routes[2].request.apply(&mut request).unwrap();
+    let mut out = Vec::new();
+    request.encode(&mut out);
+    assert_eq!(out, b"A: 1\r\nHost: app.internal\r\n");
+    let mut response = sandarac_message::FieldsBuf::new();
+    routes[2].response.apply(&mut response).unwrap();
+    assert_eq!(response.view().all_named(b"link").collect::<Vec<_>>(), [b"</a>", b"</b>"]);
+}
+
+#[test]
+fn what_needs_a_restart_is_named() {
+    let with = |more: &str| load(&format!("{more}\n{BASE}[[route]]\npool = \"app\"\n"));
+    let running = with("");
+    assert!(with("cache.memory = \"1GiB\"").needs_restart(&running).is_empty());
+    let other = with("threads = 3\nadmin.listen = \"unix:/run/x.sock\"");
+    assert_eq!(other.needs_restart(&running), ["threads", "admin.listen"]);
+}
+
+#[test]
+fn a_configuration_is_explained_in_plain_words() {
+    let config = load(&format!(
+        "{BASE}
+        [[route]]
+        match = [\"/wp-admin\", {{ host = \"*.example.com\", method = [\"POST\", \"PUT\"] }}]
+        pool = \"app\"
+        cache = \"pass\"
+        [[route]]
+        match = \"/\"
+        pool = \"app\"
+        cache = {{ grace = \"30s\", bypass_cookies = [\"session*\"], ignore_query = [\"utm_*\"] }}
+        response.set.X-A = \"1\"
+        "
+    ));
+    let expected = "\
+Listens on :8080.
+Pool app: http://127.0.0.1:8000.
+Routes; the first that matches a request counts:
+  1. /wp-admin, or POST or PUT on *.example.com → pool app, past the cache
+  2. / → pool app, from the cache, fresh for what the backend says, else 2m; stale for 30s more while a new one is fetched; requests with a cookie session* go past it, and so do those with Authorization; ignored query parameters: utm_*; responses up to 32MiB; response: X-A set to \"1\"
+  Anything else is answered with 404.
+Cache: up to 256MiB, profile safe, with Cache-Status.
+No access log.
+";
+    assert_eq!(sandarac_config::explain(&config), expected);
+}
