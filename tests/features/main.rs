@@ -1,20 +1,29 @@
 //! What Sandarac does, seen from outside: the real binary between a raw client and origins that do as they are told.
 
+mod admin;
+mod backends;
 mod bodies;
 mod coalescing;
+mod config;
 mod conformance_newer;
 mod connections;
 mod fields;
 mod invalidation;
+mod lifecycle;
+mod logs;
 mod methods;
+mod peers;
 mod ranges;
+mod routes;
 mod safe;
 mod stale;
 mod statuses;
+mod store;
 mod storing;
 mod tags;
 mod targeted;
 mod targets;
+mod tunnels;
 mod validation;
 mod variants;
 
@@ -36,6 +45,15 @@ pub(crate) fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -
 pub(crate) fn cache(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(numbered(rule));
     (sandarac().before(&origin).rfc().start(), origin)
+}
+
+/// A configuration with one listener on a free port, one pool with one backend, and one route to it with `route_keys` of its own,
+/// then `tables`.
+pub(crate) fn site(backend: &str, route_keys: &str, tables: &str) -> String {
+    format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"{backend}\"]\n\n\
+         [[route]]\npool = \"app\"\n{route_keys}\n\n{tables}\n"
+    )
 }
 
 /// `rule`, with the serial number of the request for a body.

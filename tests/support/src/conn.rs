@@ -96,6 +96,11 @@ impl Conn {
         self.stream.write_all(bytes.as_ref())
     }
 
+    /// Limits how long sending waits for the peer to take something.
+    pub fn set_write_patience(&self, patience: Duration) {
+        let _ = self.stream.set_write_timeout(patience);
+    }
+
     /// Sends `request` and reads the response.
     #[track_caller]
     pub fn exchange(&mut self, request: &Req) -> Response {
@@ -195,9 +200,8 @@ impl Conn {
     /// Reads a request.
     pub fn try_request(&mut self) -> Result<Request, Trouble> {
         let mut request = self.try_request_head()?;
-        let framing = framing(&request.fields, Framing::Length(0))?;
-        let (body, trailers, _) = self.try_body(framing)?;
-        (request.body, request.trailers) = (body, trailers);
+        self.try_request_body(&mut request)?;
+        request.whole = true;
         Ok(request)
     }
 
@@ -235,6 +239,11 @@ impl Conn {
     pub fn read(&mut self, count: usize) -> Vec<u8> {
         let result = self.take(count);
         self.insist(&format!("{count} bytes"), result)
+    }
+
+    /// Reads exactly `count` bytes if they come.
+    pub fn try_read(&mut self, count: usize) -> Result<Vec<u8>, Trouble> {
+        self.take(count)
     }
 
     /// Reads `text`, neither more nor less nor other.

@@ -45,7 +45,7 @@ impl fmt::Debug for Fields {
 }
 
 /// A request, as an origin received it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Request {
     /// The method.
     pub method: String,
@@ -59,6 +59,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The fields after a chunked body.
     pub trailers: Fields,
+    /// Whether the body came whole.
+    pub whole: bool,
     /// Which request it was of all that the origin received, from 1.
     pub serial: usize,
     /// Which connection it came on of all that the origin accepted, from 1.
@@ -83,7 +85,7 @@ impl Request {
 }
 
 /// A response, as a client received it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Response {
     /// The version, `HTTP/1.1`.
     pub version: String,
@@ -151,6 +153,31 @@ impl Response {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "[{} {} {} {:?}", self.method, self.target, self.version, self.fields)?;
+        show_body(&self.body, &self.trailers, out)
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.interim.iter().try_for_each(|interim| write!(out, "{interim:?} "))?;
+        write!(out, "[{} {} {} {:?}", self.version, self.status, self.reason, self.fields)?;
+        show_body(&self.body, &self.trailers, out)
+    }
+}
+
+/// The beginning of a body, which is all that a person wants to see of a long one.
+fn show_body(body: &[u8], trailers: &Fields, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const SHOWN: usize = 200;
+    write!(out, " {} bytes: {:?}", body.len(), latin1(&body[..body.len().min(SHOWN)]))?;
+    if !trailers.0.is_empty() {
+        write!(out, " {trailers:?}")?;
+    }
+    out.write_str("]")
 }
 
 /// Bytes as text, each byte the character of the same number.

@@ -218,8 +218,9 @@ impl Drop for Origin {
 
 impl Shared {
     fn serve(&self, mut conn: Conn, connection: usize, rule: &(impl Fn(&Request) -> Reply + ?Sized)) {
+        // Taken once: a connection that is still being answered when the others are told to close does so after that.
+        let closings = self.closings.load(Ordering::SeqCst);
         loop {
-            let closings = self.closings.load(Ordering::SeqCst);
             while !conn.is_ready(LOOK) {
                 if self.stopping.load(Ordering::SeqCst) || self.closings.load(Ordering::SeqCst) != closings {
                     return;
@@ -231,14 +232,14 @@ impl Shared {
             {
                 return;
             }
-            let whole = conn.try_request_body(&mut request).is_ok();
+            request.whole = conn.try_request_body(&mut request).is_ok();
             request.connection = connection;
             {
                 let mut requests = self.requests.lock().expect("no rule panics");
                 request.serial = requests.len() + 1;
                 requests.push(request.clone());
             }
-            if !whole {
+            if !request.whole {
                 return;
             }
             match rule(&request).send(&mut conn, &request.method) {

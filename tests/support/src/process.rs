@@ -15,6 +15,7 @@ pub struct Setup {
     arguments: Vec<String>,
     config: Option<String>,
     descriptors: Option<u64>,
+    admin: bool,
     dir: TempDir,
 }
 
@@ -44,7 +45,14 @@ impl Setup {
     /// The binary at `binary`, or the one that the environment variable `SANDARAC_BIN` names.
     pub fn new(binary: &str) -> Setup {
         let binary = std::env::var_os("SANDARAC_BIN").map_or_else(|| binary.into(), PathBuf::from);
-        Setup { binary, arguments: Vec::new(), config: None, descriptors: None, dir: TempDir::new() }
+        Setup {
+            binary,
+            arguments: Vec::new(),
+            config: None,
+            descriptors: None,
+            admin: true,
+            dir: TempDir::new(),
+        }
     }
 
     /// Adds an argument of the command line.
@@ -76,6 +84,12 @@ impl Setup {
     /// Writes `text` to a file and has the binary read it. Without this, it listens on a free port of 127.0.0.1.
     pub fn config(mut self, text: impl Into<String>) -> Setup {
         self.config = Some(text.into());
+        self
+    }
+
+    /// Gives no `--admin`: the configuration says where that is.
+    pub fn without_admin(mut self) -> Setup {
+        self.admin = false;
         self
     }
 
@@ -127,7 +141,10 @@ impl Setup {
                 command.args(["--listen", "127.0.0.1:0"]);
             }
         }
-        command.arg("--admin").arg(self.admin_path()).args(&self.arguments);
+        if self.admin {
+            command.arg("--admin").arg(self.admin_path());
+        }
+        command.args(&self.arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));

@@ -1,0 +1,150 @@
+//! Clients that are slow, stop, or go away.
+
+use sandarac_test_support::{Gate, Origin, Reply, get, reply, within};
+
+use crate::{sandarac, site};
+
+fn start(
+    tables: &str,
+    rule: impl Fn(&sandarac_test_support::Request) -> Reply + Send + Sync + 'static,
+) -> (sandarac_test_support::Sandarac, Origin) {
+    let origin = Origin::new(rule);
+    (sandarac().config(site(&origin.url(), "", tables)).start(), origin)
+}
+
+#[test]
+fn a_head_that_never_ends_is_answered_408() {
+    let (proxy, origin) = start("[timeouts]\nhead = \"1s\"", |_| reply(200));
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nHost: www.exam");
+    client.response().expect(408);
+    client.expect_end();
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn a_head_that_comes_in_drops_gets_no_more_time() {
+    let (proxy, _origin) = start("[timeouts]\nhead = \"1s\"", |_| reply(200));
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nHost: www.example\r\nX: ");
+    within("the connection to end", || client.try_send("y").is_err().then_some(()));
+}
+
+#[test]
+fn an_idle_connection_is_closed_without_a_word() {
+    let (proxy, _origin) = start("[timeouts]\nidle = \"1s\"", |_| reply(200));
+    let mut fresh = proxy.connect();
+    let mut used = proxy.connect();
+    used.get("/").expect(200);
+    used.expect_end();
+    fresh.expect_end();
+}
+
+#[test]
+fn a_body_that_stops_is_answered_408() {
+    let (proxy, origin) = start("[timeouts]\nbody = \"1s\"", |_| reply(200));
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nHost: www.example\r\nContent-Length: 100\r\n\r\nsome");
+    client.response().expect(408);
+    client.expect_end();
+    assert!(origin.requests().iter().all(|request| !request.whole));
+}
+
+#[test]
+fn a_body_that_trickles_is_answered_408() {
+    let (proxy, origin) =
+        start("[limits]\nmin_rate_in = \"100KiB\"\nmin_rate_after = \"1s\"", |_| reply(200));
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nHost: www.example\r\nContent-Length: 1000000\r\n\r\n");
+    within("the connection to end", || (client.try_send("y").is_err() || !client.is_silent()).then_some(()));
+    client.response().expect(408);
+    assert!(origin.requests().iter().all(|request| !request.whole));
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_off() {
+    let (proxy, _origin) =
+        start("[timeouts]\nwrite = \"1s\"", |_| reply(200).cache("no-store").body("x".repeat(32 << 20)));
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer(4096);
+    client.send(get("/").to_bytes());
+    within("the client to be let go", || {
+        (proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["in_flight"] == 0).then_some(())
+    });
+    let received = client.read_to_end().len();
+    assert!(received < 32 << 20, "all {received} bytes were delivered");
+}
+
+#[test]
+fn a_client_that_takes_too_slowly_is_cut_off() {
+    let tables = "[limits]\nmin_rate_out = \"10MiB\"\nmin_rate_after = \"1s\"";
+    let (proxy, _origin) = start(tables, |_| reply(200).cache("no-store").body("x".repeat(32 << 20)));
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer(4096);
+    client.send(get("/").to_bytes());
+    client.response_head();
+    let mut received = 0;
+    within("the connection to end", || match client.try_read(1024) {
+        Ok(_) => {
+            received += 1024;
+            None
+        }
+        Err(_) => Some(()),
+    });
+    assert!(received < 32 << 20);
+}
+
+#[test]
+fn a_slow_client_does_not_hold_a_worker_of_the_origin() {
+    let (proxy, origin) = start("", |_| reply(200).cache("max-age=60").body("x".repeat(2 << 20)));
+    let mut slow: Vec<_> = (0..4).map(|_| proxy.connect()).collect();
+    for (number, client) in slow.iter_mut().enumerate() {
+        client.shrink_receive_buffer(4096);
+        client.send(get(&format!("/{number}")).to_bytes());
+        client.response_head();
+    }
+    within("the origin to be done with all", || {
+        (proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["in_flight"] == 0).then_some(())
+    });
+    assert_eq!(origin.count(), 4);
+    for client in &mut slow {
+        assert_eq!(client.read(2 << 20).len(), 2 << 20);
+    }
+}
+
+#[test]
+fn a_client_that_goes_away_frees_the_origin_when_nobody_else_wants_it() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, origin) = start("", move |request| match request.path() {
+        "/private" => {
+            reply(200).cache("no-store").chunked().body("begun").pause(&held).body("x".repeat(1 << 20)).hang()
+        }
+        _ => reply(200),
+    });
+    let mut client = proxy.connect();
+    client.send(get("/private").to_bytes()).read_through("begun");
+    client.reset();
+    gate.open();
+    within("the exchange with the origin to end", || (origin.open_connections() == 0).then_some(()));
+    proxy.get("/after").expect(200);
+}
+
+#[test]
+fn a_client_that_resets_mid_request_leaves_nothing_behind() {
+    let (proxy, origin) = start("", |_| reply(200).cache("no-store"));
+    proxy.get("/").expect(200);
+    let resting = proxy.open_descriptors();
+    for _ in 0..50 {
+        let mut client = proxy.connect();
+        client.send("POST / HTTP/1.1\r\nHost: www.example\r\nContent-Length: 10\r\n\r\nhalf");
+        client.reset();
+        let mut client = proxy.connect();
+        client.send("GET / HT");
+        client.reset();
+    }
+    within("the descriptors to be given back", || (proxy.open_descriptors() <= resting + 2).then_some(()));
+    assert!(
+        origin.requests().iter().filter(|request| request.method == "POST").all(|request| !request.whole)
+    );
+}

@@ -1,0 +1,116 @@
+//! Limits on what a client may send, and on how many may come.
+
+use sandarac_test_support::{Conn, Gate, Origin, get, reply, request, within};
+
+use crate::{sandarac, site};
+
+#[test]
+fn a_head_a_target_and_a_body_that_are_too_large_have_statuses_of_their_own() {
+    let origin = Origin::new(|_| reply(200));
+    let limits = "[limits]\nhead = \"4KiB\"\ntarget = \"1KiB\"\nfields = 20\nbody = \"10KiB\"";
+    let proxy = sandarac().config(site(&origin.url(), "", limits)).start();
+    let many = (0..30).fold(get("/"), |request, number| request.with(&format!("X-{number}"), "y"));
+    for (sent, status) in [
+        (get("/").with("X-Large", &"y".repeat(5000)), 431),
+        (many, 431),
+        (get(&format!("/{}", "a".repeat(2000))), 414),
+        (request("POST", "/").body("x".repeat(20_000)), 413),
+        (request("POST", "/").chunked(&[&"x".repeat(9_000), &"x".repeat(9_000)]), 413),
+    ] {
+        let mut client = proxy.connect();
+        let _ = client.try_send(sent.to_bytes());
+        client.response().expect(status);
+        client.expect_end();
+    }
+    assert!(origin.requests().iter().all(|request| !request.whole));
+    let at_the_limit = request("POST", &format!("/{}", "a".repeat(1000)))
+        .with("X-Large", &"y".repeat(2000))
+        .body("x".repeat(10_240));
+    proxy.exchange(&at_the_limit).expect(200);
+}
+
+#[test]
+fn a_body_too_large_by_its_announcement_is_refused_before_it_is_sent() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nbody = \"1KiB\"")).start();
+    let mut client = proxy.connect();
+    client
+        .send("POST / HTTP/1.1\r\nHost: www.example\r\nExpect: 100-continue\r\nContent-Length: 2000\r\n\r\n");
+    client.response().expect(413);
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn more_connections_than_allowed_are_told_so() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 4")).start();
+    let mut held: Vec<Conn> = (0..4).map(|_| proxy.connect()).collect();
+    held.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
+    let mut fifth = proxy.connect();
+    let _ = fifth.try_send(get("/").to_bytes());
+    fifth.response().expect(503);
+    fifth.expect_end();
+    held.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
+    drop(held.pop());
+    within("a place to be free", || {
+        let mut client = proxy.connect();
+        let _ = client.try_send(get("/").to_bytes());
+        client.try_response("GET").is_ok_and(|response| response.status == 200).then_some(())
+    });
+}
+
+#[test]
+fn a_connection_is_closed_in_good_order_after_its_last_request() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nrequests_per_connection = 3")).start();
+    let mut client = proxy.connect();
+    for number in 1..=3 {
+        let response = client.get("/").expect(200);
+        assert_eq!(response.field("connection") == Some("close"), number == 3, "{number}");
+    }
+    client.expect_end();
+}
+
+#[test]
+fn hundreds_of_idle_connections_cost_little() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60").body("x".repeat(1000)));
+    let proxy = sandarac().before(&origin).start();
+    let connect = |count: usize| -> Vec<Conn> {
+        let mut clients: Vec<Conn> = (0..count).map(|_| proxy.connect()).collect();
+        clients.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
+        clients
+    };
+    let _first = connect(100);
+    let resting = proxy.resident_bytes();
+    let _others = connect(800);
+    let each = proxy.resident_bytes().saturating_sub(resting) / 800;
+    assert!(each < 8 << 10, "an idle connection holds {each} bytes");
+}
+
+#[test]
+fn a_flood_of_connections_that_say_nothing_does_not_stop_the_others() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let proxy = sandarac().before(&origin).start();
+    let _silent: Vec<Conn> = (0..500).map(|_| proxy.connect()).collect();
+    proxy.get("/").expect(200);
+}
+
+#[test]
+fn pipelined_requests_are_not_read_without_bound() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).cache("no-store").hold(&held));
+    let proxy = sandarac().before(&origin).start();
+    let resting = proxy.resident_bytes();
+    let mut client = proxy.connect();
+    let requests = get("/").to_bytes().repeat(1000);
+    let mut writer = std::iter::repeat_n(&requests, 2000);
+    client.send(get("/").to_bytes());
+    gate.reached(1);
+    client.set_write_patience(std::time::Duration::from_millis(200));
+    let stopped = writer.any(|bytes| client.try_send(bytes).is_err());
+    assert!(stopped, "86 MB of requests were taken in advance");
+    let grown = proxy.resident_bytes().saturating_sub(resting);
+    assert!(grown < 8 << 20, "the resident set grew by {grown} bytes");
+    gate.open();
+}

@@ -1,0 +1,169 @@
+//! Many clients at once, while the configuration changes or the process ends: no answer may be lost or mixed up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use sandarac_test_support::{Conn, Origin, Sandarac, Signal, Trouble, get, reply, within};
+
+use crate::{sandarac, site};
+
+const CLIENTS: usize = 8;
+
+/// An origin whose pages say what was asked for; every third is not stored.
+fn origin() -> Origin {
+    Origin::new(|request| {
+        let number = request.target.bytes().map(usize::from).sum::<usize>();
+        let page = reply(200).body(format!("page {}", request.target));
+        if number.is_multiple_of(3) { page.cache("no-store") } else { page.cache("max-age=60") }
+    })
+}
+
+/// Clients that ask, check and count until they are stopped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    threads: Vec<thread::JoinHandle<Vec<String>>>,
+}
+
+impl Load {
+    fn on(proxy: &Sandarac, keep_alive: bool) -> Load {
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let threads = (0..CLIENTS).map(|client| {
+            let (stop, answered, address) =
+                (Arc::clone(&stop), Arc::clone(&answered), proxy.address().clone());
+            thread::spawn(move || {
+                let mut faults = Vec::new();
+                let mut conn: Option<Conn> = None;
+                for round in 0.. {
+                    if stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let target = format!("/{client}/{}", round % 50);
+                    let mut open = match conn.take() {
+                        Some(open) if keep_alive => open,
+                        _ => Conn::to(&address),
+                    };
+                    match ask(&mut open, &target) {
+                        Ok(Some(text)) if text == format!("page {target}") => {
+                            answered.fetch_add(1, Ordering::SeqCst);
+                            conn = Some(open);
+                        }
+                        // Closed between two requests: what a client of HTTP/1.1 tries again.
+                        Ok(None) if keep_alive => {}
+                        other => faults.push(format!("{target}: {other:?}")),
+                    }
+                }
+                faults
+            })
+        });
+        let threads = threads.collect();
+        Load { stop, answered, threads }
+    }
+
+    fn reaches(&self, more: usize) {
+        let goal = self.answered.load(Ordering::SeqCst) + more;
+        within("more answers", || (self.answered.load(Ordering::SeqCst) >= goal).then_some(()));
+    }
+
+    fn end(self) -> Vec<String> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.threads.into_iter().flat_map(|thread| thread.join().expect("a client does not panic")).collect()
+    }
+}
+
+/// The body of a response of 200 for `target`; `None` if the connection had been closed before.
+fn ask(conn: &mut Conn, target: &str) -> Result<Option<String>, String> {
+    if conn.try_send(get(target).to_bytes()).is_err() {
+        return Ok(None);
+    }
+    match conn.try_response("GET") {
+        Ok(response) if response.status == 200 => Ok(Some(response.text())),
+        Ok(response) => Err(format!("{response:?}")),
+        Err(Trouble::Closed(rest)) if rest.is_empty() => Ok(None),
+        Err(trouble) => Err(format!("{trouble:?}")),
+    }
+}
+
+#[test]
+fn nothing_is_lost_by_reloads_under_load() {
+    let (first, second) = (origin(), origin());
+    let proxy = sandarac().config(site(&first.url(), "", "")).start();
+    for keep_alive in [true, false] {
+        let load = Load::on(&proxy, keep_alive);
+        for round in 0..10 {
+            load.reaches(100);
+            let origin = if round % 2 == 0 { &second } else { &first };
+            proxy.reload(&site(&origin.url(), "", &format!("[limits]\nfields = {}", 100 + round))).success();
+        }
+        load.reaches(100);
+        let faults = load.end();
+        assert!(
+            faults.is_empty(),
+            "keep-alive {keep_alive}: {} lost: {:?}",
+            faults.len(),
+            &faults[..faults.len().min(5)]
+        );
+    }
+}
+
+#[test]
+fn nothing_is_lost_by_purges_under_load() {
+    let origin = origin();
+    let proxy = sandarac().before(&origin).start();
+    let load = Load::on(&proxy, true);
+    for _ in 0..10 {
+        load.reaches(50);
+        proxy.admin(&["purge", "--all"]).success();
+    }
+    let faults = load.end();
+    assert!(faults.is_empty(), "{} lost: {:?}", faults.len(), &faults[..faults.len().min(5)]);
+}
+
+#[test]
+fn nothing_is_lost_when_the_cache_is_full() {
+    let filler = "x".repeat(30_000);
+    let origin = Origin::new(move |request| {
+        reply(200)
+            .cache("max-age=60")
+            .with("X-Filler", &filler[..1000])
+            .body(format!("page {}", request.target))
+    });
+    let proxy = sandarac().before(&origin).option("--memory", "1MiB").start();
+    let load = Load::on(&proxy, true);
+    load.reaches(3000);
+    let faults = load.end();
+    assert!(faults.is_empty(), "{} lost: {:?}", faults.len(), &faults[..faults.len().min(5)]);
+}
+
+#[test]
+fn nothing_accepted_is_lost_by_sigterm_under_load() {
+    let origin = origin();
+    let mut proxy = sandarac().before(&origin).start();
+    let address = proxy.address().clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (address, stop) = (address.clone(), Arc::clone(&stop));
+            thread::spawn(move || {
+                let mut answered = 0;
+                let Ok(mut conn) = Conn::try_to(&address) else { return Ok(0) };
+                while !stop.load(Ordering::SeqCst) {
+                    match ask(&mut conn, &format!("/{client}/{answered}"))? {
+                        Some(_) => answered += 1,
+                        None => break,
+                    }
+                }
+                Ok::<usize, String>(answered)
+            })
+        })
+        .collect();
+    origin.reached(200);
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    stop.store(true, Ordering::SeqCst);
+    for client in clients {
+        let answered = client.join().expect("a client does not panic").expect("a request in flight was lost");
+        assert!(answered > 0);
+    }
+}

@@ -1,0 +1,32 @@
+//! What must not happen: ambiguous messages, slow and broken peers, floods, and every way to get at another's page.
+
+mod clients;
+#[path = "../../crates/wire/tests/support/corpus.rs"]
+mod corpus;
+mod descriptors;
+mod limits;
+mod load;
+mod origins;
+mod poisoning;
+mod smuggling;
+
+use sandarac_test_support::{Origin, Reply, Request, Sandarac, Setup};
+
+/// The binary under test, yet to be started.
+pub(crate) fn sandarac() -> Setup {
+    Setup::new(env!("CARGO_BIN_EXE_sandarac"))
+}
+
+/// Sandarac as started by default, before an origin that answers by `rule`.
+pub(crate) fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
+    let origin = Origin::new(rule);
+    (sandarac().before(&origin).start(), origin)
+}
+
+/// A configuration with one listener, one pool with `pool_keys` and `backend`, one route to it, then `tables`.
+pub(crate) fn site(backend: &str, pool_keys: &str, tables: &str) -> String {
+    format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"{backend}\"]\n{pool_keys}\n\n\
+         [[route]]\npool = \"app\"\n\n{tables}\n"
+    )
+}

@@ -1,0 +1,179 @@
+//! Cache poisoning and deception: what one client sends must not decide what another gets.
+
+use sandarac_test_support::{Origin, Request, get, head, post, reply, request};
+
+use crate::{before, sandarac};
+
+/// An origin that shows the value of a field in a page it lets anyone cache.
+fn echo(field: &'static str) -> impl Fn(&Request) -> sandarac_test_support::Reply + Send + Sync + 'static {
+    move |request| reply(200).cache("max-age=60").body(request.fields.list(field))
+}
+
+#[test]
+fn forwarding_fields_of_a_client_do_not_reach_a_cached_page() {
+    for field in ["X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-For", "Forwarded"] {
+        let (proxy, _origin) = before(echo(field));
+        proxy.exchange(&get("/").with(field, "evil.example"));
+        let seen = proxy.get("/").text();
+        assert!(!seen.contains("evil"), "{field}: {seen}");
+    }
+}
+
+#[test]
+fn fields_that_override_the_target_do_not_reach_the_origin_unnoticed() {
+    for field in [
+        "X-Original-URL",
+        "X-Rewrite-URL",
+        "X-HTTP-Method-Override",
+        "X-Method-Override",
+        "X-Forwarded-Scheme",
+        "X-Forwarded-Server",
+        "X-Forwarded-Prefix",
+        "X-Host",
+        "X-Forwarded-Port",
+    ] {
+        let (proxy, _origin) = before(echo(field));
+        proxy.exchange(&get("/").with(field, "evil"));
+        let seen = proxy.get("/").text();
+        assert!(!seen.contains("evil"), "{field}: {seen}");
+    }
+}
+
+#[test]
+fn host_decides_whose_page_it_is() {
+    let (proxy, _origin) = before(echo("host"));
+    assert_eq!(proxy.exchange(&get("/").host("evil.example")).text(), "evil.example");
+    assert_eq!(proxy.get("/").text(), "www.example");
+    let absolute = get("http://evil.example/other").host("www.example");
+    assert_eq!(proxy.exchange(&absolute).text(), "evil.example");
+    assert_eq!(proxy.get("/other").text(), "www.example");
+}
+
+#[test]
+fn the_body_of_a_get_does_not_reach_a_cached_page() {
+    let (proxy, _origin) = before(|request| reply(200).cache("max-age=60").body(&request.body));
+    proxy.exchange(&get("/").body("evil"));
+    assert_eq!(proxy.get("/").text(), "");
+}
+
+#[test]
+fn the_method_decides_what_is_answered() {
+    let (proxy, _origin) = before(|request| reply(200).cache("max-age=60").body(&request.method));
+    proxy.exchange(&post("/", "x"));
+    proxy.exchange(&request("OPTIONS", "/"));
+    proxy.exchange(&head("/"));
+    assert_eq!(proxy.get("/").text(), "GET");
+}
+
+#[test]
+fn a_range_or_a_condition_of_one_client_does_not_shorten_the_page_of_another() {
+    let (proxy, _origin) = before(|request| match (request.field("range"), request.field("if-none-match")) {
+        (Some(_), _) => reply(206).cache("max-age=60").with("Content-Range", "bytes 0-0/4").body("p"),
+        (_, Some(_)) => reply(304).cache("max-age=60").with("ETag", "\"v\""),
+        _ => reply(200).cache("max-age=60").with("ETag", "\"v\"").body("page"),
+    });
+    proxy.exchange(&get("/a").with("Range", "bytes=0-0"));
+    assert_eq!(proxy.get("/a").expect(200).text(), "page");
+    proxy.exchange(&get("/b").with("If-None-Match", "\"v\""));
+    assert_eq!(proxy.get("/b").expect(200).text(), "page");
+    proxy.exchange(&get("/c").with("If-Match", "\"other\""));
+    assert_eq!(proxy.get("/c").expect(200).text(), "page");
+    proxy.exchange(&get("/d").with("If-Range", "\"v\"").with("Range", "bytes=0-0"));
+    assert_eq!(proxy.get("/d").expect(200).text(), "page");
+}
+
+#[test]
+fn an_error_caused_by_one_client_is_not_kept_for_others() {
+    let (proxy, origin) = before(|request| match request.field("x-oversize") {
+        Some(_) => reply(400).body("bad"),
+        None => reply(200).cache("max-age=60").body("page"),
+    });
+    proxy.exchange(&get("/").with("X-Oversize", "1"));
+    assert_eq!(proxy.get("/").expect(200).text(), "page");
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn targets_that_are_written_otherwise_are_other_pages() {
+    let (proxy, origin) = before(|request| reply(200).cache("max-age=60").body(&request.target));
+    let targets =
+        ["/a/b", "/a/%62", "/a//b", "/a/./b", "/a/x/../b", "/A/b", "/a/b/", "/a/b?", "/a%2fb", "/a/b;x"];
+    for _ in 0..2 {
+        for target in targets {
+            let response = proxy.get(target);
+            if response.status == 200 {
+                assert_eq!(response.text(), target, "the key and the forwarded target differ");
+            } else {
+                assert_eq!(response.status, 400, "{target}");
+            }
+        }
+    }
+    assert!(origin.requests().iter().all(|request| targets.contains(&request.target.as_str())));
+}
+
+#[test]
+fn an_ambiguous_path_is_refused() {
+    let (proxy, origin) = before(|_| reply(200));
+    for target in ["/%", "/%zz", "/a%0", "/%00", "/a%2", "/../../etc/passwd", "/..%2f..%2fetc"] {
+        let status = proxy.get(target).status;
+        if status != 400 {
+            assert_eq!(origin.last().target, target, "{target} was changed on its way");
+        }
+    }
+}
+
+#[test]
+fn a_private_page_with_a_public_looking_name_stays_private() {
+    let (proxy, _origin) = before(|request| {
+        let page = reply(200).body(format!("account of {}", request.field("cookie").unwrap_or("nobody")));
+        if request.fields.has("cookie") { page.cache("private") } else { page.cache("max-age=60") }
+    });
+    for target in ["/account/style.css", "/account;x.js", "/account%2fpicture.png", "/account?.css"] {
+        let own = proxy.exchange(&get(target).with("Cookie", "alice"));
+        if own.status == 400 {
+            continue;
+        }
+        assert_eq!(own.text(), "account of alice");
+        assert_eq!(proxy.get(target).text(), "account of nobody");
+        assert_eq!(proxy.exchange(&get(target).with("Cookie", "bob")).text(), "account of bob");
+    }
+}
+
+#[test]
+fn a_careless_origin_leaks_nothing_in_the_safe_profile() {
+    let (proxy, _origin) = before(|request| {
+        let user = request.field("cookie").or(request.field("authorization")).unwrap_or("nobody");
+        reply(200).cache("public, max-age=60").body(user)
+    });
+    for (name, value) in [("Cookie", "alice"), ("Authorization", "Basic alice")] {
+        let target = format!("/{name}");
+        assert_eq!(proxy.exchange(&get(&target).with(name, value)).text(), value);
+        assert_eq!(proxy.get(&target).text(), "nobody");
+        assert_eq!(proxy.exchange(&get(&target).with(name, "other")).text(), "other");
+    }
+}
+
+#[test]
+fn clients_that_wait_together_get_no_page_made_for_one_of_them() {
+    let gate = sandarac_test_support::Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| {
+        let page = reply(200)
+            .cache("max-age=60")
+            .with("Set-Cookie", &format!("id={}", request.serial))
+            .body(request.serial.to_string());
+        if request.serial == 1 { page.hold(&held) } else { page }
+    });
+    let proxy = sandarac().before(&origin).start();
+    let mut clients: Vec<_> = (0..10).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send(get("/").to_bytes());
+    }
+    gate.reached(1);
+    gate.open();
+    let mut cookies: Vec<String> =
+        clients.iter_mut().map(|client| client.response().fields.list("set-cookie")).collect();
+    cookies.sort();
+    cookies.dedup();
+    assert_eq!(cookies.len(), 10, "a session was shared");
+}

@@ -1,0 +1,149 @@
+//! Messages whose end or meaning two readers could disagree on (RFC 9112 §11), over the network.
+//!
+//! The corpus is that of the codec; here it is the whole binary that must refuse, close, and let nothing through.
+
+use sandarac_test_support::{Conn, Listener, Origin, Sandarac, Trouble, get, reply, request};
+
+use crate::corpus::{self, Case};
+use crate::{sandarac, site};
+
+/// The limits for which the corpus is made.
+const LIMITS: &str = "[limits]\nhead = \"32KiB\"\nfields = 100\ntarget = \"8KiB\"\nresponse_head = \"32KiB\"";
+
+fn start(backend: &str) -> Sandarac {
+    sandarac().config(site(backend, "", LIMITS)).start()
+}
+
+/// Collects what went wrong, so that one run names all cases that fail.
+fn report(faults: Vec<String>) {
+    assert!(faults.is_empty(), "{} cases failed:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn every_request_of_the_corpus_is_refused_and_its_connection_closed() {
+    let origin = Origin::new(|_| reply(200).body("reached"));
+    let proxy = start(&origin.url());
+    let mut faults = Vec::new();
+    for case in corpus::load("requests.txt") {
+        let mut client = proxy.connect();
+        // The refusal may come, and the connection close, before all is sent.
+        let _ = client.try_send(&case.bytes);
+        client.finish();
+        match client.try_response("GET") {
+            Ok(response) if response.status == case.status => {
+                let rest = client.read_to_end();
+                if !rest.is_empty() {
+                    faults.push(format!(
+                        "{}: {} bytes after the refusal ({})",
+                        case.name,
+                        rest.len(),
+                        case.naive
+                    ));
+                }
+            }
+            other => faults
+                .push(format!("{}: expected {} {}, got {other:?}", case.name, case.refusal, case.status)),
+        }
+    }
+    proxy.get("/sentinel").expect(200);
+    let through =
+        origin.requests().into_iter().filter(|request| request.whole && request.target != "/sentinel");
+    faults.extend(through.map(|request| format!("{} {} reached the origin", request.method, request.target)));
+    report(faults);
+}
+
+#[test]
+fn a_refusal_ends_the_connection_while_the_client_goes_on() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = start(&origin.url());
+    let mut client = proxy.connect();
+    client.send(get("/before").to_bytes());
+    client.response().expect(200);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    let _ = client.try_send(get("/smuggled").to_bytes());
+    client.response().expect(400);
+    client.expect_end();
+    proxy.get("/sentinel");
+    assert_eq!((origin.count_of("/before"), origin.count_of("/smuggled"), origin.count()), (1, 0, 2));
+}
+
+/// Whether `outcome` is how a refused response reaches the client: as 502, or cut short where its head had gone on.
+fn is_refused(outcome: &Result<sandarac_test_support::Response, Trouble>) -> bool {
+    match outcome {
+        Ok(response) => response.status == 502,
+        Err(Trouble::Closed(_) | Trouble::Reset) => true,
+        Err(_) => false,
+    }
+}
+
+fn answer_with(case: &Case, listener: &Listener, client: &mut Conn, target: &str) -> Conn {
+    client.send(request(&case.method, target).to_bytes());
+    let mut origin = listener.accept();
+    let _ = origin.try_request();
+    let _ = origin.try_send(&case.bytes);
+    origin.finish();
+    origin
+}
+
+#[test]
+fn every_response_of_the_corpus_becomes_502_and_is_not_stored() {
+    let listener = Listener::new();
+    let proxy = start(&listener.url());
+    let mut faults = Vec::new();
+    for (number, case) in corpus::load("responses.txt").into_iter().enumerate() {
+        let target = format!("/{number}");
+        let mut client = proxy.connect();
+        let mut origin = answer_with(&case, &listener, &mut client, &target);
+        let outcome = client.try_response(&case.method);
+        if !is_refused(&outcome) {
+            faults
+                .push(format!("{}: expected {}, got {outcome:?} ({})", case.name, case.refusal, case.naive));
+        }
+        origin.read_to_end();
+        let mut second = proxy.connect();
+        second.send(get(&target).to_bytes());
+        let mut origin = listener.accept();
+        origin.request();
+        origin.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: 5\r\n\r\nclean");
+        match second.try_response("GET") {
+            Ok(response) if response.text() == "clean" => {}
+            other => faults.push(format!("{}: the next request got {other:?}", case.name)),
+        }
+    }
+    report(faults);
+}
+
+#[test]
+fn a_response_is_never_taken_for_that_of_another_request() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).option("--threads", "1").start();
+    let (mut first, mut second) = (proxy.connect(), proxy.connect());
+    first.send(get("/1").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send(
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\noneHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison",
+    );
+    assert_eq!(first.response().text(), "one");
+    second.send(get("/2").to_bytes());
+    let mut other = listener.accept();
+    other.request();
+    other.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\ntwo");
+    assert_eq!(second.response().text(), "two");
+}
+
+#[test]
+fn a_forwarded_request_is_written_anew() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = start(&origin.url());
+    let mut client = proxy.connect();
+    client.send(
+        "POST /a HTTP/1.1\r\nHost:   www.example  \r\nTransfer-Encoding: CHUNKED\r\nX-Y:\t z \r\n\r\n\
+         0005;ext=\"quoted; \\\" string\"\r\nhello\r\n000\r\n\r\n",
+    );
+    client.response().expect(200);
+    let request = origin.last();
+    assert_eq!(request.text(), "hello");
+    assert_eq!(request.fields.all("transfer-encoding"), ["chunked"]);
+    assert_eq!((request.field("host"), request.field("x-y")), (Some("www.example"), Some("z")));
+}

@@ -1,0 +1,153 @@
+//! Pools: several backends, connections kept and lost.
+
+use sandarac_test_support::{Listener, Origin, Reply, TempDir, get, post, reply, request};
+
+use crate::{before, sandarac, site};
+
+#[test]
+fn several_backends_share_the_work() {
+    let origins: Vec<Origin> = (0..3).map(|_| Origin::new(|_| reply(200).cache("no-store"))).collect();
+    let proxy = origins.iter().fold(sandarac(), |setup, origin| setup.before(origin)).start();
+    let mut client = proxy.connect();
+    for number in 0..60 {
+        client.get(&format!("/{number}")).expect(200);
+    }
+    let counts: Vec<usize> = origins.iter().map(Origin::count).collect();
+    assert_eq!(counts.iter().sum::<usize>(), 60);
+    assert!(counts.iter().all(|&count| count >= 5), "{counts:?}");
+}
+
+#[test]
+fn round_robin_takes_each_in_turn() {
+    let origins: Vec<Origin> = (0..3)
+        .map(|number| Origin::new(move |_| reply(200).cache("no-store").body(number.to_string())))
+        .collect();
+    let backends: Vec<String> = origins.iter().map(|origin| format!("\"{}\"", origin.url())).collect();
+    let text = format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbalance = \"round_robin\"\nbackends = [{}]\n[[route]]\npool = \"app\"\n",
+        backends.join(", ")
+    );
+    let proxy = sandarac().config(text).start();
+    let mut client = proxy.connect();
+    let seen: Vec<String> = (0..9).map(|number| client.get(&format!("/{number}")).text()).collect();
+    assert_eq!((&seen[..3], &seen[..3]), (&seen[3..6], &seen[6..]));
+    assert_ne!(seen[0], seen[1]);
+}
+
+#[test]
+fn a_dead_backend_is_passed_over() {
+    let dir = TempDir::new();
+    let dead = format!("unix:{}", dir.join("nobody").display());
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let proxy = sandarac().option("--backend", dead).before(&origin).start();
+    let mut client = proxy.connect();
+    for number in 0..30 {
+        client.get(&format!("/{number}")).expect(200);
+    }
+    for number in 0..10 {
+        client.exchange(&post(&format!("/post/{number}"), "x")).expect(200);
+    }
+    assert_eq!(origin.count(), 40, "a request of which nothing was sent can always go elsewhere");
+}
+
+#[test]
+fn a_request_that_meets_a_closed_connection_is_sent_again() {
+    let (proxy, origin) = before(|_| reply(200).cache("no-store").body("ok"));
+    let mut client = proxy.connect();
+    for round in 0..5 {
+        assert_eq!(client.get(&format!("/{round}")).expect(200).text(), "ok");
+        origin.close_idle();
+    }
+    assert_eq!((origin.count(), origin.connections()), (5, 5));
+}
+
+#[test]
+fn an_idempotent_request_that_dies_on_a_kept_connection_is_sent_again() {
+    let origin = Origin::new(|request| match (request.path(), request.serial) {
+        ("/dies", 2) => Reply::none(),
+        _ => reply(200).cache("no-store").body("ok"),
+    });
+    let proxy = sandarac().before(&origin).start();
+    let mut client = proxy.connect();
+    client.get("/first").expect(200);
+    assert_eq!(client.exchange(&request("PUT", "/dies").body("again")).expect(200).text(), "ok");
+    assert_eq!((origin.count_of("/dies"), origin.last().text().as_str()), (2, "again"));
+}
+
+#[test]
+fn a_request_that_is_not_idempotent_is_sent_once() {
+    let origin = Origin::new(|request| match request.path() {
+        "/dies" => Reply::none(),
+        _ => reply(200).cache("no-store"),
+    });
+    let proxy = sandarac().before(&origin).start();
+    let mut client = proxy.connect();
+    client.get("/first").expect(200);
+    client.exchange(&post("/dies", "once")).expect(502);
+    assert_eq!(origin.count_of("/dies"), 1);
+}
+
+#[test]
+fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).option("--threads", "1").start();
+    let mut client = proxy.connect();
+    client.send(get("/1").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison");
+    assert_eq!(client.response().text(), "a");
+    client.send(get("/2").to_bytes());
+    let mut second = listener.accept();
+    assert_eq!(second.request().target, "/2");
+    second.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 1\r\n\r\nb");
+    assert_eq!(client.response().text(), "b");
+}
+
+#[test]
+fn a_full_pool_is_told_at_once() {
+    let listener = Listener::new();
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
+        listener.url()
+    );
+    let proxy = sandarac().config(text).start();
+    let mut busy = proxy.connect();
+    busy.send(get("/busy").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    let refused = proxy.get("/refused").expect(503);
+    assert!(refused.fields.has("proxy-status"), "{refused:?}");
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    busy.response().expect(200);
+}
+
+#[test]
+fn a_backend_by_name_is_found() {
+    let origin = Origin::new(|_| reply(200).body("named"));
+    let url = format!("http://localhost:{}", origin.address().port());
+    let proxy = sandarac().option("--backend", url).start();
+    assert_eq!(proxy.get("/").expect(200).text(), "named");
+}
+
+#[test]
+fn the_varnish_names_of_options_are_understood() {
+    let origin = Origin::new(|_| reply(200).body("ok"));
+    let backend = origin.address().to_string();
+    let proxy =
+        sandarac().option("-a", "127.0.0.1:0").option("-b", backend).option("-s", "malloc,64m").start();
+    assert_eq!(proxy.get("/").expect(200).text(), "ok");
+    let limit = &proxy.admin_json(&["status", "--json"])["cache"]["limit_bytes"];
+    assert_eq!(limit.as_u64(), Some(64 << 20));
+}
+
+#[test]
+fn connections_to_backends_are_let_go_when_idle() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let text = site(&origin.url(), "", "").replace("[pool.app]", "[pool.app]\nidle_timeout = \"1s\"");
+    let proxy = sandarac().config(text).start();
+    proxy.get("/").expect(200);
+    sandarac_test_support::within("the idle connection to close", || {
+        (origin.open_connections() == 0).then_some(())
+    });
+}

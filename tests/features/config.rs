@@ -1,0 +1,126 @@
+//! The command line and the file: what is taken, and how faults in them are told.
+
+use sandarac_test_support::{Origin, TempDir, reply};
+
+use crate::{sandarac, site};
+
+#[test]
+fn a_minimal_file_is_complete() {
+    let origin = Origin::new(|_| reply(200).body("ok"));
+    let proxy = sandarac().config(site(&origin.url(), "", "")).start();
+    assert_eq!(proxy.get("/").expect(200).text(), "ok");
+}
+
+#[test]
+fn flags_count_more_than_the_file() {
+    let origin = Origin::new(|_| reply(200).body("ok"));
+    let text = site("http://127.0.0.1:9", "", "[cache]\nmemory = \"1GiB\"\nprofile = \"safe\"");
+    let proxy = sandarac()
+        .config(text)
+        .before(&origin)
+        .option("--memory", "32MiB")
+        .rfc()
+        .option("--listen", "127.0.0.1:0")
+        .start();
+    assert_eq!(proxy.get("/").expect(200).text(), "ok");
+    let status = proxy.admin_json(&["status", "--json"]);
+    assert_eq!(
+        (status["cache"]["limit_bytes"].as_u64(), status["profile"].as_str()),
+        (Some(32 << 20), Some("rfc"))
+    );
+}
+
+#[test]
+fn faults_are_shown_with_their_place_and_what_was_meant() {
+    for (line, marked, help) in [
+        ("adress = \"127.0.0.1:0\"", "adress", "address"),
+        ("address = \"localhost:0\"", "localhost:0", "127.0.0.1:0"),
+        ("address = 80", "80", ":8080"),
+    ] {
+        let text = format!(
+            "[[listen]]\n{line}\n\n[pool.app]\nbackends = [\"http://127.0.0.1:9\"]\n\n[[route]]\npool = \"app\"\n"
+        );
+        for command in [None, Some("check")] {
+            let setup = sandarac().config(text.clone());
+            let setup = command.into_iter().fold(setup, |setup, command| setup.arg(command));
+            let said = setup.run().failure().stderr;
+            assert!(said.contains("sandarac.toml") && said.contains(":2:") && said.contains(line), "{said}");
+            assert!(said.contains(marked) && said.contains(help), "{said}");
+        }
+    }
+}
+
+#[test]
+fn more_faults_are_told_plainly() {
+    for (text, word) in [
+        (site("http://127.0.0.1:9", "pol = \"app\"", ""), "pool"),
+        (site("http://127.0.0.1:9", "", "[cache]\nmemory = \"256 parrots\""), "256 parrots"),
+        (site("http://127.0.0.1:9", "", "[timeouts]\nhead = \"5\""), "head"),
+        (site("http://127.0.0.1:9", "", "[cahce]\n"), "cache"),
+        (site("http://127.0.0.1:9", "cache = \"sometimes\"", ""), "lookup"),
+        (site("gopher://127.0.0.1:9", "", ""), "http://"),
+        (site("http://127.0.0.1:9", "", "").replace("pool = \"app\"", "pool = \"ap\""), "app"),
+        ("[[listen]\naddress = \"127.0.0.1:0\"".to_owned(), "sandarac.toml"),
+        (String::new(), "listen"),
+    ] {
+        let said = sandarac().config(text.clone()).arg("check").run().failure().stderr;
+        assert!(said.contains(word), "{word} is missing for\n{text}\nin\n{said}");
+    }
+}
+
+#[test]
+fn check_accepts_what_is_right_and_starts_nothing() {
+    let text = site("http://127.0.0.1:9", "", "");
+    let output = sandarac().config(text).arg("check").run().success();
+    assert!(!output.stderr.contains("listening"), "{output:?}");
+}
+
+#[test]
+fn the_schema_and_the_defaults_are_printed() {
+    let schema = sandarac().arg("config").arg("--schema").run().success().stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
+    assert!(schema["properties"]["listen"].is_object() && schema["properties"]["cache"].is_object());
+    let defaults = sandarac().arg("config").arg("--defaults").run().success().stdout;
+    for word in ["first_byte_timeout", "memory", "256MiB", "profile"] {
+        assert!(defaults.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn unknown_flags_and_commands_are_told() {
+    let said = sandarac().arg("--lissen").arg(":80").run().failure().stderr;
+    assert!(said.contains("--listen"), "{said}");
+    sandarac().arg("statsu").run().failure();
+    let help = sandarac().arg("--help").run().success().stdout;
+    for word in ["--listen", "--backend", "demo", "check", "purge"] {
+        assert!(help.contains(word), "{word}");
+    }
+    assert!(sandarac().arg("--version").run().success().stdout.contains("sandarac"));
+}
+
+#[test]
+fn a_second_process_on_a_port_fails_loudly() {
+    let origin = Origin::new(|_| reply(200));
+    let first = sandarac().before(&origin).start();
+    let output = sandarac()
+        .before(&origin)
+        .option("--listen", first.address().to_string())
+        .option("--admin", "./second")
+        .run()
+        .failure();
+    assert!(output.stderr.contains(&first.address().to_string()), "{output:?}");
+    first.get("/").expect(200);
+}
+
+#[test]
+fn a_unix_socket_left_behind_is_taken_over_and_a_live_one_is_not() {
+    let dir = TempDir::new();
+    let origin = Origin::new(|_| reply(200));
+    let path = dir.join("front");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let listen = format!("unix:{}", path.display());
+    let live = sandarac().config(site(&origin.url(), "", "").replace("127.0.0.1:0", &listen)).start();
+    live.get("/").expect(200);
+    sandarac().before(&origin).option("--listen", listen).option("--admin", "./second").run().failure();
+    live.get("/").expect(200);
+}

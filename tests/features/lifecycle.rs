@@ -1,0 +1,142 @@
+//! Start, reload and end.
+
+use sandarac_test_support::{Gate, Listener, Origin, Signal, get, reply, within};
+
+use crate::{before, numbered, sandarac, site};
+
+#[test]
+fn a_reload_takes_up_the_new_file_and_keeps_the_cache() {
+    let (old, new) =
+        (Origin::new(numbered(|_| reply(200).cache("max-age=60"))), Origin::new(|_| reply(200).body("new")));
+    let proxy = sandarac().config(site(&old.url(), "", "")).start();
+    let mut client = proxy.connect();
+    assert_eq!(client.get("/kept").text(), "1");
+    proxy.reload(&site(&new.url(), "", "")).success();
+    assert_eq!(client.get("/kept").text(), "1");
+    assert_eq!(client.get("/other").text(), "new");
+    assert_eq!(proxy.get("/third").text(), "new");
+}
+
+#[test]
+fn sighup_reloads_too() {
+    let (old, new) = (
+        Origin::new(|_| reply(200).cache("no-store").body("old")),
+        Origin::new(|_| reply(200).cache("no-store").body("new")),
+    );
+    let proxy = sandarac().config(site(&old.url(), "", "")).start();
+    assert_eq!(proxy.get("/").text(), "old");
+    proxy.write_config(&site(&new.url(), "", ""));
+    proxy.signal(Signal::Hangup);
+    within("the new configuration", || (proxy.get("/").text() == "new").then_some(()));
+}
+
+#[test]
+fn a_bad_file_changes_nothing_and_says_why() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body("still"));
+    let proxy = sandarac().config(site(&origin.url(), "", "")).start();
+    let output = proxy.reload(&site(&origin.url(), "cahce = \"pass\"", "")).failure();
+    assert!(output.stderr.contains("cahce") && output.stderr.contains("cache"), "{output:?}");
+    assert_eq!(proxy.get("/").text(), "still");
+    proxy.signal(Signal::Hangup);
+    proxy.says("cahce");
+    assert_eq!(proxy.get("/").text(), "still");
+}
+
+#[test]
+fn exchanges_in_flight_finish_under_the_old_configuration() {
+    let listener = Listener::new();
+    let new = Origin::new(|_| reply(200).cache("no-store").body("new"));
+    let proxy = sandarac().config(site(&listener.url(), "", "")).start();
+    let mut client = proxy.connect();
+    client.send(get("/begun").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    proxy.reload(&site(&new.url(), "", "")).success();
+    assert_eq!(proxy.get("/after").text(), "new");
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold");
+    assert_eq!(client.response().expect(200).text(), "old");
+    assert_eq!(client.get("/next").text(), "new");
+}
+
+#[test]
+fn listeners_come_and_go_with_a_reload() {
+    let origin = Origin::new(|_| reply(200).body("ok"));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    let mut client = proxy.connect();
+    client.get("/").expect(200);
+    let socket = format!("unix:{}", proxy.dir().join("front").display());
+    proxy.reload(&format!("{text}\n[[listen]]\naddress = \"{socket}\"\n")).success();
+    sandarac_test_support::Conn::to(&sandarac_test_support::Address::parse(&socket)).get("/").expect(200);
+    client.get("/").expect(200);
+    proxy.connect().get("/").expect(200);
+    proxy.reload(&text).success();
+    within("the socket to close", || {
+        sandarac_test_support::Conn::try_to(&sandarac_test_support::Address::parse(&socket))
+            .is_err()
+            .then_some(())
+    });
+    proxy.get("/").expect(200);
+}
+
+#[test]
+fn sigterm_lets_exchanges_finish_and_takes_no_new_connection() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (mut proxy, _origin) = before(move |_| reply(200).cache("no-store").hold(&held).body("finished"));
+    let (mut busy, mut idle) = (proxy.connect(), proxy.connect());
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    proxy.signal(Signal::Terminate);
+    idle.expect_end();
+    within("the listener to close", || {
+        sandarac_test_support::Conn::try_to(proxy.address()).is_err().then_some(())
+    });
+    assert!(proxy.is_running());
+    gate.open();
+    let response = busy.response().expect(200);
+    assert_eq!((response.text().as_str(), response.field("connection")), ("finished", Some("close")));
+    busy.expect_end();
+    assert!(proxy.wait().success());
+}
+
+#[test]
+fn sigterm_without_work_ends_at_once() {
+    let (mut proxy, _origin) = before(|_| reply(200));
+    proxy.get("/").expect(200);
+    let _idle = proxy.connect();
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+}
+
+#[test]
+fn a_second_sigterm_ends_at_once() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (mut proxy, _origin) = before(move |_| reply(200).hold(&held));
+    let mut busy = proxy.connect();
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    proxy.signal(Signal::Terminate);
+    within("the drain to begin", || {
+        sandarac_test_support::Conn::try_to(proxy.address()).is_err().then_some(())
+    });
+    assert!(proxy.is_running());
+    proxy.signal(Signal::Terminate);
+    proxy.wait();
+    gate.open();
+}
+
+#[test]
+fn a_drain_that_lasts_too_long_is_cut_off() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).hold(&held));
+    let mut proxy = sandarac().config(site(&origin.url(), "", "[timeouts]\ndrain = \"1s\"")).start();
+    let mut busy = proxy.connect();
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    proxy.signal(Signal::Terminate);
+    proxy.wait();
+    gate.open();
+}

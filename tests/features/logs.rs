@@ -1,0 +1,100 @@
+//! The access log.
+
+use std::fs;
+use std::path::Path;
+
+use sandarac_test_support::{Origin, Signal, get, reply, within};
+
+use crate::{sandarac, site};
+
+fn lines(path: &Path, count: usize) -> Vec<String> {
+    within(&format!("{count} lines in the log"), || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        (lines.len() >= count && text.ends_with('\n')).then_some(lines)
+    })
+}
+
+#[test]
+fn combined_lines_are_written_to_a_file() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60").body("12345"));
+    let proxy = sandarac().config(site(&origin.url(), "", "[log]\naccess = \"./access.log\"")).start();
+    let request =
+        get("/page?a=b").with("Referer", "http://from.example/").with("User-Agent", "Probe/1 \"quoted\"");
+    proxy.exchange(&request);
+    proxy.exchange(&request);
+    for line in lines(&proxy.dir().join("access.log"), 2) {
+        assert!(line.starts_with("127.0.0.1 - - ["), "{line}");
+        assert!(
+            line.contains(
+                "] \"GET /page?a=b HTTP/1.1\" 200 5 \"http://from.example/\" \"Probe/1 \\\"quoted\\\"\""
+            ),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn json_lines_tell_how_each_answer_came_about() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60").body("12345"));
+    let tables = "[log]\naccess = \"./access.json\"\nformat = \"json\"";
+    let proxy = sandarac().config(site(&origin.url(), "", tables)).start();
+    proxy.get("/page");
+    proxy.get("/page");
+    proxy.connect().send("BROKEN\r\n\r\n").read_to_end();
+    let records: Vec<serde_json::Value> = lines(&proxy.dir().join("access.json"), 2)
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (miss, hit) = (&records[0], &records[1]);
+    assert_eq!(
+        (miss["method"].as_str(), miss["target"].as_str(), miss["host"].as_str()),
+        (Some("GET"), Some("/page"), Some("www.example"))
+    );
+    assert_eq!((miss["status"].as_u64(), miss["bytes"].as_u64()), (Some(200), Some(5)));
+    assert!(
+        miss["backend"]
+            .as_str()
+            .is_some_and(|backend| backend.contains(&origin.address().port().to_string())),
+        "{miss}"
+    );
+    assert_eq!((miss["cache"].as_str(), hit["cache"].as_str()), (Some("miss"), Some("hit")));
+    assert!(hit["backend"].is_null() && hit["duration_us"].is_u64());
+}
+
+#[test]
+fn a_log_on_standard_output_is_written_there() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[log]\naccess = \"stdout\"")).start();
+    proxy.get("/to-stdout");
+    within("the line", || proxy.stdout().contains("GET /to-stdout HTTP/1.1").then_some(()));
+}
+
+#[test]
+fn a_rotated_log_is_opened_anew() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[log]\naccess = \"./access.log\"")).start();
+    let (log, old) = (proxy.dir().join("access.log"), proxy.dir().join("access.log.1"));
+    proxy.get("/before");
+    lines(&log, 1);
+    fs::rename(&log, &old).unwrap();
+    proxy.signal(Signal::Hangup);
+    within("the new file", || log.exists().then_some(()));
+    proxy.get("/after");
+    assert!(lines(&log, 1)[0].contains("/after"));
+    assert_eq!(lines(&old, 1).len(), 1);
+}
+
+#[test]
+fn what_a_client_sends_cannot_forge_a_line() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[log]\naccess = \"./access.log\"")).start();
+    let mut client = proxy.connect();
+    client.send(b"GET /\x1b[2J\"x HTTP/1.1\r\nHost: www.example\r\nUser-Agent: \xe9\x1f\r\n\r\n");
+    client.read_to_end();
+    proxy.exchange(&get("/\"q").with("User-Agent", "a\tb \" 200 0 \"-\" \"forged"));
+    let written = lines(&proxy.dir().join("access.log"), 1);
+    let line = written.last().unwrap();
+    assert!(line.contains("/\\\"q HTTP/1.1") && line.contains("\\\" 200 0 \\\"-\\\" \\\"forged"), "{line}");
+    assert!(written.iter().all(|line| line.bytes().all(|byte| (b' '..=b'~').contains(&byte))));
+}

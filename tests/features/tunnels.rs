@@ -1,0 +1,121 @@
+//! Connections that become something else: Upgrade and CONNECT.
+
+use sandarac_test_support::{Listener, get};
+
+use crate::{sandarac, site};
+
+fn handshake() -> Vec<u8> {
+    get("/socket")
+        .with("Connection", "keep-alive, Upgrade")
+        .with("Upgrade", "websocket")
+        .with("Sec-WebSocket-Key", "eA==")
+        .to_bytes()
+}
+
+#[test]
+fn a_websocket_is_a_tunnel_after_the_switch() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(handshake());
+    let mut origin = listener.accept();
+    let request = origin.request();
+    assert_eq!(request.field("upgrade"), Some("websocket"));
+    assert!(request.fields.list("connection").to_ascii_lowercase().contains("upgrade"));
+    assert_eq!(request.field("sec-websocket-key"), Some("eA=="));
+    origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: y\r\n\r\nhello");
+    let switched = client.response().expect(101);
+    assert_eq!(
+        (switched.field("upgrade"), switched.field("sec-websocket-accept")),
+        (Some("websocket"), Some("y"))
+    );
+    client.expect("hello").send(b"\x81\x00\xff\r\n\r\nGET");
+    assert_eq!(origin.read(8), b"\x81\x00\xff\r\n\r\nG");
+    origin.expect("ET").send("more");
+    client.expect("more").finish();
+    origin.expect_end();
+    origin.send("last");
+    drop(origin);
+    client.expect("last").expect_end();
+}
+
+#[test]
+fn a_refused_upgrade_is_an_answer_like_any_other() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(handshake());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno");
+    assert_eq!(client.response().expect(426).text(), "no");
+    client.send(get("/next").to_bytes());
+    assert_eq!(origin.request().target, "/next");
+}
+
+#[test]
+fn only_protocols_of_the_route_are_offered() {
+    let listener = Listener::new();
+    let proxy = sandarac().config(site(&listener.url(), "upgrade = [\"chat\"]", "")).start();
+    let mut client = proxy.connect();
+    client.send(handshake());
+    let mut origin = listener.accept();
+    let request = origin.request();
+    assert!(
+        !request.fields.has("upgrade")
+            && !request.fields.list("connection").to_ascii_lowercase().contains("upgrade")
+    );
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    client.response().expect(200);
+    client.send(get("/chat").with("Connection", "upgrade").with("Upgrade", "chat").to_bytes());
+    assert_eq!(origin.request().field("upgrade"), Some("chat"));
+    origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\n");
+    client.response().expect(101);
+    client.send("hi");
+    origin.expect("hi");
+}
+
+#[test]
+fn a_switch_nobody_asked_for_is_refused() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+    client.response().expect(502);
+    origin.expect_end();
+}
+
+#[test]
+fn h2c_is_never_upgraded_to() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(
+        get("/")
+            .with("Connection", "Upgrade, HTTP2-Settings")
+            .with("Upgrade", "h2c")
+            .with("HTTP2-Settings", "AAMAAABkAAQA")
+            .to_bytes(),
+    );
+    let request = listener.accept().request();
+    assert!(!request.fields.has("upgrade") && !request.fields.has("http2-settings"), "{request:?}");
+}
+
+#[test]
+fn connect_is_a_tunnel_where_a_rule_allows_it() {
+    let listener = Listener::new();
+    let proxy = sandarac().config(site(&listener.url(), "connect = true", "")).start();
+    let mut client = proxy.connect();
+    client.send("CONNECT db.example:5432 HTTP/1.1\r\nHost: db.example:5432\r\n\r\n");
+    let mut origin = listener.accept();
+    let request = origin.request_head();
+    assert_eq!((request.method.as_str(), request.target.as_str()), ("CONNECT", "db.example:5432"));
+    origin.send("HTTP/1.1 200 Connected\r\n\r\n");
+    client.response_to("CONNECT").expect(200);
+    client.send("ping");
+    origin.expect("ping").send("pong");
+    client.expect("pong");
+}
