@@ -199,7 +199,8 @@ impl Latency {
 
     /// What was counted since `earlier`, a histogram of the same process.
     pub fn since(&self, earlier: &Latency) -> Latency {
-        let before = |upper| earlier.buckets.iter().find(|bucket| bucket.0 == upper).map_or(0, |bucket| bucket.1);
+        let before =
+            |upper| earlier.buckets.iter().find(|bucket| bucket.0 == upper).map_or(0, |bucket| bucket.1);
         let buckets = self.buckets.iter().map(|&(upper, count)| (upper, count.saturating_sub(before(upper))));
         Latency {
             buckets: buckets.filter(|&(_, count)| count > 0).collect(),

@@ -1,6 +1,7 @@
 //! The demo: a slow sample site, a bounded load over it with and without the accelerator, and the comparison.
 
 mod client;
+mod command;
 pub mod content;
 pub mod load;
 mod pages;
@@ -13,6 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub use command::{Accelerate, demo};
 pub use load::Plan;
 pub use report::{Comparison, Run};
 pub use site::Site;

@@ -4,8 +4,17 @@
 
 pub mod admin;
 pub mod calendar;
+pub mod check;
+pub mod cli;
+pub mod commands;
 pub mod demo;
+pub mod failure;
 pub mod histogram;
+pub mod human;
 pub mod logs;
+pub mod run;
+pub mod signals;
+pub mod startup;
 #[cfg(test)]
 mod test_dir;
+pub mod top;

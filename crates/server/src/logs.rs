@@ -11,7 +11,7 @@ pub use feed::{Feed, Line, Subscription};
 pub use format::Format;
 pub use writer::{Batch, Destination, Log, LogHandle};
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use sandarac_message::{Timestamp, Version};
@@ -20,7 +20,7 @@ use sandarac_message::{Timestamp, Version};
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// The transaction number of the client's connection.
-    pub session: u64,
+    pub session: Option<u64>,
     /// The transaction number of the request.
     pub request: u64,
     /// The transaction number of the fetch it caused or waited for.
@@ -28,7 +28,7 @@ pub struct Entry<'a> {
     /// When the first byte of the request arrived.
     pub time: Timestamp,
     /// The client's address; `None` for a peer on a Unix socket.
-    pub client: Option<SocketAddr>,
+    pub client: Option<IpAddr>,
     /// The user of an `Authorization: Basic` request.
     pub user: Option<&'a [u8]>,
     /// The method's token.
@@ -63,16 +63,47 @@ pub struct Entry<'a> {
     pub error: Option<&'a str>,
 }
 
+/// The user name in an `Authorization` value of the Basic scheme (RFC 7617); `None` for other schemes, and for what
+/// cannot be decoded.
+pub fn basic_user(authorization: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, credentials) = authorization.split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let mut user = Vec::new();
+    let (mut bits, mut count) = (0_u32, 0);
+    for &byte in credentials.trim_ascii() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        (bits, count) = (bits << 6 | u32::from(value), count + 6);
+        if count >= 8 {
+            count -= 8;
+            match (bits >> count) as u8 {
+                // What follows is the password, which belongs in no log.
+                b':' => return Some(user),
+                letter => user.push(letter),
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 impl Entry<'static> {
     /// An entry for tests: a hit in the year 2026.
     pub(crate) fn example() -> Entry<'static> {
         Entry {
-            session: 4,
+            session: Some(4),
             request: 17,
             fetch: None,
             time: Timestamp::from_millis(1_795_269_336_042),
-            client: Some("192.0.2.7:50123".parse().unwrap()),
+            client: Some("192.0.2.7".parse().unwrap()),
             user: None,
             method: b"GET",
             target: b"/articles/3?q=%22",
@@ -89,6 +120,20 @@ impl Entry<'static> {
             origin: None,
             backend: None,
             error: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_of_basic_credentials_is_told_and_nothing_else() {
+        assert_eq!(basic_user(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==").as_deref(), Some(&b"Aladdin"[..]));
+        assert_eq!(basic_user(b"basic Og==").as_deref(), Some(&b""[..]));
+        for other in [&b"Bearer QWxhZGRpbjpv"[..], b"Basic", b"Basic !", b"Basic QWxhZGRpbg==", b""] {
+            assert_eq!(basic_user(other), None);
         }
     }
 }

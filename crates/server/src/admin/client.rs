@@ -55,7 +55,10 @@ impl fmt::Display for Error {
             ),
             Error::Io(endpoint, error) => write!(f, "the talk with {endpoint} failed: {error}"),
             Error::Foreign(endpoint, what) => {
-                write!(f, "{what}\n  help: is {endpoint} really the admin interface of a sandarac of this version?")
+                write!(
+                    f,
+                    "{what}\n  help: is {endpoint} really the admin interface of a sandarac of this version?"
+                )
             }
             Error::Refused(refusal) => refusal.fmt(f),
         }
@@ -159,7 +162,12 @@ impl Client {
         Ok(LogLines { endpoint: self.endpoint.clone(), reader })
     }
 
-    fn ask<T: DeserializeOwned>(&self, method: &str, target: &str, body: Option<Vec<u8>>) -> Result<T, Error> {
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        target: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<T, Error> {
         let (status, reader) = self.open(method, target, body)?;
         if status != 200 {
             return Err(self.refusal(reader));
@@ -211,7 +219,12 @@ impl Client {
 
     /// Sends a request and reads the head of its answer: the status, and a reader of the body up to its end. The
     /// request is HTTP/1.0, so that the body comes without chunks and ends with the connection.
-    fn open(&self, method: &str, target: &str, body: Option<Vec<u8>>) -> Result<(u16, BufReader<Stream>), Error> {
+    fn open(
+        &self,
+        method: &str,
+        target: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<(u16, BufReader<Stream>), Error> {
         let mut stream = self.connect().map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::TimedOut => {
                 Error::NotRunning(self.endpoint.clone(), error)
@@ -224,7 +237,8 @@ impl Client {
             request.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
         if let Some(body) = &body {
-            request.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+            request
+                .push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
         }
         request.push_str("\r\n");
         let mut request = request.into_bytes();

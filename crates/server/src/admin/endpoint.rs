@@ -19,7 +19,8 @@ impl Endpoint {
     /// root, in the user's runtime directory for others, or in a directory of their own among the temporary files.
     pub fn standard() -> Endpoint {
         let uid = rustix::process::getuid();
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let runtime =
+            std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match runtime {
             _ if uid.is_root() => PathBuf::from("/run/sandarac"),
             Some(runtime) => runtime.join("sandarac"),
@@ -51,7 +52,9 @@ impl FromStr for Endpoint {
             return Ok(Endpoint::Tcp(address));
         }
         Err(match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
-            Ok(port) => format!("say the address too: \"127.0.0.1:{port}\" reaches no further than this machine"),
+            Ok(port) => {
+                format!("say the address too: \"127.0.0.1:{port}\" reaches no further than this machine")
+            }
             Err(_) => "expected a socket path (\"/run/sandarac/admin.sock\") or an address \
                        (\"127.0.0.1:6081\")"
                 .to_owned(),

@@ -73,7 +73,10 @@ impl Bound {
         }
         match std::os::unix::net::UnixStream::connect(path) {
             Ok(_) => {
-                let what = format!("another process answers at {}; give this one its own with --admin", path.display());
+                let what = format!(
+                    "another process answers at {}; give this one its own with --admin",
+                    path.display()
+                );
                 return Err(io::Error::new(ErrorKind::AddrInUse, what));
             }
             // Nobody listens there any more; but what is no socket at all refuses in the same way.
@@ -96,7 +99,11 @@ impl Bound {
         let metadata = fs::symlink_metadata(path)?;
         let file = SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) };
         rustix::net::listen(&socket, CALLERS as i32)?;
-        Ok(Bound { listener: Kind::Unix(socket.into()), endpoint: Endpoint::Unix(path.to_owned()), _socket: Some(file) })
+        Ok(Bound {
+            listener: Kind::Unix(socket.into()),
+            endpoint: Endpoint::Unix(path.to_owned()),
+            _socket: Some(file),
+        })
     }
 
     /// Where it is bound, with the port that was really taken.
@@ -123,13 +130,16 @@ impl Bound {
 /// choice, except that others must not be able to exchange the socket in it.
 fn own_directory(directory: &Path) -> io::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display())))?;
+    made.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
+    })?;
     let metadata = fs::metadata(directory)?;
     let (mine, root) = (rustix::process::geteuid().as_raw(), 0);
     let sticky = metadata.mode() & 0o1000 != 0;
     let trusted = metadata.uid() == mine || metadata.uid() == root;
     if !trusted || (metadata.mode() & 0o002 != 0 && !sticky) {
-        let what = format!("{} can be changed by other users: no place for the admin socket", directory.display());
+        let what =
+            format!("{} can be changed by other users: no place for the admin socket", directory.display());
         return Err(io::Error::new(ErrorKind::PermissionDenied, what));
     }
     Ok(())
@@ -204,7 +214,11 @@ macro_rules! forward {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         forward!(self, context, poll_read(buffer))
     }
 }

@@ -64,7 +64,8 @@ impl Server {
         };
         let endpoint = bound.endpoint().clone();
         let router = router(Arc::new(Shared { control, token }), access.max_body);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build()?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("admin".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -175,7 +176,9 @@ async fn call<T: Send + 'static>(
     ask: impl FnOnce(&dyn Control) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(move || ask(&*shared.control)).await;
-    Ok(done.unwrap_or_else(|_| Err(Refusal::failed("the call failed inside the process; its error output says more")))?)
+    Ok(done.unwrap_or_else(|_| {
+        Err(Refusal::failed("the call failed inside the process; its error output says more"))
+    })?)
 }
 
 async fn status(State(shared): Process) -> Result<Response, Failure> {
@@ -192,10 +195,13 @@ async fn prometheus(State(shared): Process) -> Result<Response, Failure> {
 }
 
 async fn purge(State(shared): Process, request: Request) -> Result<Response, Failure> {
-    let purge: Purge = read(request, "{\"urls\": [\"https://example.org/a\"]}, {\"tags\": [\"news\"]} or {\"all\": true}").await?;
+    let purge: Purge =
+        read(request, "{\"urls\": [\"https://example.org/a\"]}, {\"tags\": [\"news\"]} or {\"all\": true}")
+            .await?;
     let named = !purge.urls.is_empty() || !purge.tags.is_empty();
     if named == purge.all {
-        let what = if named { "`all` leaves nothing for `urls` and `tags` to name" } else { "nothing is named" };
+        let what =
+            if named { "`all` leaves nothing for `urls` and `tags` to name" } else { "nothing is named" };
         return Err(Refusal::invalid(what).instead("name `urls`, `tags` or both; or say `all`: true").into());
     }
     Ok(as_json(&call(shared, move |control| control.purge(&purge)).await?))
@@ -222,7 +228,9 @@ async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T,
         let status = rejection.status();
         let refusal = Refusal::invalid(rejection.body_text()).at("body");
         match status {
-            StatusCode::PAYLOAD_TOO_LARGE => Failure(status, refusal.instead("send the list in several requests")),
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Failure(status, refusal.instead("send the list in several requests"))
+            }
             _ => Failure(status, refusal),
         }
     })?;
@@ -248,7 +256,8 @@ async fn log(
     })?;
     let limit = query.limit.unwrap_or(u64::MAX);
     let subscription = call(shared, move |control| Ok(control.subscribe(limit))).await?;
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription))).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription)))
+        .into_response())
 }
 
 async fn unknown() -> Failure {

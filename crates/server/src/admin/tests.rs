@@ -100,7 +100,10 @@ fn what_the_process_says_arrives_whole() {
     assert_eq!(running.client().status().unwrap(), status());
     assert_eq!(running.client().stats().unwrap().get("hits"), 3);
     let metrics = running.raw("GET /metrics HTTP/1.0\r\n\r\n");
-    assert!(metrics.contains("text/plain; version=0.0.4") && metrics.contains("\nsandarac_hits_total 3\n"), "{metrics}");
+    assert!(
+        metrics.contains("text/plain; version=0.0.4") && metrics.contains("\nsandarac_hits_total 3\n"),
+        "{metrics}"
+    );
 }
 
 #[test]
@@ -121,11 +124,16 @@ fn purges_name_what_they_are_for() {
 #[test]
 fn errors_say_what_where_and_what_instead() {
     let running = running();
-    let Err(client::Error::Refused(refusal)) = running.client().ban("hots == a") else { panic!("not refused") };
+    let Err(client::Error::Refused(refusal)) = running.client().ban("hots == a") else {
+        panic!("not refused")
+    };
     assert_eq!(refusal.to_string(), "unknown variable `hots`\n  at: column 1\n  help: did you mean `host`?");
     let answer = running.post("/purge", "{\"urls\": [],\n \"tag\": 1}");
     assert!(answer.starts_with("HTTP/1.0 400"), "{answer}");
-    assert!(answer.contains(r#""where":"body, line 2, column"#) && answer.contains("unknown field `tag`"), "{answer}");
+    assert!(
+        answer.contains(r#""where":"body, line 2, column"#) && answer.contains("unknown field `tag`"),
+        "{answer}"
+    );
     assert!(running.post("/reload", "").contains(r#"{"error":{"what":"the file is gone"}}"#));
     assert!(running.post("/status", "").starts_with("HTTP/1.0 405"));
     assert!(running.raw("GET /x HTTP/1.0\r\n\r\n").contains("GET /status, /stats"));

@@ -158,7 +158,8 @@ impl Client {
                 if field.name.eq_ignore_ascii_case("content-length") {
                     let length = std::str::from_utf8(field.value).ok().and_then(|text| text.parse().ok());
                     let length = length.filter(|&length| length <= MAX_BODY);
-                    framing = Some(Framing::Length(length.ok_or(Fault::Malformed("Content-Length is too large"))?));
+                    framing =
+                        Some(Framing::Length(length.ok_or(Fault::Malformed("Content-Length is too large"))?));
                 } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
                     framing = Some(Framing::Chunked);
                 } else if field.name.eq_ignore_ascii_case("connection") {

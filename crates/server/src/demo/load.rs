@@ -271,12 +271,15 @@ mod tests {
                             }
                         }
                         for line in head.lines() {
-                            length = line.strip_prefix("Content-Length: ").map_or(length, |text| text.parse().unwrap());
+                            length = line
+                                .strip_prefix("Content-Length: ")
+                                .map_or(length, |text| text.parse().unwrap());
                         }
                         let mut body = vec![0; length];
                         reader.read_exact(&mut body).unwrap();
                         let target = head.lines().next().unwrap().to_owned();
-                        let known = kept.lock().unwrap().get(&target).cloned().filter(|_| target.starts_with("GET"));
+                        let known =
+                            kept.lock().unwrap().get(&target).cloned().filter(|_| target.starts_with("GET"));
                         let answer = known.unwrap_or_else(|| {
                             let mut origin = std::net::TcpStream::connect(origin).unwrap();
                             let head = head.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");

@@ -37,7 +37,7 @@ pub(super) fn frame(name: &str, title: &str, visitor: Option<&str>, made: Made, 
         made.serial,
     );
     for section in SECTIONS {
-        let _ = write!(page, "<a href=\"/sections/{}\">{section}</a>\n", section.to_ascii_lowercase());
+        let _ = writeln!(page, "<a href=\"/sections/{}\">{section}</a>", section.to_ascii_lowercase());
     }
     page.push_str("<a href=\"/clock\">Clock</a>\n<a href=\"/api/articles\">API</a>\n");
     match visitor {
@@ -135,7 +135,9 @@ pub(super) fn clock(now: Civil) -> String {
 
 /// What a page says when there is nothing to show.
 pub(super) fn message(title: &str, text: &str) -> String {
-    format!("<section class=\"panel\">\n<h1>{title}</h1>\n<p>{text}</p>\n<p><a href=\"/\">Front page</a></p></section>")
+    format!(
+        "<section class=\"panel\">\n<h1>{title}</h1>\n<p>{text}</p>\n<p><a href=\"/\">Front page</a></p></section>"
+    )
 }
 
 fn escape(text: &str) -> String {

@@ -1,9 +1,9 @@
 //! The two runs side by side, as plain text.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::load::{Measured, Plan};
+use crate::human::{grouped, milliseconds, percent};
 
 /// Both runs of the demo.
 #[derive(Clone, Debug)]
@@ -32,37 +32,6 @@ impl Comparison {
     }
 }
 
-/// Digits in groups of three, so that 24310 and 2431 are told apart at a glance.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A duration in milliseconds, with as many digits as mean something.
-fn milliseconds(duration: Option<Duration>) -> String {
-    let Some(duration) = duration else {
-        return "–".to_owned();
-    };
-    let ms = duration.as_secs_f64() * 1000.0;
-    match ms {
-        ms if ms < 1.0 => format!("{ms:.2} ms"),
-        ms if ms < 10.0 => format!("{ms:.1} ms"),
-        ms => format!("{} ms", grouped(ms.round() as u64)),
-    }
-}
-
-fn percent(ratio: Option<f64>) -> String {
-    // Rounded down: 100.0 % would claim that nothing was left to the site.
-    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.1} %", (ratio * 1000.0).floor() / 10.0))
-}
-
 fn ratio(numerator: f64, denominator: f64, word: &str) -> String {
     if numerator <= 0.0 || denominator <= 0.0 {
         return String::new();
@@ -80,7 +49,9 @@ impl fmt::Display for Comparison {
             let seconds = |run: &Measured| run.latencies.quantile(fraction).unwrap_or_default().as_secs_f64();
             ratio(seconds(a), seconds(b), "faster")
         };
-        let latency = |run: &Measured, fraction| milliseconds(run.latencies.quantile(fraction));
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+        let latency = |run: &Measured, fraction| or_none(run.latencies.quantile(fraction).map(milliseconds));
+        let hits = |run: &Measured| or_none(run.hit_ratio().map(percent));
         // Per answer, because the accelerated site serves many more visitors in the same time.
         let per_answer = |run: &Run| run.site_requests as f64 / run.measured.answers.max(1) as f64;
         let rows = [
@@ -92,10 +63,10 @@ impl fmt::Display for Comparison {
             ),
             ("half are answered within (p50)", latency(a, 0.5), latency(b, 0.5), faster(0.5)),
             ("99 of 100 within (p99)", latency(a, 0.99), latency(b, 0.99), faster(0.99)),
-            ("answered from memory", percent(a.hit_ratio()), percent(b.hit_ratio()), String::new()),
+            ("answered from memory", hits(a), hits(b), String::new()),
             ("answered in all", grouped(a.answers), grouped(b.answers), String::new()),
             (
-                "of these by the site itself",
+                "requests that reached the site",
                 grouped(self.alone.site_requests),
                 grouped(self.accelerated.site_requests),
                 ratio(per_answer(&self.alone), per_answer(&self.accelerated), "fewer per answer"),
@@ -119,7 +90,10 @@ impl fmt::Display for Comparison {
             }
         }
         if a.leaks + b.leaks > 0 {
-            writeln!(f, "\n  A PRIVATE PAGE REACHED SOMEBODY ELSE. Do not use this build; please report it.")?;
+            writeln!(
+                f,
+                "\n  A PRIVATE PAGE REACHED SOMEBODY ELSE. Do not use this build; please report it."
+            )?;
         }
         Ok(())
     }
@@ -128,6 +102,7 @@ impl fmt::Display for Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn run(answers: u64, latency: Duration, hits: u64, site_requests: u64) -> Run {
         let mut measured = Measured { answers, hits, labelled: hits, ..Measured::default() };
@@ -153,7 +128,7 @@ mod tests {
             "  99 of 100 within (p99)            1 480 ms         0.81 ms   1 823 × faster\n",
             "  answered from memory                     –          99.9 %\n",
             "  answered in all                        210         121 550\n",
-            "  of these by the site itself            210             121   1 005 × fewer per answer\n",
+            "  requests that reached the site         210             121   1 005 × fewer per answer\n",
             "  errors                                   0               0\n",
             "  private pages leaked                     0               0\n",
         );

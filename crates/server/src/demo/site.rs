@@ -37,7 +37,8 @@ const SHARED_LISTS: &[(&str, &str)] = &[
 const ASSET: &[(&str, &str)] = &[("cache-control", "public, max-age=86400")];
 const PRIVATE: &[(&str, &str)] = &[("cache-control", "private, no-cache")];
 const NEVER: &[(&str, &str)] = &[("cache-control", "no-store")];
-const MISSING: &[(&str, &str)] = &[("cache-control", "public, max-age=0"), ("cdn-cache-control", "max-age=5")];
+const MISSING: &[(&str, &str)] =
+    &[("cache-control", "public, max-age=0"), ("cdn-cache-control", "max-age=5")];
 
 /// The longest form body, in bytes.
 const MAX_FORM: usize = 1024;
@@ -358,7 +359,8 @@ async fn login(State(site): SiteState, request: HeaderMap) -> Reply {
 }
 
 async fn sign_in(State(site): SiteState, request: HeaderMap, form: Bytes) -> Reply {
-    let name = std::str::from_utf8(&form).ok().and_then(|form| form.strip_prefix("name=")).unwrap_or_default();
+    let name =
+        std::str::from_utf8(&form).ok().and_then(|form| form.strip_prefix("name=")).unwrap_or_default();
     let Some(cookie) = site.sessions.open(name) else {
         let complaint = "A name here is letters, digits and dashes, at most 24 of them.";
         let Building(builder, body) =
@@ -408,12 +410,17 @@ fn as_json(article: &Article) -> serde_json::Value {
 
 impl Shared {
     /// A JSON answer with a strong validator, made from its content.
-    async fn json(&self, request: &HeaderMap, milliseconds: u64, tags: &str, value: serde_json::Value) -> Reply {
+    async fn json(
+        &self,
+        request: &HeaderMap,
+        milliseconds: u64,
+        tags: &str,
+        value: serde_json::Value,
+    ) -> Reply {
         let body = format!("{value}\n");
         let etag = format!("\"{}\"", &blake3::hash(body.as_bytes()).to_hex()[..16]);
-        let unchanged = request
-            .get(header::IF_NONE_MATCH)
-            .is_some_and(|tags| none_match_hits(tags.as_bytes(), &etag));
+        let unchanged =
+            request.get(header::IF_NONE_MATCH).is_some_and(|tags| none_match_hits(tags.as_bytes(), &etag));
         let made = self.work(if unchanged { CHECK_MS } else { milliseconds }).await;
         let (status, content_type, body) = match unchanged {
             true => (StatusCode::NOT_MODIFIED, "", String::new()),

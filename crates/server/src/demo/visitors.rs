@@ -85,12 +85,15 @@ pub(super) enum Wrong {
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let who = |name: &str| if name.is_empty() { "a visitor not signed in".to_owned() } else { name.to_owned() };
+        let who =
+            |name: &str| if name.is_empty() { "a visitor not signed in".to_owned() } else { name.to_owned() };
         match self {
             Wrong::Leak { path, asked, greeted } => {
                 write!(f, "{path} was asked for by {} and answered as for {}", who(asked), who(greeted))
             }
-            Wrong::Kept { path } => write!(f, "{path} must not be kept, and was answered twice with one page"),
+            Wrong::Kept { path } => {
+                write!(f, "{path} must not be kept, and was answered twice with one page")
+            }
             Wrong::Status { path, status } => write!(f, "{path} was answered with status {status}"),
             Wrong::Body { path } => write!(f, "{path} was answered with something else"),
         }
@@ -198,7 +201,8 @@ impl Visitor {
                     && body.ends_with(b"</html>\n")
             }
             Wish::Picture(number) => {
-                body.ends_with(b"</svg>\n") && attribute(body, b" id=\"") == Some(format!("picture-{number}").as_bytes())
+                body.ends_with(b"</svg>\n")
+                    && attribute(body, b" id=\"") == Some(format!("picture-{number}").as_bytes())
             }
             Wish::ApiList => body.starts_with(b"[{") && body.ends_with(b"}]\n"),
             Wish::ApiArticle(number) => {
@@ -209,7 +213,8 @@ impl Visitor {
             return Err(Wrong::Body { path });
         }
         if self.kind != Kind::Reader {
-            let serial = attribute(body, b"data-serial=\"").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+            let serial = attribute(body, b"data-serial=\"")
+                .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
             let serial = serial.unwrap_or_default();
             if serial <= self.last_serial {
                 return Err(Wrong::Kept { path });
@@ -229,9 +234,9 @@ fn attribute<'a>(body: &'a [u8], opening: &[u8]) -> Option<&'a [u8]> {
 
 /// Whether the cache nearest to the client says that it answered from what it holds (RFC 9211 §2.1).
 pub(super) fn is_hit(cache_status: &[u8]) -> bool {
-    sandarac_message::members(cache_status)
-        .last()
-        .is_some_and(|cache| cache.split(|&byte| byte == b';').skip(1).any(|parameter| parameter.trim_ascii() == b"hit"))
+    sandarac_message::members(cache_status).last().is_some_and(|cache| {
+        cache.split(|&byte| byte == b';').skip(1).any(|parameter| parameter.trim_ascii() == b"hit")
+    })
 }
 
 #[cfg(test)]
@@ -268,7 +273,10 @@ mod tests {
     #[test]
     fn another_or_cut_page_is_wrong() {
         let mut reader = Visitor::new(Kind::Reader, 1, 1);
-        assert!(matches!(reader.check(&Wish::article(3), &page("article-4", "", 1)), Err(Wrong::Body { .. })));
+        assert!(matches!(
+            reader.check(&Wish::article(3), &page("article-4", "", 1)),
+            Err(Wrong::Body { .. })
+        ));
         let mut cut = page("article-3", "", 1);
         cut.body.truncate(cut.body.len() - 3);
         assert!(matches!(reader.check(&Wish::article(3), &cut), Err(Wrong::Body { .. })));

@@ -84,7 +84,8 @@ impl Feed {
         let (lines, receiver) = mpsc::channel(WAITING);
         let number = self.0.next.fetch_add(1, Relaxed);
         let skipped = Arc::new(AtomicU64::new(0));
-        let watcher = Watcher { number, lines, skipped: Arc::clone(&skipped), limit, second: 0, in_second: 0 };
+        let watcher =
+            Watcher { number, lines, skipped: Arc::clone(&skipped), limit, second: 0, in_second: 0 };
         let mut watchers = self.watchers();
         watchers.push(watcher);
         self.0.watching.store(watchers.len(), Relaxed);
@@ -141,7 +142,8 @@ mod tests {
         (0..5).for_each(|_| feed.publish(&Entry::example()));
         assert_eq!(std::iter::from_fn(|| next(&mut all)).count(), 5);
         assert_eq!((std::iter::from_fn(|| next(&mut few)).count(), few.skipped()), (2, 3));
-        let later = Entry { time: Entry::example().time.plus(std::time::Duration::from_secs(1)), ..Entry::example() };
+        let later =
+            Entry { time: Entry::example().time.plus(std::time::Duration::from_secs(1)), ..Entry::example() };
         feed.publish(&later);
         assert!(next(&mut few).unwrap().ends_with(b"}\n"));
     }

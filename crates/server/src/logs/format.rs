@@ -56,7 +56,7 @@ macro_rules! put {
 
 fn combined(entry: &Entry<'_>, out: &mut Vec<u8>) {
     match entry.client {
-        Some(client) => put!(out, "{}", client.ip()),
+        Some(client) => put!(out, "{client}"),
         None => out.push(b'-'),
     }
     out.extend_from_slice(b" - ");
@@ -106,7 +106,10 @@ fn escape(value: &[u8], out: &mut Vec<u8>) {
 
 fn json(entry: &Entry<'_>, out: &mut Vec<u8>) {
     put!(out, "{{\"time\":\"{}\"", Civil::of(entry.time).rfc3339());
-    put!(out, ",\"session\":{},\"request\":{}", entry.session, entry.request);
+    if let Some(session) = entry.session {
+        put!(out, ",\"session\":{session}");
+    }
+    put!(out, ",\"request\":{}", entry.request);
     if let Some(fetch) = entry.fetch {
         put!(out, ",\"fetch\":{fetch}");
     }
@@ -195,14 +198,17 @@ mod tests {
     fn json_has_everything_that_is_known_and_nothing_that_is_not() {
         assert_eq!(
             line(Format::Json, &Entry::example()),
-            "{\"time\":\"2026-11-21T13:55:36.042Z\",\"session\":4,\"request\":17,\"client\":\"192.0.2.7:50123\",\
+            "{\"time\":\"2026-11-21T13:55:36.042Z\",\"session\":4,\"request\":17,\"client\":\"192.0.2.7\",\
              \"method\":\"GET\",\"host\":\"example.org\",\"target\":\"/articles/3?q=%22\",\"version\":\"HTTP/1.1\",\
              \"status\":200,\"bytes\":8192,\"duration_us\":314,\"first_byte_us\":120,\"cache\":\"hit\",\
              \"user_agent\":\"curl/8\"}\n"
         );
         let entry = Entry { fetch: Some(18), reason: Some("vary"), backend: Some("app"), ..Entry::example() };
         let value: serde_json::Value = serde_json::from_str(&line(Format::Json, &entry)).unwrap();
-        assert_eq!((&value["fetch"], &value["reason"], &value["backend"]), (&18.into(), &"vary".into(), &"app".into()));
+        assert_eq!(
+            (&value["fetch"], &value["reason"], &value["backend"]),
+            (&18.into(), &"vary".into(), &"app".into())
+        );
     }
 
     proptest! {

@@ -11,7 +11,8 @@ fn ask(site: &Site, request: &str) -> String {
     let mut stream = TcpStream::connect(site.address()).unwrap();
     let request = request.replace('\n', "\r\n");
     let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
-    write!(stream, "{head}\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    write!(stream, "{head}\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -110,7 +111,11 @@ fn the_clock_may_never_be_kept_and_is_new_each_time() {
 fn what_is_not_there_is_404_for_a_short_while() {
     for path in ["/articles/0", "/articles/x", "/images/1.png", "/sections/x", "/a/b"] {
         let answer = get(&site(), path);
-        assert_eq!((status(&answer), field(&answer, "cdn-cache-control")), ("404", Some("max-age=5")), "{path}");
+        assert_eq!(
+            (status(&answer), field(&answer, "cdn-cache-control")),
+            ("404", Some("max-age=5")),
+            "{path}"
+        );
     }
 }
 
@@ -118,7 +123,10 @@ fn what_is_not_there_is_404_for_a_short_while() {
 fn head_has_the_fields_of_get_and_no_body() {
     let answer = ask(&site(), "HEAD /articles/3 HTTP/1.1");
     assert_eq!(status(&answer), "200");
-    assert!(answer.ends_with("\r\n\r\n") && field(&answer, "content-length").unwrap().parse::<u64>().unwrap() > 1000);
+    assert!(
+        answer.ends_with("\r\n\r\n")
+            && field(&answer, "content-length").unwrap().parse::<u64>().unwrap() > 1000
+    );
 }
 
 #[test]

@@ -1,0 +1,58 @@
+//! Reading configuration files, and the subcommands `check` and `config`.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use sandarac_config::{Config, Flags, Warning};
+
+use crate::cli::{CheckArgs, ConfigArgs, RunArgs};
+use crate::failure::Failure;
+
+/// Reads the file at `path`.
+pub fn load(path: &Path) -> Result<(Config, Vec<Warning>), Failure> {
+    load_with(path, &Flags::default())
+}
+
+fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
+    let name = path.display().to_string();
+    let text =
+        fs::read_to_string(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+    Config::from_toml_and_flags(&name, &text, flags).map_err(Failure::Configuration)
+}
+
+/// The configuration that the command line asks for.
+pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
+    let (mut config, warnings) = match &args.config {
+        Some(path) => load_with(path, &args.flags())?,
+        None => Config::from_flags(&args.flags()).map_err(Failure::Configuration)?,
+    };
+    args.apply(&mut config);
+    Ok((config, warnings))
+}
+
+/// `check`.
+pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let (config, warnings) = load(&args.config)?;
+    for warning in &warnings {
+        eprintln!("{warning}");
+    }
+    if !args.quiet {
+        let mut out = io::stdout().lock();
+        out.write_all(sandarac_config::explain(&config).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// `config`.
+pub fn config(args: &ConfigArgs) -> Result<(), Failure> {
+    let text = if args.schema {
+        sandarac_config::schema()
+    } else if args.manual {
+        sandarac_config::manual()
+    } else {
+        sandarac_config::defaults()
+    };
+    writeln!(io::stdout(), "{}", text.trim_end())?;
+    Ok(())
+}

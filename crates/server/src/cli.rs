@@ -1,0 +1,466 @@
+//! The command line: what can be said, and what it means as settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use sandarac_config::{Config, Flags, LogFormat, LogTarget};
+
+use crate::admin::Endpoint;
+
+const EXAMPLES: &str = "\
+Examples:
+  sandarac --listen :8080 --backend http://localhost:8000
+      An accelerator before one application, no file needed.
+  sandarac -a :80 -b http://10.0.0.1:8000 -b http://10.0.0.2:8000 -s malloc,2G
+      Two backends, balanced, with 2 GiB of cache. The short flags are varnishd's.
+  sandarac -c sandarac.toml --memory 4GiB
+      A whole configuration; a flag counts more than the file.
+  sandarac demo
+      A slow sample site, the gain measured, and both left running for your browser.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+/// A caching HTTP accelerator: answers from memory what it may, and sends the rest to your application.
+#[derive(Debug, Parser)]
+#[command(name = "sandarac", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Job {
+    /// Run the accelerator.
+    Run(RunArgs),
+    /// Something else.
+    Other(Command),
+}
+
+impl Cli {
+    /// What is to be done.
+    pub fn job(self) -> Job {
+        self.command.map_or(Job::Run(self.run), Job::Other)
+    }
+}
+
+/// What is not running the accelerator.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the gain: a slow sample site, with and without the accelerator
+    Demo(DemoArgs),
+    /// Check a configuration and explain what it does
+    Check(CheckArgs),
+    /// Print the settings: as a file with every default, as JSON schema or as manual
+    Config(ConfigArgs),
+    /// Tell how the running process is: addresses, cache, backends
+    Status(ShowArgs),
+    /// Print what was counted
+    Stats(StatsArgs),
+    /// Watch requests, hits, latencies and the busiest URLs live
+    Top(TopArgs),
+    /// Drop objects from the cache, or mark them stale
+    Purge(PurgeArgs),
+    /// Drop all objects that an expression matches
+    Ban(BanArgs),
+    /// Make the running process read its configuration again
+    Reload(ReloadArgs),
+    /// Watch exchanges as they end, a line each
+    Log(LogArgs),
+}
+
+/// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
+/// the same rules and words as a file.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RunArgs {
+    /// The configuration; flags count more than what it says
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen: `:8080`, `127.0.0.1:8080`, `[::1]:80` or `unix:/path`. Port 0 takes a free one. Can be repeated
+    #[arg(short = 'a', long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
+    #[arg(short, long, value_name = "URL")]
+    pub backend: Vec<String>,
+    /// The most memory that the cache takes, as `512MiB`
+    #[arg(long, value_name = "SIZE", conflicts_with = "storage")]
+    pub memory: Option<String>,
+    /// The same as varnishd writes it: `malloc,512m`
+    #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
+    pub storage: Option<String>,
+    /// How long a stale object may be served while a new one is fetched, as `30s`
+    #[arg(long, value_name = "TIME")]
+    pub grace: Option<String>,
+    /// Where `status`, `purge` and the like reach this process: a socket path, or an address (needs a token)
+    #[arg(long, value_name = "PATH|ADDRESS")]
+    pub admin: Option<String>,
+    /// How many cores to use; all unless said
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// `safe`: what has cookies or a login is not cached unless a rule says so. `rfc`: all that RFC 9111 allows is
+    #[arg(long, value_name = "safe|rfc")]
+    pub cache_profile: Option<String>,
+    /// Where to write a line for each request: a path, `stdout`, `stderr` or `off`
+    #[arg(long, value_name = "FILE", value_parser = log_target)]
+    pub access_log: Option<LogTarget>,
+    /// How to write it: `combined`, as Apache and nginx have it, or `json`
+    #[arg(long, value_name = "combined|json", value_parser = log_format)]
+    pub log_format: Option<LogFormat>,
+}
+
+impl RunArgs {
+    /// Whether nothing says what to stand before.
+    pub fn lacks_everything(&self) -> bool {
+        self.config.is_none() && self.backend.is_empty()
+    }
+
+    /// What the flags say, in words that a file would use.
+    pub fn flags(&self) -> Flags {
+        Flags {
+            listen: self.listen.iter().map(|listen| Listen::of(listen).address).collect(),
+            backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            memory: self.memory.clone().or_else(|| self.storage.clone()),
+            grace: self.grace.clone(),
+            admin: self.admin.clone(),
+            threads: self.threads,
+            profile: self.cache_profile.clone(),
+        }
+    }
+
+    /// Applies what [`Flags`] has no place for.
+    pub fn apply(&self, config: &mut Config) {
+        if let Some(target) = &self.access_log {
+            config.log.access = target.clone();
+        }
+        if let Some(format) = self.log_format {
+            config.log.format = format;
+        }
+        // Flags stand in place of the file's listeners, one for one.
+        for (listen, listener) in self.listen.iter().zip(&mut config.listeners) {
+            listener.proxy_protocol |= Listen::of(listen).proxy;
+        }
+    }
+}
+
+/// An address as varnishd writes it: `[NAME=]ADDRESS[,HTTP|,PROXY]`.
+struct Listen {
+    address: String,
+    proxy: bool,
+}
+
+impl Listen {
+    fn of(text: &str) -> Listen {
+        let (text, proxy) = match text.rsplit_once(',') {
+            Some((address, protocol)) if protocol.eq_ignore_ascii_case("proxy") => (address, true),
+            Some((address, protocol)) if protocol.eq_ignore_ascii_case("http") => (address, false),
+            _ => (text, false),
+        };
+        let named =
+            text.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        Listen { address: named.map_or(text, |(_, address)| address).to_owned(), proxy }
+    }
+}
+
+/// A backend as varnishd writes it, `host[:port]` or `/path`, as a URL.
+fn as_url(backend: &str) -> String {
+    match backend {
+        path if path.starts_with('/') => format!("unix:{path}"),
+        url if url.contains("://") || url.starts_with("unix:") => url.to_owned(),
+        host => format!("http://{host}"),
+    }
+}
+
+/// The size in varnishd's `[NAME=]malloc,SIZE`.
+fn storage(text: &str) -> Result<String, String> {
+    let kind_and_size = text.split_once('=').map_or(text, |(_, rest)| rest);
+    match kind_and_size.split_once(',') {
+        Some(("malloc" | "default", size)) => Ok(size.to_owned()),
+        Some((kind, size)) => {
+            Err(format!("there is no storage {kind:?}; the cache lives in memory: malloc,{size}"))
+        }
+        None => Err("expected malloc,SIZE, such as malloc,512m".to_owned()),
+    }
+}
+
+fn log_target(text: &str) -> Result<LogTarget, String> {
+    Ok(match text {
+        "off" => LogTarget::Off,
+        "stdout" | "-" => LogTarget::Stdout,
+        "stderr" => LogTarget::Stderr,
+        "" => return Err("expected a path, `stdout`, `stderr` or `off`".to_owned()),
+        path => LogTarget::File(path.into()),
+    })
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "combined" => Ok(LogFormat::Combined),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("expected `combined` or `json`".to_owned()),
+    }
+}
+
+/// The flags of `demo`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+The sample site makes pages in 100 to 300 ms with eight workers, as a small host would.
+64 visitors browse it first directly and then through the accelerator; every answer is
+checked, also for whose it is. Then both stay up, and each page says at its foot who
+answered it.
+
+Examples:
+  sandarac demo                 measure for 5 seconds each, then stay up until Ctrl-C
+  sandarac demo --exit          measure only; fails if any answer was wrong
+  sandarac demo --seconds 0     measure nothing, just run both")]
+pub struct DemoArgs {
+    /// End after the measurement
+    #[arg(long)]
+    pub exit: bool,
+    /// How long each of the two runs lasts; 0 measures nothing
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub seconds: u64,
+    /// Where the accelerator listens; 127.0.0.1:8080, or a free port where that is taken, unless said
+    #[arg(short = 'a', long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Where the sample site listens; 127.0.0.1:8000, or a free port where that is taken, unless said
+    #[arg(long, value_name = "ADDRESS")]
+    pub site: Option<SocketAddr>,
+}
+
+/// The flags of `check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// The configuration to check
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Say nothing but what is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// The flags of `config`.
+#[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("what").required(true))]
+pub struct ConfigArgs {
+    /// Every setting with its default, unit and text, as a file to start from
+    #[arg(long, group = "what")]
+    pub defaults: bool,
+    /// The JSON schema of a configuration, for editors
+    #[arg(long, group = "what")]
+    pub schema: bool,
+    /// The manual of all settings, in Markdown
+    #[arg(long, group = "what")]
+    pub manual: bool,
+}
+
+/// Which process is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProcessArgs {
+    /// The process's admin socket or address, as it told at its start. SANDARAC_ADMIN says the same
+    #[arg(long, value_name = "PATH|ADDRESS")]
+    pub admin: Option<Endpoint>,
+    /// The configuration of the process: its [admin] section tells where it is, and the token
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// The flags of commands that only show something.
+#[derive(Args, Clone, Debug)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `stats`.
+#[derive(Args, Clone, Debug)]
+pub struct StatsArgs {
+    #[command(flatten)]
+    /// Which process, and how to show it.
+    pub show: ShowArgs,
+    /// Print again each second what was counted in that second
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// The flags of `top`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Quits with q or Ctrl-C. Where the output is no terminal, one picture is printed.")]
+pub struct TopArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+}
+
+/// The flags of `purge`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    group = ArgGroup::new("what").required(true).multiple(true).args(["urls", "tags", "tags_from", "all"]),
+    after_help = "\
+Examples:
+  sandarac purge http://example.org/news             every variant of one URL
+  sandarac purge --tag article-7 front               what carries one of these tags
+  sandarac purge --soft --tag front                  stale at once, but still good for grace
+  make-list | sandarac purge --tags-from -           any number of tags, one to a line
+  sandarac purge --all                               everything")]
+pub struct PurgeArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+    /// URLs, whole: scheme and host too
+    #[arg(value_name = "URL")]
+    pub urls: Vec<String>,
+    /// Tags that the application gave in Surrogate-Key, Cache-Tag or xkey
+    #[arg(long = "tag", value_name = "TAG", num_args = 1..)]
+    pub tags: Vec<String>,
+    /// A file with tags, one to a line; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub tags_from: Option<PathBuf>,
+    /// Everything
+    #[arg(long, conflicts_with_all = ["urls", "tags", "tags_from"])]
+    pub all: bool,
+    /// Mark stale instead of removing: grace still applies
+    #[arg(long)]
+    pub soft: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `ban`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  sandarac ban 'host == example.org && path ~ ^/news/'
+  sandarac ban 'status == 404'
+  sandarac ban 'field.Content-Type ~ ^image/'")]
+pub struct BanArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+    /// An expression over host, path, status and fields
+    #[arg(required = true, value_name = "EXPR")]
+    pub expression: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `reload`.
+#[derive(Args, Clone, Debug)]
+pub struct ReloadArgs {
+    #[command(flatten)]
+    /// Which process, and how to show what it says.
+    pub show: ShowArgs,
+}
+
+/// The flags of `log`.
+#[derive(Args, Clone, Debug)]
+pub struct LogArgs {
+    #[command(flatten)]
+    /// Which process, and how to show it.
+    pub show: ShowArgs,
+    /// At most so many lines a second; what is skipped is counted
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    fn parse(line: &str) -> Result<Job, clap::Error> {
+        Cli::try_parse_from(["sandarac"].into_iter().chain(line.split_whitespace())).map(Cli::job)
+    }
+
+    fn run(line: &str) -> RunArgs {
+        match parse(line) {
+            Ok(Job::Run(run)) => run,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn long_and_varnish_flags_mean_the_same() {
+        let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags();
+        let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags();
+        assert_eq!(
+            (&long.listen, &long.backends, &long.memory),
+            (&short.listen, &short.backends, &short.memory)
+        );
+        assert_eq!(long.listen, [":80"]);
+        assert_eq!(run("-b /run/app.sock -b unix:/b").flags().backends, ["unix:/run/app.sock", "unix:/b"]);
+    }
+
+    #[test]
+    fn a_varnish_listener_for_the_proxy_protocol_becomes_one() {
+        let args = run("-a :80 -a front=127.0.0.1:81,PROXY -b localhost");
+        let (mut config, _) = Config::from_flags(&args.flags()).unwrap();
+        args.apply(&mut config);
+        let protocols: Vec<_> = config.listeners.iter().map(|listener| listener.proxy_protocol).collect();
+        assert_eq!(protocols, [false, true]);
+    }
+
+    #[test]
+    fn logs_are_set_by_flags() {
+        let args = run("-a :80 -b localhost --access-log ./a.log --log-format json");
+        let (mut config, _) = Config::from_flags(&args.flags()).unwrap();
+        args.apply(&mut config);
+        assert_eq!(config.log.access, LogTarget::File("./a.log".into()));
+        assert_eq!(config.log.format, LogFormat::Json);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_told_with_what_can() {
+        for (line, expected) in [
+            ("-s file,/tmp/x,1G", "the cache lives in memory"),
+            ("-s 1G", "malloc,SIZE"),
+            ("--memory 1G -s malloc,1G", "cannot be used with"),
+            ("--log-format xml", "combined"),
+            ("--bakend http://a", "--backend"),
+            ("stauts", "status"),
+            ("purge", "--all"),
+            ("purge --all http://a/", "cannot be used with"),
+            ("config", "--schema"),
+            ("status --admin :6081", "127.0.0.1:6081"),
+            ("demo --seconds x", "--seconds"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.to_string().contains(expected), "{line}: {error}");
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn tags_and_urls_are_lists() {
+        let Ok(Job::Other(Command::Purge(purge))) = parse("purge --soft --tag a b --tag c") else { panic!() };
+        assert_eq!((purge.tags.len(), purge.soft, purge.urls.len()), (3, true, 0));
+        let Ok(Job::Other(Command::Purge(purge))) = parse("purge http://a/ http://b/") else { panic!() };
+        assert_eq!(purge.urls.len(), 2);
+    }
+
+    #[test]
+    fn help_teaches_by_example() {
+        let error = parse("--help").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelp);
+        let help = error.to_string();
+        assert!(help.contains("sandarac --listen :8080 --backend http://localhost:8000"), "{help}");
+        assert!(run("").lacks_everything() && !run("-c a.toml").lacks_everything());
+    }
+}

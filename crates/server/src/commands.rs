@@ -1,0 +1,378 @@
+//! The subcommands that talk to a running process.
+
+use std::fs;
+use std::io::{self, IsTerminal, Read, Write};
+use std::thread::sleep;
+use std::time::Duration;
+
+use sandarac_config::{Config, ListenAddress};
+use serde::Serialize;
+
+use crate::admin::client::Client;
+use crate::admin::{Endpoint, MetricKind, Purge, State, Stats, Status};
+use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
+use crate::failure::Failure;
+use crate::human::{bytes, grouped, milliseconds, printable, span};
+
+impl ProcessArgs {
+    /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
+    pub fn client(&self) -> Result<Client, Failure> {
+        let mut endpoint = self.admin.clone();
+        let mut token =
+            match &self.token_file {
+                Some(path) => {
+                    let token = fs::read_to_string(path);
+                    Some(token.map_err(|error| {
+                        Failure::Usage(format!("cannot read {}: {error}", path.display()))
+                    })?)
+                }
+                None => std::env::var("SANDARAC_TOKEN").ok(),
+            };
+        if let Some(text) = std::env::var("SANDARAC_ADMIN").ok().filter(|_| endpoint.is_none()) {
+            endpoint = Some(text.parse().map_err(|what| Failure::Usage(format!("SANDARAC_ADMIN: {what}")))?);
+        }
+        if let Some(path) = &self.config {
+            let config = crate::check::load(path)?.0;
+            token = token.or_else(|| config.admin.token.as_deref().map(str::to_owned));
+            endpoint = endpoint.or_else(|| admin_endpoint(&config));
+        }
+        let token = token.map(|token| token.trim().to_owned());
+        Ok(Client::new(endpoint.unwrap_or_else(Endpoint::standard), token))
+    }
+}
+
+/// Where a configuration puts the admin interface; `None` where it leaves that open.
+pub fn admin_endpoint(config: &Config) -> Option<Endpoint> {
+    config.admin.listen.as_ref().map(|listen| match listen {
+        ListenAddress::Unix(path) => Endpoint::Unix(path.clone()),
+        ListenAddress::Tcp(address) => Endpoint::Tcp(*address),
+        ListenAddress::Any(port) => Endpoint::Tcp((std::net::Ipv6Addr::UNSPECIFIED, *port).into()),
+    })
+}
+
+fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Columns that line up: each as wide as its widest cell, the first `right` of them ragged on the left.
+fn table(rows: &[Vec<String>], right: usize) -> String {
+    let width = |text: &String| text.chars().count();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let widths: Vec<_> = (0..columns)
+        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(width).max().unwrap_or_default())
+        .collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at < right {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:width$}"),
+        });
+        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// `status`.
+pub fn status(args: &ShowArgs) -> Result<(), Failure> {
+    let status = args.process.client()?.status()?;
+    if args.json {
+        return json(&status);
+    }
+    io::stdout().write_all(show_status(&status).as_bytes())?;
+    Ok(())
+}
+
+fn show_status(status: &Status) -> String {
+    let Status { version, pid, started, uptime_seconds, profile, threads, admin, cache, .. } = status;
+    let state = match status.state {
+        State::Running => "running",
+        State::Draining => "draining",
+    };
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut rows = vec![
+        row(
+            "process",
+            format!("sandarac {version}, pid {pid}, {state} for {}, since {started}", span(*uptime_seconds)),
+        ),
+        row("configuration", status.config.clone().unwrap_or_else(|| "command line".to_owned())),
+        row("profile", format!("{profile}, {threads} threads")),
+    ];
+    rows.extend(status.listeners.iter().map(|listener| row("listening on", listener.clone())));
+    rows.push(row("admin on", admin.clone()));
+    rows.push(row(
+        "cache",
+        format!(
+            "{} of {} in {} objects",
+            bytes(cache.used_bytes),
+            bytes(cache.limit_bytes),
+            grouped(cache.objects)
+        ),
+    ));
+    for pool in &status.pools {
+        let backends: Vec<_> = pool
+            .backends
+            .iter()
+            .map(|backend| {
+                vec![
+                    backend.address.clone(),
+                    backend.state.clone(),
+                    format!("{} in flight", grouped(backend.in_flight)),
+                ]
+            })
+            .collect();
+        rows.extend(
+            table(&backends, 0).lines().map(|line| row(&format!("pool {}", pool.name), line.to_owned())),
+        );
+    }
+    table(&rows, 0)
+}
+
+/// `stats`.
+pub fn stats(args: &StatsArgs) -> Result<(), Failure> {
+    let client = args.show.process.client()?;
+    let mut before = client.stats()?;
+    let show = |stats: &Stats, text: String| match args.show.json {
+        true => json(stats),
+        false => Ok(io::stdout().write_all(text.as_bytes())?),
+    };
+    if !args.watch {
+        return show(&before, show_stats(&before));
+    }
+    loop {
+        sleep(Duration::from_secs(1));
+        let now = client.stats()?;
+        let between = difference(&now, &before);
+        show(&between, format!("{}\n", show_stats(&between)))?;
+        before = now;
+    }
+}
+
+/// What was counted between two looks: counters by their growth, gauges as they are, what stayed 0 left out.
+fn difference(now: &Stats, before: &Stats) -> Stats {
+    let mut metrics = now.metrics.clone();
+    for metric in metrics.iter_mut().filter(|metric| metric.kind == MetricKind::Counter) {
+        let same = |other: &&crate::admin::Metric| other.name == metric.name && other.labels == metric.labels;
+        metric.value =
+            metric.value.saturating_sub(before.metrics.iter().find(same).map_or(0, |other| other.value));
+    }
+    metrics.retain(|metric| metric.value > 0);
+    Stats { at_ms: now.at_ms, metrics, latency: now.latency.since(&before.latency) }
+}
+
+fn show_stats(stats: &Stats) -> String {
+    let mut rows: Vec<_> = stats
+        .metrics
+        .iter()
+        .map(|metric| {
+            let labels: Vec<_> =
+                metric.labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
+            let name = [&[metric.name.to_string()][..], &labels].concat().join(" ");
+            let value = match metric.name.ends_with("bytes") || metric.name.starts_with("bytes") {
+                true => bytes(metric.value),
+                false => grouped(metric.value),
+            };
+            vec![value, name, metric.text.to_string()]
+        })
+        .collect();
+    for (name, fraction) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
+        if let Some(us) = stats.latency.quantile_us(fraction) {
+            let text = "Time from the first byte of a request to the end of its answer.".to_owned();
+            rows.push(vec![milliseconds(Duration::from_micros(us)), format!("latency {name}"), text]);
+        }
+    }
+    table(&rows, 1)
+}
+
+/// `purge`.
+pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
+    for url in &args.urls {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            let path = url.trim_start_matches('/');
+            let what =
+                format!("{url:?} is no whole URL\n  help: name scheme and host too: \"http://HOST/{path}\"");
+            return Err(Failure::Usage(what));
+        }
+    }
+    let mut tags = args.tags.clone();
+    if let Some(path) = &args.tags_from {
+        let read = if path.as_os_str() == "-" {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).map(|_| text)
+        } else {
+            fs::read_to_string(path)
+        };
+        let text =
+            read.map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+        tags.extend(text.lines().map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned));
+    }
+    if !args.all && tags.is_empty() && args.urls.is_empty() {
+        return Err(Failure::Usage("the list of tags is empty".to_owned()));
+    }
+    let purge = Purge { urls: args.urls.clone(), tags, all: args.all, soft: args.soft };
+    let purged = args.process.client()?.purge(&purge)?;
+    if args.json {
+        return json(&purged);
+    }
+    let done = if args.soft { "marked stale" } else { "purged" };
+    writeln!(io::stdout(), "{} objects {done}", grouped(purged.objects))?;
+    Ok(())
+}
+
+/// `ban`.
+pub fn ban(args: &BanArgs) -> Result<(), Failure> {
+    let banned = args.process.client()?.ban(&args.expression.join(" "))?;
+    if args.json {
+        return json(&banned);
+    }
+    writeln!(
+        io::stdout(),
+        "banned; {} bans are being tested against what is stored",
+        grouped(banned.active)
+    )?;
+    Ok(())
+}
+
+/// `reload`.
+pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
+    let reloaded = args.show.process.client()?.reload()?;
+    if args.show.json {
+        return json(&reloaded);
+    }
+    for warning in &reloaded.warnings {
+        eprintln!("{}", warning.trim_end());
+    }
+    writeln!(io::stdout(), "{} is in force", reloaded.config)?;
+    Ok(())
+}
+
+/// `log`.
+pub fn log(args: &LogArgs) -> Result<(), Failure> {
+    let lines = args.show.process.client()?.log(args.limit)?;
+    let mut out = io::stdout().lock();
+    let live = out.is_terminal();
+    for line in lines {
+        let line = line?;
+        if args.show.json {
+            writeln!(out, "{line}")?;
+        } else {
+            writeln!(out, "{}", show_entry(&line))?;
+        }
+        if live {
+            out.flush()?;
+        }
+    }
+    Err(Failure::Failed("the process closed the log: it has ended".to_owned()))
+}
+
+/// One JSON line of the log for a person: time, status, how the cache took part, how long it took, and for whom.
+fn show_entry(line: &str) -> String {
+    let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else {
+        return printable(line);
+    };
+    if let Some(skipped) = entry["skipped"].as_u64() {
+        return format!("… {} entries skipped so far", grouped(skipped));
+    }
+    let text = |name: &str| printable(entry[name].as_str().unwrap_or_default());
+    let time = text("time");
+    let clock = time.get(11..23).unwrap_or(&time);
+    let took = milliseconds(Duration::from_micros(entry["duration_us"].as_u64().unwrap_or_default()));
+    let outcome = [text("cache"), text("reason")].join(" ");
+    let status = entry["status"].as_u64().unwrap_or_default();
+    let mut out = format!(
+        "{clock}  {status:3}  {:<18}  {took:>9}  {:<15}  {} {}{}",
+        outcome.trim_end(),
+        text("client"),
+        text("method"),
+        text("host"),
+        text("target")
+    );
+    for name in ["backend", "error"] {
+        if entry[name].is_string() {
+            out.push_str(&format!("  {name}: {}", text(name)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::{BackendStatus, CacheStatus, Latency, Metric, PoolStatus};
+
+    #[test]
+    fn a_status_reads_as_a_table() {
+        let backend = |address: &str, in_flight| BackendStatus {
+            address: address.to_owned(),
+            state: "healthy".to_owned(),
+            in_flight,
+        };
+        let status = Status {
+            version: "1.2.3".to_owned(),
+            pid: 7,
+            state: State::Running,
+            started: "2026-11-21T13:55:36.042Z".to_owned(),
+            uptime_seconds: 61,
+            config: Some("a.toml".to_owned()),
+            profile: "safe".to_owned(),
+            threads: 2,
+            listeners: vec!["127.0.0.1:8080".to_owned(), "unix:/a".to_owned()],
+            admin: "unix:/b".to_owned(),
+            cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 12_900_000, objects: 1234 },
+            pools: vec![PoolStatus {
+                name: "app".to_owned(),
+                backends: vec![backend("http://a:8000", 3), backend("http://bcd:8000", 0)],
+            }],
+        };
+        assert_eq!(
+            show_status(&status),
+            "\
+process        sandarac 1.2.3, pid 7, running for 1 m 1 s, since 2026-11-21T13:55:36.042Z
+configuration  a.toml
+profile        safe, 2 threads
+listening on   127.0.0.1:8080
+listening on   unix:/a
+admin on       unix:/b
+cache          12.3 MiB of 1 GiB in 1 234 objects
+pool app       http://a:8000    healthy  3 in flight
+pool app       http://bcd:8000  healthy  0 in flight
+"
+        );
+    }
+
+    #[test]
+    fn statistics_of_a_second_leave_out_what_did_not_happen() {
+        let stats = |requests, latency| Stats {
+            at_ms: 0,
+            metrics: vec![
+                Metric::counter("requests", "Requests.", requests),
+                Metric::counter("misses", "Misses.", 5),
+                Metric::gauge("cache_bytes", "Memory.", 2048),
+            ],
+            latency: Latency { buckets: vec![(999, latency)], sum_us: 0 },
+        };
+        let between = difference(&stats(1510, 3), &stats(10, 1));
+        assert_eq!(between.get("requests"), 1500);
+        assert_eq!(between.latency.count(), 2);
+        let text = show_stats(&between);
+        assert!(text.starts_with("  1 500  requests     "), "{text}");
+        assert!(text.contains("\n  2 KiB  cache_bytes  ") && !text.contains("misses"), "{text}");
+        assert!(text.contains("\n1.00 ms  latency p99  "), "{text}");
+    }
+
+    #[test]
+    fn log_entries_read_as_columns_and_cannot_drive_the_terminal() {
+        let mut line = Vec::new();
+        let entry =
+            crate::logs::Entry { target: b"/\x1b[2J", reason: Some("vary"), ..crate::logs::Entry::example() };
+        crate::logs::Format::Json.write(&entry, &mut line);
+        assert_eq!(
+            show_entry(std::str::from_utf8(&line).unwrap()),
+            "13:55:36.042  200  hit vary              0.31 ms  192.0.2.7        GET example.org/\u{fffd}[2J"
+        );
+        assert_eq!(show_entry("{\"skipped\":1234}"), "… 1 234 entries skipped so far");
+    }
+}

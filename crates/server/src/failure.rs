@@ -1,0 +1,62 @@
+//! How a command fails, and with what exit status.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use sandarac_config::Diagnostics;
+
+use crate::admin::client;
+
+/// Why a command was not done.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line or the environment is wrong: exit status 2.
+    Usage(String),
+    /// The configuration is wrong: exit status 2.
+    Configuration(Diagnostics),
+    /// It could not be done: exit status 1.
+    Failed(String),
+    /// The output could not be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Tells standard error what was wrong, and gives the exit status.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            // Whoever read the output has seen enough, as `head` does.
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Failure::Usage(_) | Failure::Configuration(_) => {
+                eprintln!("{self}");
+                ExitCode::from(2)
+            }
+            Failure::Failed(_) | Failure::Output(_) => {
+                eprintln!("{self}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(text) | Failure::Failed(text) => write!(f, "sandarac: {}", text.trim_end()),
+            Failure::Configuration(errors) => f.write_str(errors.to_string().trim_end()),
+            Failure::Output(error) => write!(f, "sandarac: cannot write the output: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Output(error)
+    }
+}
+
+impl From<client::Error> for Failure {
+    fn from(error: client::Error) -> Failure {
+        Failure::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,84 @@
+//! Numbers, sizes and times as people read them.
+
+use std::time::Duration;
+
+/// Digits in groups of three: `24 310`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A duration in milliseconds, with as many digits as mean something: `0.31 ms`, `1 480 ms`.
+pub fn milliseconds(duration: Duration) -> String {
+    match duration.as_secs_f64() * 1000.0 {
+        ms if ms < 1.0 => format!("{ms:.2} ms"),
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms => format!("{} ms", grouped(ms.round() as u64)),
+    }
+}
+
+/// A share of a whole, in per cent. Rounded down: 100.0 % is said only where nothing is left.
+pub fn percent(ratio: f64) -> String {
+    format!("{:.1} %", (ratio * 1000.0).floor() / 10.0)
+}
+
+/// A number of bytes in the largest binary unit that leaves a number before the point: `12.3 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for larger in units {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    let digits = if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    format!("{} {unit}", digits.trim_end_matches(".0"))
+}
+
+/// A long duration in its two largest units: `3 d 4 h`, `61 s` as `1 m 1 s`.
+pub fn span(seconds: u64) -> String {
+    let units = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
+    let first = units.iter().position(|&(_, length)| seconds >= length).unwrap_or(units.len() - 1);
+    let mut left = seconds;
+    let mut parts = Vec::new();
+    for (name, length) in &units[first..units.len().min(first + 2)] {
+        parts.push(format!("{} {name}", left / length));
+        left %= length;
+    }
+    parts.join(" ")
+}
+
+/// `text` with every control character replaced, so that it cannot drive the terminal that shows it.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_reading() {
+        assert_eq!([grouped(7), grouped(1000), grouped(1_234_567)], ["7", "1 000", "1 234 567"]);
+        assert_eq!(milliseconds(Duration::from_micros(312)), "0.31 ms");
+        assert_eq!(milliseconds(Duration::from_micros(1480)), "1.5 ms");
+        assert_eq!(milliseconds(Duration::from_millis(1480)), "1 480 ms");
+        assert_eq!([percent(0.9999), percent(1.0)], ["99.9 %", "100.0 %"]);
+        assert_eq!(
+            [bytes(0), bytes(1 << 30), bytes(12_900_000), bytes(1023)],
+            ["0 B", "1 GiB", "12.3 MiB", "1023 B"]
+        );
+        assert_eq!([span(0), span(61), span(3600), span(270_000)], ["0 s", "1 m 1 s", "1 h 0 m", "3 d 3 h"]);
+        assert_eq!(printable("a\u{1b}[2J\n\u{9b}b"), "a\u{fffd}[2J\u{fffd}\u{fffd}b");
+    }
+}

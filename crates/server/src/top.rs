@@ -1,0 +1,158 @@
+//! `sandarac top`: what the process does now, once a second.
+
+mod picture;
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::admin::client::Client;
+use crate::admin::{Stats, Status};
+use crate::cli::TopArgs;
+use crate::failure::Failure;
+use picture::{Sample, render};
+
+/// How many entries of the log are looked at in a second to tell the busiest URLs.
+const SAMPLED: u64 = 2000;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The size of a picture where there is no terminal to ask.
+const PAGE: (usize, usize) = (120, 40);
+
+/// What is known between two looks at the process.
+pub(crate) struct Look {
+    pub(crate) status: Status,
+    pub(crate) before: Stats,
+    pub(crate) now: Stats,
+}
+
+/// `top`.
+pub fn top(args: &TopArgs) -> Result<(), Failure> {
+    let client = args.process.client()?;
+    let mut look = Look { status: client.status()?, before: client.stats()?, now: Stats::default() };
+    let sample = watch(&client)?;
+    let mut terminal = Terminal::open()?;
+    loop {
+        let until = Instant::now() + SECOND;
+        if terminal.as_mut().map_or_else(|| Ok(wait(until)), |terminal| terminal.quits_before(until))? {
+            return Ok(());
+        }
+        look.status = client.status()?;
+        look.now = client.stats()?;
+        let (width, height) = terminal.as_ref().map_or(PAGE, Terminal::size);
+        let picture = {
+            let mut sample = sample.lock().unwrap_or_else(PoisonError::into_inner);
+            let picture = render(&look, &sample, width, height);
+            sample.fade();
+            picture
+        };
+        let Some(terminal) = &mut terminal else {
+            io::stdout().write_all(picture.as_bytes())?;
+            return Ok(());
+        };
+        terminal.show(&picture)?;
+        look.before = look.now;
+    }
+}
+
+fn wait(until: Instant) -> bool {
+    thread::sleep(until.saturating_duration_since(Instant::now()));
+    false
+}
+
+/// Collects entries of the log on a thread of its own, until the process closes it or this one ends.
+fn watch(client: &Client) -> Result<Arc<Mutex<Sample>>, Failure> {
+    let lines = client.log(Some(SAMPLED))?;
+    let sample = Arc::new(Mutex::new(Sample::default()));
+    let collected = Arc::clone(&sample);
+    thread::Builder::new().name("top".to_owned()).spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            collected.lock().unwrap_or_else(PoisonError::into_inner).add(&line);
+        }
+    })?;
+    Ok(sample)
+}
+
+/// A terminal that gives each key at once, as it was when this is dropped.
+struct Terminal {
+    /// The modes to go back to; `None` where the keys are not the terminal's.
+    before: Option<Termios>,
+}
+
+impl Terminal {
+    /// The terminal that standard output is; `None` where it is none.
+    fn open() -> Result<Option<Terminal>, Failure> {
+        if !io::stdout().is_terminal() {
+            return Ok(None);
+        }
+        let stdin = io::stdin();
+        if !stdin.is_terminal() {
+            return Ok(Some(Terminal { before: None }));
+        }
+        let before = tcgetattr(&stdin).map_err(io::Error::from)?;
+        let mut modes = before.clone();
+        // Ctrl-C comes as a key, so that the modes are put back in every case.
+        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(&stdin, OptionalActions::Now, &modes).map_err(io::Error::from)?;
+        Ok(Some(Terminal { before: Some(before) }))
+    }
+
+    fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+            _ => PAGE,
+        }
+    }
+
+    /// Waits until then; `true` as soon as somebody wants to leave.
+    fn quits_before(&mut self, until: Instant) -> Result<bool, Failure> {
+        if self.before.is_none() {
+            return Ok(wait(until));
+        }
+        let stdin = io::stdin();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.as_nanos().min(999_999_999) as _ };
+            let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&timeout));
+            match ready {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => {
+                    let mut keys = [0; 64];
+                    let count = stdin.lock().read(&mut keys)?;
+                    let leave = |key: &u8| matches!(key, b'q' | b'Q' | 0x03 | 0x04);
+                    if count == 0 || keys[..count].iter().any(leave) {
+                        return Ok(true);
+                    }
+                }
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+    }
+
+    /// Draws over the last picture, line by line, so that nothing flickers.
+    fn show(&mut self, picture: &str) -> Result<(), Failure> {
+        let lines: Vec<_> = picture.lines().collect();
+        let mut out = io::stdout().lock();
+        write!(out, "\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))?;
+        out.flush()?;
+        Ok(())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // The terminal may be gone; there is nothing left to put back then.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+        println!();
+    }
+}

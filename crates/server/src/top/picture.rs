@@ -1,0 +1,260 @@
+//! One picture of `top`, as text.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::admin::{MetricKind, Stats};
+use crate::human::{bytes, grouped, milliseconds, percent, printable, span};
+use crate::top::Look;
+
+/// How much a URL's past counts a second later: what was busy ten seconds ago is down to a third.
+const FADING: f64 = 0.9;
+
+/// URLs that fade below this are forgotten.
+const FORGOTTEN: f64 = 0.2;
+
+/// The most URLs that are kept count of; others wait until some have faded.
+const MOST: usize = 20_000;
+
+/// What the log told lately.
+#[derive(Default)]
+pub(crate) struct Sample {
+    urls: HashMap<String, Row>,
+    /// Answers by the first digit of their status.
+    classes: [f64; 6],
+}
+
+#[derive(Default)]
+struct Row {
+    answers: f64,
+    hits: f64,
+    us: f64,
+}
+
+impl Sample {
+    /// Takes one JSON line of the log.
+    pub(crate) fn add(&mut self, line: &str) {
+        let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else {
+            return;
+        };
+        let Some(target) = entry["target"].as_str() else {
+            return;
+        };
+        let class = entry["status"].as_u64().unwrap_or_default() as usize / 100;
+        self.classes[class.min(5)] += 1.0;
+        let url = format!("{}{target}", entry["host"].as_str().unwrap_or_default());
+        if self.urls.len() >= MOST && !self.urls.contains_key(&url) {
+            return;
+        }
+        let row = self.urls.entry(url).or_default();
+        row.answers += 1.0;
+        row.hits += f64::from(matches!(entry["cache"].as_str(), Some("hit" | "stale")));
+        row.us += entry["duration_us"].as_f64().unwrap_or_default();
+    }
+
+    /// Lets the past count less. Called once a second.
+    pub(crate) fn fade(&mut self) {
+        for row in self.urls.values_mut() {
+            for value in [&mut row.answers, &mut row.hits, &mut row.us] {
+                *value *= FADING;
+            }
+        }
+        for class in &mut self.classes {
+            *class *= FADING;
+        }
+        self.urls.retain(|_, row| row.answers >= FORGOTTEN);
+    }
+}
+
+/// Draws the picture in at most `width` columns and `height` lines.
+pub(crate) fn render(look: &Look, sample: &Sample, width: usize, height: usize) -> String {
+    let mut lines = head(look, sample);
+    lines.push(String::new());
+    lines.push(format!("{:>7}  {:>7}  {:>9}  URL", "share", "hits", "mean"));
+    let all: f64 = sample.urls.values().map(|row| row.answers).sum();
+    let mut urls: Vec<_> = sample.urls.iter().collect();
+    urls.sort_by(|(a_url, a), (b_url, b)| b.answers.total_cmp(&a.answers).then_with(|| a_url.cmp(b_url)));
+    let room = height.saturating_sub(lines.len());
+    lines.extend(urls.into_iter().take(room).map(|(url, row)| {
+        let mean = Duration::from_micros((row.us / row.answers) as u64);
+        let (share, hits) = (percent(row.answers / all), percent(row.hits / row.answers));
+        format!("{share:>7}  {hits:>7}  {:>9}  {}", milliseconds(mean), printable(url))
+    }));
+    let mut picture = String::new();
+    for line in lines.iter().take(height) {
+        let _ = writeln!(picture, "{}", line.chars().take(width).collect::<String>().trim_end());
+    }
+    picture
+}
+
+fn head(look: &Look, sample: &Sample) -> Vec<String> {
+    let Look { status, before, now } = look;
+    // Over a busy second the looks are not exactly a second apart.
+    let seconds = (now.at_ms.saturating_sub(before.at_ms) as f64 / 1000.0).max(0.001);
+    let grown = |name: &str| now.get(name).saturating_sub(before.get(name));
+    let rate = |name: &str| grouped((grown(name) as f64 / seconds).round() as u64);
+    let latency = now.latency.since(&before.latency);
+    let quantile = |fraction| {
+        let us = latency.quantile_us(fraction);
+        us.map_or_else(|| "–".to_owned(), |us| milliseconds(Duration::from_micros(us)))
+    };
+    let requests = grown("requests");
+    let hits = match requests {
+        0 => "–".to_owned(),
+        requests => percent(((grown("hits") + grown("hits_stale")) as f64 / requests as f64).min(1.0)),
+    };
+    let in_flight: u64 =
+        status.pools.iter().flat_map(|pool| &pool.backends).map(|backend| backend.in_flight).sum();
+    let mut lines = vec![
+        format!(
+            "sandarac {}  pid {}  up {}  {}  (q quits)",
+            status.version,
+            status.pid,
+            span(status.uptime_seconds),
+            status.listeners.join(" ")
+        ),
+        format!(
+            "requests {}/s   hits {hits}   p50 {}   p99 {}   out {}/s",
+            rate("requests"),
+            quantile(0.5),
+            quantile(0.99),
+            bytes((grown("bytes_to_clients") as f64 / seconds) as u64)
+        ),
+        format!(
+            "to origins {}/s   failed {}/s   in flight {}   waited for another's fetch {}/s",
+            rate("fetches"),
+            rate("fetch_failures"),
+            grouped(in_flight),
+            rate("coalesced")
+        ),
+        format!(
+            "cache {} of {}, {} objects",
+            bytes(status.cache.used_bytes),
+            bytes(status.cache.limit_bytes),
+            grouped(status.cache.objects)
+        ),
+        statuses(sample),
+    ];
+    lines.extend(troubles(before, now));
+    lines
+}
+
+fn statuses(sample: &Sample) -> String {
+    let all: f64 = sample.classes.iter().sum();
+    let mut line = "status".to_owned();
+    for (class, &count) in sample.classes.iter().enumerate().filter(|(_, count)| **count > 0.0) {
+        let name = if class == 0 { "none".to_owned() } else { format!("{class}xx") };
+        let _ = write!(line, "   {name} {}", percent(count / all));
+    }
+    line
+}
+
+/// Counters that are 0 on a good day, where they grow.
+fn troubles(before: &Stats, now: &Stats) -> Option<String> {
+    let names = [
+        "refused",
+        "connections_refused",
+        "accept_failures",
+        "bodies_truncated",
+        "clients_slow",
+        "log_lines_dropped",
+    ];
+    let counters = now.metrics.iter().filter(|metric| metric.kind == MetricKind::Counter);
+    let grown: Vec<_> = counters
+        .filter(|metric| names.contains(&&*metric.name))
+        .map(|metric| (&metric.name, metric.value.saturating_sub(before.get(&metric.name))))
+        .filter(|(_, grown)| *grown > 0)
+        .map(|(name, grown)| format!("{} {}", name.replace('_', " "), grouped(grown)))
+        .collect();
+    (!grown.is_empty()).then(|| format!("trouble   {}", grown.join("   ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::{CacheStatus, Latency, Metric, State, Status};
+
+    fn stats(at_ms: u64, requests: u64, hits: u64, refused: u64) -> Stats {
+        Stats {
+            at_ms,
+            metrics: vec![
+                Metric::counter("requests", "", requests),
+                Metric::counter("hits", "", hits),
+                Metric::counter("refused", "", refused),
+                Metric::counter("bytes_to_clients", "", requests * 1024),
+            ],
+            latency: Latency { buckets: vec![(80, requests)], sum_us: 0 },
+        }
+    }
+
+    fn look(refused: u64) -> Look {
+        let status = Status {
+            version: "1.2.3".to_owned(),
+            pid: 7,
+            state: State::Running,
+            started: String::new(),
+            uptime_seconds: 61,
+            config: None,
+            profile: "safe".to_owned(),
+            threads: 2,
+            listeners: vec!["127.0.0.1:8080".to_owned()],
+            admin: String::new(),
+            cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 2048, objects: 3 },
+            pools: Vec::new(),
+        };
+        Look { status, before: stats(1000, 1000, 900, 0), now: stats(3000, 5000, 4896, refused) }
+    }
+
+    fn line(host: &str, target: &str, status: u64, cache: &str) -> String {
+        serde_json::json!({"host": host, "target": target, "status": status, "cache": cache, "duration_us": 50})
+            .to_string()
+    }
+
+    #[test]
+    fn a_picture_shows_rates_and_the_busiest_urls() {
+        let mut sample = Sample::default();
+        (0..3).for_each(|_| sample.add(&line("a", "/1", 200, "hit")));
+        sample.add(&line("a", "/\u{1b}[2J", 404, "miss"));
+        sample.add("{\"skipped\":9}");
+        assert_eq!(
+            render(&look(0), &sample, 120, 40),
+            "\
+sandarac 1.2.3  pid 7  up 1 m 1 s  127.0.0.1:8080  (q quits)
+requests 2 000/s   hits 99.9 %   p50 0.08 ms   p99 0.08 ms   out 2 MiB/s
+to origins 0/s   failed 0/s   in flight 0   waited for another's fetch 0/s
+cache 2 KiB of 1 GiB, 3 objects
+status   2xx 75.0 %   4xx 25.0 %
+
+  share     hits       mean  URL
+ 75.0 %  100.0 %    0.05 ms  a/1
+ 25.0 %    0.0 %    0.05 ms  a/\u{fffd}[2J
+"
+        );
+    }
+
+    #[test]
+    fn troubles_show_only_where_there_are_some() {
+        let sample = Sample::default();
+        assert!(!render(&look(0), &sample, 80, 24).contains("trouble"));
+        assert!(render(&look(4), &sample, 80, 24).contains("\ntrouble   refused 4\n"));
+    }
+
+    #[test]
+    fn a_picture_fits_its_terminal_and_the_past_fades() {
+        let mut sample = Sample::default();
+        (0..100).for_each(|number| sample.add(&line("host", &format!("/{number}"), 200, "hit")));
+        let picture = render(&look(0), &sample, 30, 12);
+        assert_eq!(picture.lines().count(), 12);
+        assert!(picture.lines().all(|line| line.chars().count() <= 30));
+        (0..16).for_each(|_| sample.fade());
+        assert!(sample.urls.is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_urls_does_not_grow_the_count_without_end() {
+        let mut sample = Sample::default();
+        (0..MOST * 2).for_each(|number| sample.add(&line("h", &format!("/{number}"), 200, "miss")));
+        assert!(sample.urls.len() <= MOST);
+    }
+}
