@@ -219,6 +219,6 @@ fn the_log_is_shown_live() {
 
 #[test]
 fn commands_say_so_when_nothing_runs() {
-    let output = sandarac().option("--admin", "./nobody-here").arg("status").run().failure();
+    let output = sandarac().arg("status").option("--admin", "./nobody-here").run().failure();
     assert!(output.stderr.contains("nobody-here"), "{output:?}");
 }

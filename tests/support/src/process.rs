@@ -33,12 +33,10 @@ pub struct Output {
 /// A signal for a running binary.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
-    /// Reload the configuration.
+    /// Reload the configuration and open the logs anew.
     Hangup,
     /// Drain, then exit.
     Terminate,
-    /// Reopen the logs.
-    User1,
 }
 
 impl Setup {
@@ -225,12 +223,12 @@ impl Sandarac {
         self.setup.admin_path()
     }
 
-    /// Runs `sandarac --admin PATH` with `arguments`.
+    /// Runs a subcommand that talks to this process: `arguments`, then `--admin PATH`.
     #[track_caller]
     pub fn admin(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(&self.setup.binary);
         command.current_dir(self.setup.dir.path()).stdin(Stdio::null());
-        command.arg("--admin").arg(self.admin_path()).args(arguments);
+        command.args(arguments).arg("--admin").arg(self.admin_path());
         finish(command)
     }
 
@@ -287,7 +285,6 @@ impl Sandarac {
         let signal = match signal {
             Signal::Hangup => rustix::process::Signal::HUP,
             Signal::Terminate => rustix::process::Signal::TERM,
-            Signal::User1 => rustix::process::Signal::USR1,
         };
         let pid = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(pid, signal).expect("the binary runs");
