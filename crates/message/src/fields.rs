@@ -26,6 +26,7 @@ pub struct Span {
 impl Span {
     /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is longer or
     /// stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
+    #[inline(always)]
     pub fn new(bytes: &[u8], name_at: usize, name_len: usize, value_at: usize, value_len: usize) -> Option<Span> {
         if value_at + value_len > MAX_HEAD {
             return None;
@@ -204,9 +205,10 @@ impl FieldsBuf {
         FieldsBuf::default()
     }
 
-    /// A copy of `fields`.
+    /// A copy of `fields`, and of nothing that stands after them in a read buffer.
     pub fn copy_of(fields: Fields<'_>) -> FieldsBuf {
-        FieldsBuf { bytes: fields.bytes.to_vec(), spans: fields.spans.to_vec() }
+        let end = fields.spans.iter().map(|span| span.value_range().end).max().unwrap_or(0);
+        FieldsBuf { bytes: fields.bytes[..end].to_vec(), spans: fields.spans.to_vec() }
     }
 
     /// The fields, borrowed.

@@ -1,6 +1,7 @@
 //! The head of a stored response, kept as it goes on the wire.
 
-use crate::{Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Version};
+use crate::tags::is_surrogate_only;
+use crate::{Field, Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Version};
 
 /// The bytes before the reason phrase: `HTTP/1.1 200 `.
 const REASON_AT: usize = 13;
@@ -8,12 +9,17 @@ const REASON_AT: usize = 13;
 /// The head of a stored response: `HTTP/1.1 200 OK CR LF` and its field lines, without the empty line that ends a head, so that
 /// a hit writes these bytes, then the fields that are its own (Age and the like), then the empty line. The spans beside them
 /// serve rules and other encodings without parsing again.
+///
+/// Fields that are for caches only ([`is_surrogate_only`]) are kept behind the others, where rules find them and the wire does
+/// not: a validation that is silent about them leaves them as they were.
 #[derive(Clone)]
 pub struct StoredHead {
     encoded: Box<[u8]>,
     spans: Box<[Span]>,
     status: u16,
     reason_len: u16,
+    /// Bytes of `encoded` that go on the wire.
+    shown: u16,
 }
 
 impl StoredHead {
@@ -32,7 +38,10 @@ impl StoredHead {
         encoded.extend_from_slice(reason);
         encoded.extend_from_slice(b"\r\n");
         let mut spans = Vec::with_capacity(fields.view().len());
-        for field in fields.view().iter() {
+        let hidden = |field: &Field<'_>| is_surrogate_only(field.id);
+        let mut shown = encoded.len();
+        let all = fields.view();
+        for field in all.iter().filter(|field| !hidden(field)).chain(all.iter().filter(hidden)) {
             let name_at = encoded.len();
             encoded.extend_from_slice(field.name);
             encoded.extend_from_slice(b": ");
@@ -43,6 +52,9 @@ impl StoredHead {
                 Span::new(&encoded, name_at, field.name.len(), value_at, field.value.len())
                     .ok_or(TooLarge)?,
             );
+            if !hidden(&field) {
+                shown = encoded.len();
+            }
         }
         debug_assert_eq!(encoded.len(), capacity);
         Ok(StoredHead {
@@ -51,6 +63,7 @@ impl StoredHead {
             status,
             // Less than MAX_HEAD, as checked above.
             reason_len: reason.len() as u16,
+            shown: shown as u16,
         })
     }
 
@@ -64,7 +77,7 @@ impl StoredHead {
         &self.encoded[REASON_AT..REASON_AT + self.reason_len as usize]
     }
 
-    /// The fields.
+    /// The fields, those for caches only at the end.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.encoded, &self.spans)
     }
@@ -81,7 +94,7 @@ impl StoredHead {
 
     /// The status line and field lines as they go on the wire, without the empty line.
     pub fn encoded(&self) -> &[u8] {
-        &self.encoded
+        &self.encoded[..self.shown as usize]
     }
 
     /// The status line alone, its CR LF included: the start of [`StoredHead::encoded`].
@@ -131,5 +144,14 @@ mod tests {
     fn a_head_too_large_for_spans_is_refused() {
         let fields: FieldsBuf = [("A", "x".repeat(MAX_HEAD - 10))].into_iter().collect();
         assert_eq!(StoredHead::new(200, b"OK", &fields).err(), Some(TooLarge));
+    }
+
+    #[test]
+    fn fields_for_caches_only_are_kept_but_not_shown() {
+        let fields = [("Surrogate-Key", "a b"), ("Content-Type", "text/plain"), ("xkey", "c")].into_iter().collect();
+        let head = StoredHead::new(200, b"OK", &fields).unwrap();
+        assert_eq!(head.encoded(), b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n");
+        assert_eq!(head.fields().get(crate::Name::SurrogateKey), Some(&b"a b"[..]));
+        assert_eq!(head.fields().get(crate::Name::XKey), Some(&b"c"[..]));
     }
 }

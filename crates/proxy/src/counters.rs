@@ -1,0 +1,170 @@
+//! What is counted, each counter defined once with its text.
+//!
+//! Every worker has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+macro_rules! counters {
+    ($($variant:ident $name:literal $text:literal),* $(,)?) => {
+        /// A counter.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $(#[doc = $text] $variant),*
+        }
+
+        impl Counter {
+            /// Every counter, in the order of the table.
+            pub const ALL: &'static [Counter] = &[$(Counter::$variant),*];
+
+            /// The name, as metrics show it without prefix and suffix.
+            pub const fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name),* }
+            }
+
+            /// What it counts.
+            pub const fn text(self) -> &'static str {
+                match self { $(Counter::$variant => $text),* }
+            }
+        }
+    };
+}
+
+counters! {
+    Connections "connections" "Client connections accepted.",
+    ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
+    AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
+    Requests "requests" "Requests received, refused ones not among them.",
+    Refused "refused" "Messages refused: malformed, over a limit, or late.",
+    Hits "hits" "Requests answered from the store, fresh.",
+    HitsStale "hits_stale" "Requests answered from the store, stale: in grace, while revalidating, or because the origin failed.",
+    Revalidated "revalidated" "Requests answered from the store after the origin confirmed it (304).",
+    Misses "misses" "Requests that found nothing usable and led a fetch.",
+    Coalesced "coalesced" "Requests that waited for the fetch of another.",
+    MarkedPasses "marked_passes" "Requests that a hit-for-miss or hit-for-pass mark sent straight to the origin.",
+    Passes "passes" "Requests that the rules sent past the store.",
+    Pipes "pipes" "Connections turned into tunnels.",
+    Synthetic "synthetic" "Answers made here: fixed ones, redirects and errors.",
+    Purges "purges" "Purge requests over HTTP that were allowed.",
+    PurgesDenied "purges_denied" "Purge requests over HTTP that were denied.",
+    Fetches "fetches" "Requests sent to origins, retries included.",
+    FetchRetries "fetch_retries" "Requests sent to an origin once more.",
+    FetchFailures "fetch_failures" "Fetches that brought no response.",
+    FetchesBackground "fetches_background" "Revalidations with no client waiting.",
+    OriginConnections "origin_connections" "Connections opened to origins.",
+    OriginConnectionsReused "origin_connections_reused" "Fetches that used a connection of the pool.",
+    BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",
+    ClientsSlow "clients_slow" "Clients cut off because they sent or took too little in time.",
+    BytesToClients "bytes_to_clients" "Bytes of responses written to clients, heads included.",
+    BytesFromOrigins "bytes_from_origins" "Bytes of bodies received from origins.",
+    LogLinesDropped "log_lines_dropped" "Access log lines dropped because the log could not be written fast enough.",
+}
+
+/// One worker's counters.
+#[derive(Debug)]
+pub struct Counters {
+    counts: [AtomicU64; Counter::ALL.len()],
+    /// Time from the first byte of a request to the end of its answer.
+    pub latency: Latency,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters { counts: [const { AtomicU64::new(0) }; Counter::ALL.len()], latency: Latency::default() }
+    }
+}
+
+impl Counters {
+    /// Counts one. Only the worker that owns the set may call it.
+    pub fn one(&self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// Counts `n`. Only the worker that owns the set may call it.
+    pub fn add(&self, counter: Counter, n: u64) {
+        let count = &self.counts[counter as usize];
+        count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// The count so far.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.counts[counter as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// Sub-buckets to each power of two: a quantile is exact to an eighth.
+const STEPS: usize = 8;
+/// Up to 2^32 microseconds, more than an hour.
+const BUCKETS: usize = 32 * STEPS;
+
+/// A histogram of durations in microseconds, log-linear: eight steps to each doubling.
+#[derive(Debug)]
+pub struct Latency {
+    buckets: Box<[AtomicU64; BUCKETS]>,
+    sum: AtomicU64,
+}
+
+impl Default for Latency {
+    fn default() -> Latency {
+        Latency { buckets: Box::new([const { AtomicU64::new(0) }; BUCKETS]), sum: AtomicU64::new(0) }
+    }
+}
+
+impl Latency {
+    /// Counts one duration. Only the worker that owns the histogram may call it.
+    pub fn observe(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bucket = &self.buckets[bucket(micros)];
+        bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.sum.store(self.sum.load(Ordering::Relaxed).wrapping_add(micros), Ordering::Relaxed);
+    }
+
+    /// The counts of every bucket, with the bucket's upper bound in microseconds.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.buckets.iter().enumerate().map(|(at, count)| (upper(at), count.load(Ordering::Relaxed)))
+    }
+
+    /// The sum of all durations, in microseconds.
+    pub fn sum(&self) -> u64 {
+        self.sum.load(Ordering::Relaxed)
+    }
+}
+
+fn bucket(micros: u64) -> usize {
+    if micros < STEPS as u64 {
+        return micros as usize;
+    }
+    let exponent = micros.ilog2() as usize;
+    let step = (micros >> (exponent - 3)) as usize & (STEPS - 1);
+    ((exponent - 2) * STEPS + step).min(BUCKETS - 1)
+}
+
+/// The largest value, in microseconds, that falls into the bucket.
+fn upper(at: usize) -> u64 {
+    if at < STEPS {
+        return at as u64;
+    }
+    let exponent = at / STEPS + 2;
+    let step = (at % STEPS) as u64;
+    ((STEPS as u64 + step + 1) << (exponent - 3)) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_duration_falls_into_the_bucket_that_bounds_it() {
+        for micros in (0..10_000).chain([1 << 20, (1 << 20) + 12345, 3_999_999_999]) {
+            let at = bucket(micros);
+            assert!(micros <= upper(at), "{micros} in {at}");
+            assert!(at == 0 || micros > upper(at - 1), "{micros} in {at}");
+        }
+    }
+
+    #[test]
+    fn absurd_durations_are_counted_in_the_last_bucket() {
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+}

@@ -1,0 +1,183 @@
+//! The client's side of an exchange: the request body on its way up, and the place the response goes to.
+
+use crate::Fault;
+use sandarac_message::{Fields, Version};
+use sandarac_net::{BodyStep, Client, Conn, Framer, Output, SessionLimits};
+use sandarac_wire::h1::{BodyFraming, encode};
+use std::io::IoSlice;
+use std::task::{Context, Poll, ready};
+
+/// Body bytes that may wait for an origin that reads slowly.
+const UPLOAD_WINDOW: usize = 64 * 1024;
+
+/// Body bytes kept so that a request can be sent again.
+const REPLAY_LIMIT: usize = 64 * 1024;
+
+/// The client, and how far its request body has come.
+pub(crate) struct Downstream<'a> {
+    pub(crate) client: &'a mut Client,
+    pub(crate) limits: &'a SessionLimits,
+    /// The version of the request: decides how a response may be framed, and whether interim ones may be sent.
+    pub(crate) version: Version,
+    body: Framer,
+    /// Whether the body goes up in chunks.
+    chunked: bool,
+    /// The most bytes the body may have.
+    body_limit: u64,
+    received: u64,
+    /// The body so far, for sending it again; `None` once it is too long.
+    replay: Option<Vec<u8>>,
+    ended: bool,
+}
+
+impl<'a> Downstream<'a> {
+    pub(crate) fn new(
+        client: &'a mut Client,
+        limits: &'a SessionLimits,
+        version: Version,
+        body: Framer,
+        body_limit: u64,
+    ) -> Downstream<'a> {
+        let chunked = matches!(body, Framer::Chunked(_));
+        let ended = body.is_ended();
+        Downstream {
+            client,
+            limits,
+            version,
+            body,
+            chunked,
+            body_limit,
+            received: 0,
+            replay: Some(Vec::new()),
+            ended,
+        }
+    }
+
+    /// Whether the request body is known to be larger than allowed.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.body.remaining().is_some_and(|left| left > self.body_limit)
+    }
+
+    /// How the body is framed on the way to the origin.
+    pub(crate) fn framing(&self) -> BodyFraming {
+        match self.body.remaining() {
+            _ if self.chunked => BodyFraming::Chunked,
+            Some(0) | None => BodyFraming::None,
+            Some(length) => BodyFraming::Length(length),
+        }
+    }
+
+    /// Whether the whole body has been received and passed on.
+    pub(crate) fn is_uploaded(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether nothing, or no more than can be read and dropped, is left of the request body, so that the connection
+    /// can be used again.
+    pub(crate) fn is_uploaded_or_small(&self) -> bool {
+        self.ended || self.body.remaining().is_some_and(|left| left <= REPLAY_LIMIT as u64)
+    }
+
+    /// Whether the request, body included, can be sent from the beginning again.
+    pub(crate) fn can_replay(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    /// Whether no byte of the body was passed on yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.received == 0
+    }
+
+    /// Writes the part of the body that was received already, for a second attempt.
+    pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> std::io::Result<()> {
+        let replay = self.replay.take().unwrap_or_default();
+        if !replay.is_empty() {
+            write_body(cx, origin, &replay, self.chunked)?;
+            if self.ended && self.chunked {
+                origin.write(cx, &[IoSlice::new(encode::LAST_CHUNK)])?;
+            }
+        }
+        self.replay = Some(replay);
+        Ok(())
+    }
+
+    /// Passes on what has arrived of the body; ready when all of it has been handed to the origin's connection.
+    pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Poll<Result<(), Fault>> {
+        loop {
+            if origin.queued() > 0 {
+                match origin.poll_flush(cx) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Fault::NoResponse)),
+                    Poll::Pending if origin.queued() > UPLOAD_WINDOW || self.ended => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+            }
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            let step = match self.body.step(&mut self.client.conn) {
+                Ok(Some(step)) => step,
+                Ok(None) => ready!(self.body.poll_step(&mut self.client.conn, cx)).map_err(Fault::of_request_body)?,
+                Err(error) => return Poll::Ready(Err(Fault::of_request_body(error))),
+            };
+            self.client.timer.set(self.limits.body_timeout);
+            match step {
+                BodyStep::Data(range) => {
+                    self.received += range.len() as u64;
+                    if self.received > self.body_limit {
+                        return Poll::Ready(Err(Fault::BodyTooLarge));
+                    }
+                    let data = &self.client.conn.data()[range.clone()];
+                    match &mut self.replay {
+                        Some(replay) if replay.len() + data.len() <= REPLAY_LIMIT => {
+                            replay.extend_from_slice(data)
+                        }
+                        replay => *replay = None,
+                    }
+                    let written = write_body(cx, origin, data, self.chunked);
+                    self.client.conn.consume(range.end);
+                    if written.is_err() {
+                        return Poll::Ready(Err(Fault::NoResponse));
+                    }
+                }
+                BodyStep::End(trailers) => {
+                    self.ended = true;
+                    if self.chunked {
+                        let mut last = Vec::new();
+                        encode::last_chunk(&mut last, trailers.view());
+                        if origin.write(cx, &[IoSlice::new(&last)]).is_err() {
+                            return Poll::Ready(Err(Fault::NoResponse));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forwards an interim response (RFC 9110 §15.2). HTTP/1.0 clients do not know them.
+    pub(crate) fn interim(&mut self, cx: &mut Context<'_>, status: u16, reason: &[u8], fields: Fields<'_>) {
+        if self.version == Version::Http10 {
+            return;
+        }
+        let mut output = Output::new();
+        let mut head = encode::Head::response(output.inline(), status, reason);
+        head.fields(fields, BodyFraming::None);
+        head.finish();
+        // A client that is gone is noticed when the final response is written.
+        let _ = self.client.conn.write_output(cx, &mut output);
+    }
+
+    /// Gives back the client's side, with what is left of the body.
+    pub(crate) fn into_body(self) -> Framer {
+        self.body
+    }
+}
+
+fn write_body(cx: &mut Context<'_>, origin: &mut Conn, data: &[u8], chunked: bool) -> std::io::Result<()> {
+    if !chunked {
+        return origin.write(cx, &[IoSlice::new(data)]);
+    }
+    let mut size = Vec::with_capacity(18);
+    encode::chunk_size(&mut size, data.len());
+    origin.write(cx, &[IoSlice::new(&size), IoSlice::new(data), IoSlice::new(encode::CRLF)])
+}

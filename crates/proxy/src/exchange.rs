@@ -1,0 +1,564 @@
+//! One request from receipt to record: the steps in their order, and the ways between them.
+//!
+//! ```text
+//! receive ─ hash ─ lookup ┬ hit ───────────────────────────────┬ deliver ─ record
+//!    │                    ├ wait ─ (hit, or the lead of a miss)│
+//!    │                    └ miss ─ fetch ─ store ──────────────┤
+//!    ├ pass ──────────────────── fetch ─ (invalidate) ─ relay ─┤
+//!    ├ pipe ────────────────────────────────────────────────── ┤
+//!    └ synth, purge ───────────────────────────────────────────┘
+//! ```
+//!
+//! What can be answered from memory at once never gets here: see [`crate::worker`].
+
+use crate::downstream::Downstream;
+use crate::forward::{Forward, Purpose};
+use crate::handling::Handling;
+use crate::record::Outcome;
+use crate::respond::Synthetic;
+use crate::site::Site;
+use crate::step::deliver::{self, Delivery};
+use crate::step::fetch::{Arrived, Errand, Surroundings, fetch};
+use crate::step::hash;
+use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
+use crate::step::relay::{Encoding, Relay, Relayed};
+use crate::step::store::{Landed, Landing, add_date};
+use crate::step::{background, lookup, pipe, purge, stream};
+use crate::worker::{Deferred, Worker};
+use crate::{Counter, Fault};
+use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
+use sandarac_config::CacheRule;
+use sandarac_message::caching::RequestDirectives;
+use sandarac_message::status_fields::Forward as Forwarded;
+use sandarac_message::{Method, Name, RequestHead, Version, hop, tags};
+use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
+use sandarac_wire::h1::BodyFraming;
+use sandarac_wire::h1::encode::Head;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a request is looked up: each time after the first, what it waited for was not for it.
+const TURNS: usize = 8;
+
+/// How often a request may have passed this proxy already: no deployment has more tiers of one name.
+const PASSES: usize = 5;
+
+/// How far origins and stored bodies are read ahead of a slow client, in bytes.
+pub(crate) const WINDOW: usize = 1 << 20;
+
+/// The rest of a request body that is read to keep a connection, in bytes, and for how long.
+const DISCARD: u64 = 64 * 1024;
+const DISCARD_FOR: Duration = Duration::from_secs(1);
+
+/// One exchange.
+pub(crate) struct Exchange<'e> {
+    pub(crate) worker: &'e Worker,
+    pub(crate) site: &'e Arc<Site>,
+    pub(crate) request: RequestHead<'e>,
+    pub(crate) keep_alive: bool,
+    expect_continue: bool,
+    pub(crate) handling: Handling,
+    pub(crate) transaction: u64,
+    /// The transaction number of the fetch.
+    pub(crate) fetched: Option<u64>,
+    pub(crate) backend: Option<String>,
+    pub(crate) origin_time: Option<Duration>,
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) status: u16,
+    pub(crate) bytes: u64,
+    /// Whether the connection can serve another request.
+    pub(crate) keep_alive: bool,
+}
+
+impl Sent {
+    fn nothing() -> Sent {
+        Sent { status: 0, bytes: 0, keep_alive: false }
+    }
+}
+
+/// Serves a request that could not be answered from memory at once.
+pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Incoming, deferred: Deferred) -> Next {
+    let Incoming { head, body, keep_alive, expect_continue, began } = incoming;
+    let Deferred { site, found } = deferred;
+    let transaction = worker.transaction();
+    let mut exchange = Exchange {
+        worker,
+        site: &site,
+        request: head.view(),
+        keep_alive,
+        expect_continue,
+        handling: Handling::new(Outcome::Miss),
+        transaction,
+        fetched: None,
+        backend: None,
+        origin_time: None,
+    };
+    worker.counters.one(Counter::Requests);
+    let mut down = Downstream::new(client, &site.session, head.version, body, site.body_limit);
+    let (sent, fault) = match exchange.steps(&mut down, found).await {
+        Ok(sent) => (sent, None),
+        Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
+        Err(fault) => {
+            exchange.handling.outcome = Outcome::Error;
+            let answer = Synthetic::fault(&fault, site.name());
+            (exchange.synth(&mut down, answer).await, Some(fault))
+        }
+    };
+    let uploaded = down.is_uploaded();
+    let mut rest: Framer = down.into_body();
+    exchange.record(client, sent, fault.as_ref(), began);
+    match (sent.keep_alive, uploaded) {
+        (false, true) => Next::Close,
+        (false, false) => Next::CloseLingering,
+        (true, true) => Next::KeepAlive,
+        // The client may be waiting to be told to go on with its body; what it sends next is then not that body.
+        (true, false) if expect_continue => Next::CloseLingering,
+        (true, false) if discard(client, &mut rest, DISCARD, DISCARD_FOR).await => Next::KeepAlive,
+        (true, false) => Next::CloseLingering,
+    }
+}
+
+impl<'e> Exchange<'e> {
+    async fn steps(&mut self, down: &mut Downstream<'_>, found: Option<(Key, Lookup)>) -> Result<Sent, Fault> {
+        let site: &'e Site = self.site;
+        let received = receive(site, &down.client.peer, &self.request)?;
+        if hop::passes(self.request.fields, site.name()) > PASSES {
+            return Err(Fault::Loop);
+        }
+        if down.is_too_large() {
+            return Err(Fault::BodyTooLarge);
+        }
+        match verdict(site, &received, &self.request)? {
+            Verdict::Lookup(pool, rule) => self.lookup(down, &received, pool, rule, found).await,
+            Verdict::Pass(pool, reason) => {
+                self.worker.counters.one(Counter::Passes);
+                let forward = match reason {
+                    PassReason::Bypass(sandarac_message::caching::BypassReason::Method) => Forwarded::Method,
+                    _ => Forwarded::Bypass,
+                };
+                self.passing(forward, reason.text());
+                self.pass(down, &received, pool).await
+            }
+            Verdict::Pipe(pool) => {
+                self.worker.counters.one(Counter::Pipes);
+                self.handling = Handling::new(Outcome::Pipe);
+                pipe::pipe(self, down, &received, pool).await
+            }
+            Verdict::Synth(answer) => {
+                self.worker.counters.one(Counter::Synthetic);
+                self.handling = Handling::new(Outcome::Synth);
+                Ok(self.synth(down, answer).await)
+            }
+            Verdict::Purge => {
+                self.worker.counters.one(Counter::Purges);
+                self.handling = Handling::new(Outcome::Purge);
+                let answer = purge::purge(self, &received);
+                Ok(self.synth(down, answer).await)
+            }
+        }
+    }
+
+    async fn lookup(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        pool: usize,
+        rule: &CacheRule,
+        mut found: Option<(Key, Lookup)>,
+    ) -> Result<Sent, Fault> {
+        let directives = rule.policy.directives(self.request.fields);
+        let query = lookup::query(&self.request, &directives);
+        let path = received.target.path_and_query;
+        let store = &self.worker.shared.store;
+        for _ in 0..TURNS {
+            let (key, lookup) = found.take().unwrap_or_else(|| {
+                let fields = self.request.fields;
+                let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, fields);
+                (key, store.lookup(key, &query, wall()))
+            });
+            match lookup {
+                Lookup::Hit(object) => {
+                    if let Some(sent) = self.hit(down, &object, Outcome::Hit).await {
+                        return sent;
+                    }
+                }
+                Lookup::Stale(object, flight) => {
+                    if let Some(flight) = flight {
+                        background::revalidate(self.worker, self.site, &self.request, received, pool, flight);
+                    }
+                    if let Some(sent) = self.hit(down, &object, Outcome::Stale).await {
+                        return sent;
+                    }
+                }
+                Lookup::Miss(flight) => return self.miss(down, received, pool, rule, directives, flight).await,
+                Lookup::Wait(waiter) => {
+                    self.worker.counters.one(Counter::Coalesced);
+                    self.handling.collapsed = true;
+                    let patience = self.site.pools[pool].timeouts.first_byte;
+                    match lookup::wait(waiter, &query, &mut down.client.timer, patience).await {
+                        Some(Waited::Object(object)) => {
+                            if let Some(sent) = self.hit(down, &object, Outcome::Hit).await {
+                                return sent;
+                            }
+                        }
+                        Some(Waited::Lead(flight)) => {
+                            self.handling.collapsed = false;
+                            return self.miss(down, received, pool, rule, directives, flight).await;
+                        }
+                        Some(Waited::Again) => self.handling.collapsed = false,
+                        Some(Waited::Failed) => return self.instead(down, key, &query, Fault::NoResponse).await,
+                        None => return self.instead(down, key, &query, Fault::ResponseLate).await,
+                    }
+                }
+                Lookup::Marked(Mark::HitForMiss) => {
+                    self.worker.counters.one(Counter::MarkedPasses);
+                    self.handling.reason = Some("hit-for-miss");
+                    return self.miss(down, received, pool, rule, directives, store.open(key)).await;
+                }
+                Lookup::Marked(Mark::HitForPass) => {
+                    self.worker.counters.one(Counter::MarkedPasses);
+                    self.passing(Forwarded::Bypass, "hit-for-pass");
+                    return self.pass(down, received, pool).await;
+                }
+                Lookup::Absent(_) if directives.only_if_cached => return Err(Fault::NotCached),
+                Lookup::Absent(candidate) => {
+                    let forward = if candidate.is_some() { Forwarded::Stale } else { Forwarded::UriMiss };
+                    self.handling.forward = Some(forward);
+                    return self.head(down, received, pool, rule, key, candidate).await;
+                }
+            }
+        }
+        self.passing(Forwarded::Miss, "not-worth-waiting");
+        self.pass(down, received, pool).await
+    }
+
+    /// Answers from the store. `None` where the body can no longer be read from its start: look up again.
+    async fn hit(
+        &mut self,
+        down: &mut Downstream<'_>,
+        object: &Arc<Object>,
+        outcome: Outcome,
+    ) -> Option<Result<Sent, Fault>> {
+        let reader = if object.body().is_whole() { None } else { Some(object.reader()?) };
+        self.handling.outcome = outcome;
+        self.handling.ttl = Some(object.lifetimes().ttl(wall()));
+        self.worker.counters.one(if outcome == Outcome::Hit { Counter::Hits } else { Counter::HitsStale });
+        Some(self.deliver(down, object, reader).await)
+    }
+
+    /// Fetches for the store, and for all who wait.
+    async fn miss(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        pool: usize,
+        rule: &CacheRule,
+        directives: RequestDirectives,
+        flight: Flight,
+    ) -> Result<Sent, Fault> {
+        self.worker.counters.one(Counter::Misses);
+        let candidate = flight.candidate().cloned();
+        self.handling.outcome = Outcome::Miss;
+        self.handling.forward = Some(lookup::forward(candidate.as_deref(), &directives));
+        let target = hash::target(&rule.key, received.target.path_and_query);
+        let part = lookup::part_to_fetch(&self.request, candidate.as_deref());
+        // A part is completed by fetching anew: it is no candidate for validation.
+        let validate = candidate.as_deref().filter(|object| part.is_none() && object.range().is_none());
+        let purpose = Purpose::Fill { rule, candidate: validate, part };
+        let arrived = match self.fetch(down, received, pool, &target, purpose).await {
+            Ok(arrived) => arrived,
+            Err(fault) => return self.failed(down, flight, candidate, directives, fault).await,
+        };
+        let landing = Landing {
+            store: &self.worker.shared.store,
+            site: self.site,
+            counters: &self.worker.counters,
+            request: &self.request,
+            host: &received.host,
+            path: received.target.path_and_query,
+            rule,
+            edits: &received.route.response,
+            directives,
+            between_bytes: self.site.pools[pool].timeouts.between_bytes,
+            transaction: self.fetched.unwrap_or_default(),
+        };
+        match landing.land(flight, arrived, &mut self.handling) {
+            Landed::Object(object, reader) => {
+                match self.handling.outcome {
+                    Outcome::Revalidated => self.worker.counters.one(Counter::Revalidated),
+                    Outcome::Stale => self.worker.counters.one(Counter::HitsStale),
+                    _ => {}
+                }
+                self.deliver(down, &object, reader).await
+            }
+            Landed::Relay(arrived) => self.relay(down, arrived, pool).await,
+        }
+    }
+
+    /// The origin failed: a stale response stands in where it may, for those who wait too.
+    async fn failed(
+        &mut self,
+        down: &mut Downstream<'_>,
+        flight: Flight,
+        candidate: Option<Arc<Object>>,
+        directives: RequestDirectives,
+        fault: Fault,
+    ) -> Result<Sent, Fault> {
+        let stale = candidate.filter(|object| {
+            fault.is_origins() && object.range().is_none() && object.lifetimes().usable_on_error(&directives, wall())
+        });
+        match stale {
+            Some(object) => {
+                flight.fail();
+                self.handling.reason = Some("origin-failed");
+                self.hit(down, &object, Outcome::Stale).await.unwrap_or(Err(fault))
+            }
+            // Dropping the flight lets one of those who wait try for itself.
+            None => Err(fault),
+        }
+    }
+
+    /// The fetch that this request waited for failed: what is stored stands in where it may.
+    async fn instead(
+        &mut self,
+        down: &mut Downstream<'_>,
+        key: Key,
+        query: &Query<'_>,
+        fault: Fault,
+    ) -> Result<Sent, Fault> {
+        let peek = Query { intent: Intent::Peek, ..*query };
+        let stored = match self.worker.shared.store.lookup(key, &peek, wall()) {
+            Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => Some(object),
+            _ => None,
+        };
+        let usable = stored.filter(|object| {
+            object.range().is_none() && object.lifetimes().usable_on_error(query.directives, wall())
+        });
+        match usable {
+            Some(object) => {
+                self.handling.reason = Some("origin-failed");
+                self.hit(down, &object, Outcome::Stale).await.unwrap_or(Err(fault))
+            }
+            None => Err(fault),
+        }
+    }
+
+    /// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored
+    /// (RFC 9111 §4.3.5).
+    async fn head(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        pool: usize,
+        rule: &CacheRule,
+        key: Key,
+        candidate: Option<Arc<Object>>,
+    ) -> Result<Sent, Fault> {
+        let target = received.target.path_and_query;
+        let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
+        if let Some(stored) = candidate {
+            lookup::learn_from_head(self, received, rule, key, &stored, &arrived);
+        }
+        self.relay_edited(down, received, arrived, pool).await
+    }
+
+    /// Goes past the store.
+    async fn pass(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        pool: usize,
+    ) -> Result<Sent, Fault> {
+        let target = received.target.path_and_query;
+        let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
+        purge::invalidate(self, received, &arrived.head.view());
+        let arrived = match purge::storable_post(self, received, pool, arrived) {
+            Landed::Object(object, reader) => return self.deliver(down, &object, reader).await,
+            Landed::Relay(arrived) => arrived,
+        };
+        self.relay_edited(down, received, arrived, pool).await
+    }
+
+    /// Sends a response on that the store has not seen.
+    pub(crate) async fn relay_edited(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        mut arrived: Arrived,
+        pool: usize,
+    ) -> Result<Sent, Fault> {
+        let fields = &mut arrived.head.fields;
+        received.route.response.apply(fields).map_err(|_| Fault::HeadTooLarge)?;
+        hop::add_via(fields, arrived.head.version, self.site.name()).map_err(|_| Fault::HeadTooLarge)?;
+        self.relay(down, arrived, pool).await
+    }
+
+    /// Sends a request to a backend of the pool and waits for the head of its response.
+    pub(crate) async fn fetch(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        pool: usize,
+        target: &[u8],
+        purpose: Purpose<'_>,
+    ) -> Result<Arrived, Fault> {
+        let asked = Instant::now();
+        self.fetched = Some(self.worker.transaction());
+        let forward = Forward {
+            request: self.request,
+            asker: received.asker,
+            introduction: &self.site.introduction,
+            edits: &received.route.request,
+            target,
+            framing: down.framing(),
+            expect_continue: self.expect_continue,
+            purpose,
+        };
+        let head = forward.encode().map_err(|_| Fault::HeadTooLarge)?;
+        let errand = Errand { method: self.request.method, head: &head };
+        let around = Surroundings::of(self.worker, self.site, pool);
+        let arrived = fetch(&around, &errand, Some(down)).await?;
+        self.origin_time = Some(asked.elapsed());
+        self.backend = Some(arrived.link.address().to_string());
+        Ok(arrived)
+    }
+
+    /// Sends a response on as it comes.
+    async fn relay(&mut self, down: &mut Downstream<'_>, arrived: Arrived, pool: usize) -> Result<Sent, Fault> {
+        let mut fields = arrived.head.fields.clone();
+        fields.retain(|field| !tags::is_surrogate_only(field.id));
+        add_date(&mut fields, arrived.received);
+        let status = arrived.head.status;
+        let (framing, encoding, keep_alive) = self.framing(&arrived);
+        let keep_alive = keep_alive && down.is_uploaded_or_small();
+        let mut head = Vec::with_capacity(fields.encoded_len() + 256);
+        {
+            let mut lines = Head::response(&mut head, status, &arrived.head.reason);
+            lines.fields(fields.view(), framing);
+            if let (BodyFraming::None, Some(length)) = (framing, fields.view().get(Name::ContentLength)) {
+                // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+                lines.known(Name::ContentLength, length);
+            }
+        }
+        if self.site.config.cache.cache_status {
+            self.handling.encode(self.site.name(), &mut head);
+        }
+        deliver::connection(&mut head, self.request.version, keep_alive);
+        head.extend_from_slice(b"\r\n");
+        let before = down.client.conn.sent() + down.client.conn.queued() as u64 + head.len() as u64;
+        let relay = Relay {
+            counters: &self.worker.counters,
+            downstream: down,
+            head: Some(head),
+            encoding,
+            window: WINDOW,
+            between_bytes: self.site.pools[pool].timeouts.between_bytes,
+        };
+        let relayed = relay.run(arrived).await?;
+        let after = down.client.conn.sent() + down.client.conn.queued() as u64;
+        let bytes = after.saturating_sub(before);
+        if relayed == Relayed::OriginBroke {
+            self.handling.reason = Some("origin-broke-off");
+        }
+        Ok(Sent { status, bytes, keep_alive: keep_alive && relayed == Relayed::Whole })
+    }
+
+    /// How a response that is passed on is framed for this client, and whether the connection can stay open after it.
+    fn framing(&self, arrived: &Arrived) -> (BodyFraming, Encoding, bool) {
+        match &arrived.body {
+            Framer::Ended if self.request.method == Method::Head || matches!(arrived.head.status, 204 | 304) => {
+                (BodyFraming::None, Encoding::Plain, self.keep_alive)
+            }
+            Framer::Ended => (BodyFraming::Length(0), Encoding::Plain, self.keep_alive),
+            Framer::Length(length) => (BodyFraming::Length(*length), Encoding::Plain, self.keep_alive),
+            Framer::Chunked(_) | Framer::UntilClose if self.request.version != Version::Http10 => {
+                (BodyFraming::Chunked, Encoding::Chunked, self.keep_alive)
+            }
+            Framer::Chunked(_) | Framer::UntilClose => (BodyFraming::UntilClose, Encoding::Plain, false),
+        }
+    }
+
+    /// Sends an object, as far as it has arrived and then as it arrives.
+    pub(crate) async fn deliver(
+        &mut self,
+        down: &mut Downstream<'_>,
+        object: &Arc<Object>,
+        reader: Option<Reader>,
+    ) -> Result<Sent, Fault> {
+        let mut output = Output::new();
+        let delivery = Delivery {
+            site: self.site,
+            object,
+            request: &self.request,
+            now: wall(),
+            handling: &self.handling,
+            keep_alive: self.keep_alive,
+        };
+        let delivered = delivery.encode(&mut output);
+        let sent = down.client.send(&mut output, WINDOW, down.limits).await;
+        let mut sent = sent.map(|()| Sent {
+            status: delivered.status,
+            bytes: delivered.bytes,
+            keep_alive: delivered.keep_alive,
+        });
+        if let (Ok(sent), Some(rest)) = (&mut sent, delivered.rest) {
+            let Some(reader) = reader else { return Err(Fault::ResponseBroken) };
+            let streamed = stream::stream(&self.worker.counters, down, reader, rest).await;
+            sent.bytes = streamed.bytes;
+            sent.keep_alive &= streamed.whole;
+        }
+        sent.map_err(|_| Fault::ClientGone)
+    }
+
+    /// Sends an answer made here.
+    pub(crate) async fn synth(&mut self, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
+        let mut output = Output::new();
+        // After a request body that was not read, the connection is in no state for another request.
+        let keep_alive = self.keep_alive && down.is_uploaded_or_small();
+        let status = self.site.config.cache.cache_status && self.handling.forward.is_some();
+        deliver::synthetic(
+            &mut output,
+            &answer,
+            Some(&self.request),
+            status.then_some((&self.handling, self.site.name())),
+            wall(),
+            keep_alive,
+        );
+        let sent = down.client.send(&mut output, WINDOW, down.limits).await;
+        Sent { status: answer.status, bytes: answer.body.len() as u64, keep_alive: keep_alive && sent.is_ok() }
+    }
+
+    fn passing(&mut self, forward: Forwarded, reason: &'static str) {
+        self.handling.outcome = Outcome::Pass;
+        self.handling.forward = Some(forward);
+        self.handling.reason = Some(reason);
+    }
+
+    fn record(&self, client: &Client, sent: Sent, fault: Option<&Fault>, began: Instant) {
+        let counters = &self.worker.counters;
+        counters.add(Counter::BytesToClients, sent.bytes);
+        let duration = began.elapsed();
+        counters.latency.observe(duration);
+        if !self.worker.recorder.wants() {
+            return;
+        }
+        let error = fault.map(Fault::text);
+        self.worker.record(&client.peer, &crate::Record {
+            request: self.transaction,
+            fetch: self.fetched,
+            status: sent.status,
+            bytes: sent.bytes,
+            outcome: self.handling.outcome,
+            reason: self.handling.reason,
+            duration,
+            origin: self.origin_time,
+            backend: self.backend.as_deref(),
+            error: error.as_deref(),
+            ..crate::Record::of(&self.request, wall())
+        });
+    }
+}

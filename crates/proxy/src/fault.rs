@@ -1,0 +1,169 @@
+//! What can go wrong in an exchange: whose fault it is, whether trying again may help, and what the client is told.
+
+use sandarac_balance::NoBackend;
+use sandarac_message::status_fields::ProxyError;
+use sandarac_net::BodyError;
+use sandarac_wire::h1::Refusal;
+use std::io;
+
+/// Why an exchange has no answer from the origin or the store. Each becomes a response in [`crate::respond`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request's target cannot be used: why.
+    BadTarget(&'static str),
+    /// The request's Host cannot be used: why.
+    BadHost(&'static str),
+    /// No route matches.
+    NoRoute,
+    /// The rules do not allow the method here.
+    MethodNotAllowed,
+    /// CONNECT, or an upgrade, that no rule allows.
+    TunnelNotAllowed,
+    /// The request body is larger than the limit.
+    BodyTooLarge,
+    /// The request body broke off, or its framing was wrong.
+    BodyBroken(Option<Refusal>),
+    /// The request body did not arrive in time.
+    BodyLate,
+    /// `only-if-cached`, and nothing usable is stored (RFC 9111 §5.2.1.7).
+    NotCached,
+    /// A purge from an address that may not.
+    PurgeDenied,
+    /// The client is gone.
+    ClientGone,
+    /// No backend takes the request.
+    NoBackend(NoBackend),
+    /// The backend's name has no address.
+    Unresolved,
+    /// The backend refused the connection, or it failed before a byte was sent.
+    ConnectFailed(io::ErrorKind),
+    /// The connection was not made in time.
+    ConnectLate,
+    /// The connection ended before a response came.
+    NoResponse,
+    /// The response did not begin in time.
+    ResponseLate,
+    /// The response breaks the protocol.
+    BadResponse(Refusal),
+    /// The response broke off.
+    ResponseBroken,
+    /// The header edits make the head too large.
+    HeadTooLarge,
+    /// The request has passed this proxy more often than a deployment has tiers.
+    Loop,
+    /// The exchange went in circles: it waited for others' fetches more often than makes sense.
+    TooManyTurns,
+}
+
+impl Fault {
+    /// The status that tells the client.
+    pub fn status(&self) -> u16 {
+        match self {
+            Fault::BadTarget(_) | Fault::BadHost(_) => 400,
+            Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
+            Fault::NoRoute => 404,
+            Fault::MethodNotAllowed => 405,
+            Fault::TunnelNotAllowed => 405,
+            Fault::BodyTooLarge => 413,
+            Fault::BodyLate | Fault::ClientGone => 408,
+            Fault::PurgeDenied => 403,
+            Fault::NoBackend(_) | Fault::TooManyTurns => 503,
+            Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
+            Fault::Unresolved
+            | Fault::ConnectFailed(_)
+            | Fault::NoResponse
+            | Fault::BadResponse(_)
+            | Fault::ResponseBroken
+            | Fault::Loop => 502,
+            Fault::HeadTooLarge => 500,
+        }
+    }
+
+    /// The error type for Proxy-Status (RFC 9209 §2.3).
+    pub fn proxy_error(&self) -> ProxyError {
+        match self {
+            Fault::BadTarget(_)
+            | Fault::BadHost(_)
+            | Fault::BodyBroken(_)
+            | Fault::BodyTooLarge
+            | Fault::BodyLate
+            | Fault::ClientGone => ProxyError::HttpRequestError,
+            Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
+                ProxyError::HttpRequestDenied
+            }
+            Fault::NoRoute => ProxyError::DestinationNotFound,
+            Fault::NoBackend(NoBackend::AllFull) => ProxyError::ConnectionLimitReached,
+            Fault::NotCached | Fault::NoBackend(_) => ProxyError::DestinationUnavailable,
+            Fault::Unresolved => ProxyError::DnsError,
+            Fault::ConnectFailed(io::ErrorKind::ConnectionRefused) => ProxyError::ConnectionRefused,
+            Fault::ConnectFailed(_) => ProxyError::DestinationUnavailable,
+            Fault::ConnectLate => ProxyError::ConnectionTimeout,
+            Fault::NoResponse => ProxyError::ConnectionTerminated,
+            Fault::ResponseLate => ProxyError::HttpResponseTimeout,
+            Fault::BadResponse(refusal) => proxy_error(*refusal),
+            Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
+            Fault::Loop => ProxyError::ProxyLoopDetected,
+            Fault::HeadTooLarge | Fault::TooManyTurns => ProxyError::ProxyInternalError,
+        }
+    }
+
+    /// What was wrong, for people and logs.
+    pub fn text(&self) -> String {
+        match self {
+            Fault::BadTarget(why) => format!("the request target {why}"),
+            Fault::BadHost(why) => format!("the Host field {why}"),
+            Fault::NoRoute => "no route matches this request".into(),
+            Fault::MethodNotAllowed => "the method is not allowed here".into(),
+            Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
+            Fault::BodyTooLarge => "the request body is too large".into(),
+            Fault::BodyBroken(None) => "the request body broke off".into(),
+            Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
+            Fault::BodyLate => "the request body did not arrive in time".into(),
+            Fault::NotCached => "nothing usable is stored, and the request wants nothing else".into(),
+            Fault::PurgeDenied => "purging is not allowed from this address".into(),
+            Fault::ClientGone => "the client is gone".into(),
+            Fault::NoBackend(why) => why.to_string(),
+            Fault::Unresolved => "the backend's name has no address".into(),
+            Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
+            Fault::ConnectLate => "no connection to the backend in time".into(),
+            Fault::NoResponse => "the backend closed the connection without a response".into(),
+            Fault::ResponseLate => "the backend did not respond in time".into(),
+            Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
+            Fault::ResponseBroken => "the backend's response broke off".into(),
+            Fault::HeadTooLarge => "the header edits make the head too large".into(),
+            Fault::Loop => "the request goes in circles: a backend is this proxy itself".into(),
+            Fault::TooManyTurns => "the exchange did not come to an end".into(),
+        }
+    }
+
+    /// Whether the origin could not be asked or did not answer properly, so that a stale response may stand in
+    /// (RFC 5861 §4, RFC 9111 §4.2.4).
+    pub fn is_origins(&self) -> bool {
+        matches!(
+            self,
+            Fault::NoBackend(_)
+                | Fault::Unresolved
+                | Fault::ConnectFailed(_)
+                | Fault::ConnectLate
+                | Fault::NoResponse
+                | Fault::ResponseLate
+                | Fault::BadResponse(_)
+                | Fault::ResponseBroken
+        )
+    }
+
+    /// The fault behind a request body that could not be received.
+    pub fn of_request_body(error: BodyError) -> Fault {
+        match error {
+            BodyError::Truncated => Fault::BodyBroken(None),
+            BodyError::Refused(refusal) => Fault::BodyBroken(Some(refusal)),
+            BodyError::Io(_) => Fault::ClientGone,
+        }
+    }
+}
+
+/// The error type of a refused response.
+fn proxy_error(refusal: Refusal) -> ProxyError {
+    let named = ProxyError::ALL.iter().find(|error| error.text() == refusal.proxy_error());
+    named.copied().unwrap_or(ProxyError::HttpProtocolError)
+}

@@ -1,0 +1,274 @@
+//! The request as the origin gets it: written anew from its parsed form, with what gateways add and without what is
+//! the connection's own.
+
+use sandarac_cache::Object;
+use sandarac_config::{CacheRule, Edits};
+use sandarac_message::caching::SURROGATE_CAPABILITY;
+use sandarac_message::conditional::{make_unconditional, make_validation};
+use sandarac_message::hop::{self, HopByHop, MaxForwards};
+use sandarac_message::target::Scheme;
+use sandarac_message::{Field, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
+use sandarac_wire::h1::BodyFraming;
+use sandarac_wire::h1::encode::Head;
+use std::net::IpAddr;
+
+/// Who asks, as the origin is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'a> {
+    /// The address of the connection, or the one that the PROXY protocol announced.
+    pub(crate) ip: Option<IpAddr>,
+    /// Whether what it says in forwarding fields is believed.
+    pub(crate) trusted: bool,
+    pub(crate) scheme: Scheme,
+    /// The host asked for, as received; empty where none was named.
+    pub(crate) host: &'a [u8],
+}
+
+/// What origins are told of the way of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Introduction {
+    pub(crate) x_forwarded: bool,
+    pub(crate) forwarded: bool,
+    /// This proxy's name in Via.
+    pub(crate) name: Box<str>,
+}
+
+/// What the request is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose<'a> {
+    /// One client alone gets the response: the request goes on as it came.
+    Pass,
+    /// The response may be stored and serve others: conditions, and inputs that are not keyed, stay here. A range
+    /// stays here too unless `part` says otherwise.
+    Fill {
+        rule: &'a CacheRule,
+        /// A stored response to be validated.
+        candidate: Option<&'a Object>,
+        /// The range to ask for.
+        part: Option<range::RangeSpec>,
+    },
+    /// The connection is to become a tunnel.
+    Tunnel,
+}
+
+/// Everything that makes the forwarded head.
+pub(crate) struct Forward<'a> {
+    pub(crate) request: RequestHead<'a>,
+    pub(crate) asker: Asker<'a>,
+    pub(crate) introduction: &'a Introduction,
+    pub(crate) edits: &'a Edits,
+    pub(crate) target: &'a [u8],
+    pub(crate) framing: BodyFraming,
+    pub(crate) expect_continue: bool,
+    pub(crate) purpose: Purpose<'a>,
+}
+
+/// Fields by which some applications let a client choose host, path, method or scheme. They are in no key, so a stored
+/// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
+const UNKEYED: [&[u8]; 13] = [
+    b"surrogate-capability",
+    b"x-original-url",
+    b"x-rewrite-url",
+    b"x-original-host",
+    b"x-host",
+    b"x-forwarded-server",
+    b"x-forwarded-scheme",
+    b"x-forwarded-ssl",
+    b"x-forwarded-port",
+    b"x-forwarded-prefix",
+    b"x-http-method-override",
+    b"x-http-method",
+    b"x-method-override",
+];
+
+impl Forward<'_> {
+    /// The head as it goes on the wire.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, TooLarge> {
+        let fields = self.fields()?;
+        let mut out = Vec::with_capacity(fields.encoded_len() + self.target.len() + 64);
+        let mut head = Head::request(&mut out, self.request.method_text, self.target);
+        head.fields(fields.view(), self.framing);
+        if matches!(self.purpose, Purpose::Tunnel)
+            && let Some(protocols) = hop::upgrade(self.request.fields)
+        {
+            head.known(Name::Connection, b"upgrade");
+            head.known(Name::Upgrade, protocols);
+        }
+        head.finish();
+        Ok(out)
+    }
+
+    fn fields(&self) -> Result<FieldsBuf, TooLarge> {
+        let received = self.request.fields;
+        let mut fields = FieldsBuf::new();
+        fields.add(Name::Host, self.asker.host)?;
+        let hop_by_hop = HopByHop::of(received);
+        for field in received.iter() {
+            if !hop_by_hop.has(&field) && !self.is_withheld(&field) {
+                fields.push(field.name, field.value)?;
+            }
+        }
+        if let Purpose::Fill { rule, candidate, part } = self.purpose {
+            cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
+            match candidate {
+                Some(object) => _ = make_validation(&mut fields, object.fields())?,
+                None => make_unconditional(&mut fields),
+            }
+            fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
+            if let Some(part) = part {
+                let mut value = Vec::new();
+                part.write(&mut value);
+                fields.set(Name::Range, &value)?;
+            }
+        }
+        if let MaxForwards::Forward(left) = hop::max_forwards(self.request.method, received) {
+            fields.set(Name::MaxForwards, left.to_string().as_bytes())?;
+        }
+        self.introduce(&mut fields)?;
+        self.edits.apply(&mut fields)?;
+        Ok(fields)
+    }
+
+    /// Whether a received field is left out, or written anew.
+    fn is_withheld(&self, field: &Field<'_>) -> bool {
+        match field.id {
+            Name::Host => true,
+            Name::Expect => !self.expect_continue,
+            Name::Other => {
+                matches!(self.purpose, Purpose::Fill { .. })
+                    && !self.asker.trusted
+                    && UNKEYED.iter().any(|name| field.is(name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds what a gateway says of itself and of the client.
+    fn introduce(&self, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+        let peer = hop::Peer {
+            address: self.asker.ip,
+            scheme: self.asker.scheme,
+            host: Some(self.asker.host).filter(|host| !host.is_empty()),
+            trusted: self.asker.trusted,
+        };
+        hop::set_forwarded(fields, &peer)?;
+        if !self.introduction.forwarded {
+            fields.remove(Name::Forwarded);
+        }
+        if !self.introduction.x_forwarded {
+            for name in [Name::XForwardedFor, Name::XForwardedProto, Name::XForwardedHost] {
+                fields.remove(name);
+            }
+        }
+        hop::add_via(fields, self.request.version, &self.introduction.name)
+    }
+}
+
+/// Whether a cookie goes to the origin although the response may be stored: where named cookies bypass the cache, what
+/// got here has none of them, and the others would make a difference that the key does not know.
+fn is_forwarded(rule: &CacheRule, name: &[u8]) -> bool {
+    use sandarac_message::caching::CookieRule;
+    let keyed = rule.key.cookies.iter().any(|glob| glob.matches(name));
+    let ignored = rule.policy.ignored_cookies.iter().any(|glob| glob.matches(name));
+    keyed || (!ignored && !matches!(rule.policy.bypass_cookies, CookieRule::Named(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_message::caching::Policy;
+    use sandarac_message::{Method, RequestHeadBuf, Version};
+
+    fn forwarded(purpose: Purpose<'_>, trusted: bool, lines: &[(&str, &str)]) -> String {
+        let head = RequestHeadBuf {
+            method: Method::Get,
+            method_text: b"GET"[..].into(),
+            target: b"/p".to_vec(),
+            version: Version::Http11,
+            fields: lines.iter().copied().collect(),
+        };
+        let forward = Forward {
+            request: head.view(),
+            asker: Asker {
+                ip: Some("192.0.2.7".parse().unwrap()),
+                trusted,
+                scheme: Scheme::Http,
+                host: b"example.com",
+            },
+            introduction: &Introduction { x_forwarded: true, forwarded: false, name: "sandarac".into() },
+            edits: &Edits::default(),
+            target: b"/p",
+            framing: BodyFraming::None,
+            expect_continue: false,
+            purpose,
+        };
+        String::from_utf8(forward.encode().unwrap()).unwrap()
+    }
+
+    fn rule() -> CacheRule {
+        CacheRule {
+            policy: Policy::rfc(),
+            key: sandarac_config::KeyRule::default(),
+            max_object: sandarac_config::ByteSize(1 << 20),
+        }
+    }
+
+    const INTRODUCTION: &str = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\n\
+        X-Forwarded-Host: example.com\r\nVia: 1.1 sandarac\r\n\r\n";
+
+    #[test]
+    fn a_pass_keeps_what_is_end_to_end_in_order_and_case() {
+        let sent = forwarded(
+            Purpose::Pass,
+            false,
+            &[("x-A", "1"), ("Connection", "close, x-b"), ("X-B", "2"), ("Range", "bytes=0-1")],
+        );
+        assert_eq!(
+            sent,
+            format!("GET /p HTTP/1.1\r\nHost: example.com\r\nx-A: 1\r\nRange: bytes=0-1\r\n{INTRODUCTION}")
+        );
+    }
+
+    #[test]
+    fn a_fill_sends_neither_conditions_nor_ranges_nor_inputs_outside_the_key() {
+        let sent = forwarded(
+            Purpose::Fill { rule: &rule(), candidate: None, part: None },
+            false,
+            &[
+                ("If-None-Match", "\"a\""),
+                ("Range", "bytes=0-1"),
+                ("X-Original-URL", "/admin"),
+                ("X-Forwarded-Host", "evil.example"),
+                ("Forwarded", "host=evil.example"),
+            ],
+        );
+        assert_eq!(
+            sent,
+            format!(
+                "GET /p HTTP/1.1\r\nHost: example.com\r\nSurrogate-Capability: {SURROGATE_CAPABILITY}\r\n{INTRODUCTION}"
+            )
+        );
+    }
+
+    #[test]
+    fn cookies_that_neither_bypass_nor_are_keyed_stay_here() {
+        let mut rule = rule();
+        rule.policy.bypass_cookies =
+            sandarac_message::caching::CookieRule::Named(vec![sandarac_message::glob::Glob::new("session*")]);
+        rule.key.cookies = vec![sandarac_message::glob::Glob::new("theme")];
+        let fill = Purpose::Fill { rule: &rule, candidate: None, part: None };
+        let sent = forwarded(fill, false, &[("Cookie", "a=1; theme=dark; b=2")]);
+        assert!(sent.contains("\r\nCookie: theme=dark\r\n"), "{sent}");
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_believed_and_added_to() {
+        let sent = forwarded(
+            Purpose::Pass,
+            true,
+            &[("X-Forwarded-For", "198.51.100.1"), ("X-Forwarded-Proto", "https")],
+        );
+        assert!(sent.contains("X-Forwarded-For: 198.51.100.1, 192.0.2.7\r\n"), "{sent}");
+        assert!(sent.contains("X-Forwarded-Proto: https\r\n"), "{sent}");
+    }
+}

@@ -1,0 +1,28 @@
+//! The exchange: one request from receipt to record.
+//!
+//! A [`Worker`] answers from the store what it can at once, in place; every other request becomes an exchange, whose
+//! steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss, pass, pipe, synth
+//! or purge, then fetch, store, deliver and record.
+
+mod counters;
+mod downstream;
+mod exchange;
+mod fault;
+mod forward;
+mod handling;
+mod origin;
+mod record;
+mod respond;
+mod shared;
+mod site;
+mod step;
+mod worker;
+
+pub use counters::{Counter, Counters, Latency};
+pub use fault::Fault;
+pub use record::{Outcome, Record, Recorder};
+pub use respond::reason;
+pub use shared::Shared;
+pub use site::Site;
+pub use step::fetch::OriginTimeouts;
+pub use worker::{Deferred, Worker};

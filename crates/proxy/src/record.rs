@@ -1,0 +1,97 @@
+//! The record of an exchange: the only source of logs, live views and replay.
+
+use sandarac_message::{Timestamp, Version};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What is known of an exchange when it has ended. Bytes from the network are as received.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// The transaction number of the request.
+    pub request: u64,
+    /// The transaction number of the fetch it caused, or that brought the object it got.
+    pub fetch: Option<u64>,
+    /// When the first byte of the request arrived.
+    pub time: Timestamp,
+    /// The client's address; `None` for a peer on a Unix socket.
+    pub client: Option<IpAddr>,
+    /// The method's token.
+    pub method: &'a [u8],
+    /// The request target.
+    pub target: &'a [u8],
+    /// The version of the request.
+    pub version: Version,
+    /// The host asked for.
+    pub host: &'a [u8],
+    /// The status of the answer; 0 where the client left before there was one.
+    pub status: u16,
+    /// Bytes of the body that were sent or are on their way.
+    pub bytes: u64,
+    /// The `Referer` field.
+    pub referer: Option<&'a [u8]>,
+    /// The `User-Agent` field.
+    pub user_agent: Option<&'a [u8]>,
+    /// The `Authorization` field.
+    pub authorization: Option<&'a [u8]>,
+    /// How the cache took part.
+    pub outcome: Outcome,
+    /// The named reason of a miss, bypass or refusal.
+    pub reason: Option<&'a str>,
+    /// From the first byte of the request to the last of the answer.
+    pub duration: Duration,
+    /// From asking the origin to the head of its answer.
+    pub origin: Option<Duration>,
+    /// The backend that was asked.
+    pub backend: Option<&'a str>,
+    /// What went wrong.
+    pub error: Option<&'a str>,
+}
+
+/// How the cache took part in an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered from the store, fresh.
+    Hit,
+    /// Answered from the store, stale.
+    Stale,
+    /// Answered from the store, after the origin confirmed it.
+    Revalidated,
+    /// Fetched, because nothing usable was stored.
+    Miss,
+    /// Fetched past the store.
+    Pass,
+    /// Tunnelled.
+    Pipe,
+    /// Answered here.
+    Synth,
+    /// A purge.
+    Purge,
+    /// Refused, or failed.
+    Error,
+}
+
+impl Outcome {
+    /// The outcome as logs write it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Outcome::Hit => "hit",
+            Outcome::Stale => "stale",
+            Outcome::Revalidated => "revalidated",
+            Outcome::Miss => "miss",
+            Outcome::Pass => "pass",
+            Outcome::Pipe => "pipe",
+            Outcome::Synth => "synth",
+            Outcome::Purge => "purge",
+            Outcome::Error => "error",
+        }
+    }
+}
+
+/// Where records go. One per worker, so that it needs no lock.
+pub trait Recorder {
+    /// Whether anyone wants records; where not, none are made.
+    fn wants(&self) -> bool;
+
+    /// Takes a record. MUST NOT wait.
+    fn record(&self, record: &Record<'_>);
+}

@@ -1,0 +1,131 @@
+//! Answers made here: faults, fixed answers, redirects. The one place where an error becomes a response.
+
+use crate::Fault;
+use bytes::Bytes;
+use sandarac_message::status_fields::{ProxyError, ProxyStatus};
+use sandarac_message::{FieldsBuf, Name};
+use sandarac_wire::h1::Refusal;
+
+/// A whole response that no origin made.
+#[derive(Clone, Debug)]
+pub(crate) struct Synthetic {
+    pub(crate) status: u16,
+    /// Fields besides Content-Length, Date and Connection.
+    pub(crate) fields: FieldsBuf,
+    pub(crate) body: Bytes,
+}
+
+impl Synthetic {
+    /// A plain text that says what happened, never to be stored.
+    fn text(status: u16, what: &str) -> Synthetic {
+        let mut fields = FieldsBuf::new();
+        let short = "a few short fields fit a head";
+        fields.add(Name::ContentType, b"text/plain; charset=utf-8").expect(short);
+        fields.add(Name::CacheControl, b"no-store").expect(short);
+        Synthetic { status, fields, body: format!("{status} {}: {what}\n", reason(status)).into() }
+    }
+
+    /// A success without content of its own, such as a purge's.
+    pub(crate) fn done(what: &str) -> Synthetic {
+        Synthetic::text(200, what)
+    }
+
+    /// The answer to a request whose exchange failed. `proxy` is the name for Proxy-Status (RFC 9209).
+    pub(crate) fn fault(fault: &Fault, proxy: &str) -> Synthetic {
+        let text = fault.text();
+        let mut answer = Synthetic::text(fault.status(), &text);
+        answer.proxy_status(proxy, fault.proxy_error(), &text);
+        match fault {
+            Fault::NoBackend(_) | Fault::TooManyTurns => answer.put(Name::RetryAfter, b"1"),
+            Fault::MethodNotAllowed | Fault::TunnelNotAllowed => answer.put(Name::Allow, b"GET, HEAD"),
+            _ => {}
+        }
+        answer
+    }
+
+    /// The answer to what was not a request.
+    pub(crate) fn refusal(refusal: Refusal, proxy: &str) -> Synthetic {
+        let mut answer = Synthetic::text(refusal.status(), refusal.text());
+        answer.proxy_status(proxy, ProxyError::HttpRequestError, refusal.text());
+        answer
+    }
+
+    /// The answer to a client whose head came too late (408), or for whom there is no room (503).
+    pub(crate) fn turned_away(status: u16, what: &str, proxy: &str) -> Synthetic {
+        let mut answer = Synthetic::text(status, what);
+        let error =
+            if status == 408 { ProxyError::HttpRequestError } else { ProxyError::ConnectionLimitReached };
+        answer.proxy_status(proxy, error, what);
+        if status == 503 {
+            answer.put(Name::RetryAfter, b"1");
+        }
+        answer
+    }
+
+    fn proxy_status(&mut self, proxy: &str, error: ProxyError, details: &str) {
+        let mut value = Vec::new();
+        ProxyStatus { error: Some(error), details: Some(details), ..ProxyStatus::default() }
+            .write(proxy, &mut value);
+        self.put(Name::ProxyStatus, &value);
+    }
+
+    fn put(&mut self, name: Name, value: &[u8]) {
+        // A head of a few fields has room for one more.
+        let _ = self.fields.add(name, value);
+    }
+}
+
+/// The usual reason phrase of a status (RFC 9110 §15 and the registry).
+pub fn reason(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        103 => "Early Hints",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        418 => "I'm a Teapot",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        425 => "Too Early",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        451 => "Unavailable For Legal Reasons",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}

@@ -1,0 +1,109 @@
+//! What all workers of a process share.
+
+use crate::site::Site;
+use crate::{Counter, Counters, Latency};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use sandarac_cache::Store;
+use sandarac_net::Moment;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A complaint of one kind is repeated no more often than this: a condition that lasts must not flood the log.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// What all workers of a process share.
+pub struct Shared {
+    /// The configuration in force.
+    pub site: ArcSwap<Site>,
+    /// The store.
+    pub store: Arc<Store>,
+    /// One set for each worker.
+    pub counters: Box<[Arc<Counters>]>,
+    /// The zero of the balancer's clock.
+    pub(crate) epoch: Moment,
+    connections: AtomicUsize,
+    connection_limit: AtomicUsize,
+    complained: Mutex<Option<Moment>>,
+    complain: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Shared {
+    /// The shared part of a process with so many workers. `connection_limit` is for client connections;
+    /// `complain` writes to the process's own log.
+    pub fn new(
+        site: Site,
+        store: Arc<Store>,
+        workers: usize,
+        connection_limit: usize,
+        complain: Box<dyn Fn(&str) + Send + Sync>,
+    ) -> Arc<Shared> {
+        Arc::new(Shared {
+            site: ArcSwap::from_pointee(site),
+            store,
+            counters: (0..workers).map(|_| Arc::default()).collect(),
+            epoch: Moment::now(),
+            connections: AtomicUsize::new(0),
+            connection_limit: AtomicUsize::new(connection_limit),
+            complained: Mutex::new(None),
+            complain,
+        })
+    }
+
+    /// A counter, summed over all workers.
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.counters.iter().map(|counters| counters.get(counter)).sum()
+    }
+
+    /// The latency histograms, one for each worker.
+    pub fn latencies(&self) -> impl Iterator<Item = &Latency> {
+        self.counters.iter().map(|counters| &counters.latency)
+    }
+
+    /// Client connections that are open.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The most client connections that are served.
+    pub fn connection_limit(&self) -> usize {
+        self.connection_limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit; connections above it that are open stay.
+    pub fn set_connection_limit(&self, limit: usize) {
+        self.connection_limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The reports of every pool: its name and its backends.
+    pub fn pools(&self) -> Vec<(String, Vec<sandarac_balance::BackendReport>)> {
+        let now = Moment::now().since(self.epoch);
+        let site = self.site.load();
+        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.report(now))).collect()
+    }
+
+    /// Takes a place for a client connection, if there is one.
+    pub(crate) fn admit(&self) -> bool {
+        if self.connections.fetch_add(1, Ordering::Relaxed) < self.connection_limit() {
+            return true;
+        }
+        self.closed();
+        self.complain("too many client connections: some are answered 503");
+        false
+    }
+
+    pub(crate) fn closed(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Says what is wrong, unless something was said a moment ago.
+    pub(crate) fn complain(&self, what: &str) {
+        let now = Moment::now();
+        let mut last = self.complained.lock();
+        if last.is_none_or(|last| now.since(last) >= COMPLAIN_EVERY) {
+            *last = Some(now);
+            (self.complain)(what);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
+
+use crate::forward::Introduction;
+use crate::step::fetch::OriginTimeouts;
+use sandarac_balance::Pool;
+use sandarac_config::{Config, Network};
+use sandarac_net::{ListenAddress, SessionLimits};
+use sandarac_wire::h1::Limits;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A configuration made ready for use.
+pub struct Site {
+    /// What was configured.
+    pub config: Config,
+    pub(crate) pools: Vec<SitePool>,
+    pub(crate) session: Arc<SessionLimits>,
+    /// What a response head may hold.
+    pub(crate) response_head: Limits,
+    pub(crate) introduction: Introduction,
+    /// Bytes of a request body.
+    pub(crate) body_limit: u64,
+    /// Whose forwarding fields are believed, by listener; only those listeners that believe anyone.
+    trusted: Vec<(ListenAddress, Vec<Network>)>,
+}
+
+/// A pool and how long to wait for it.
+pub(crate) struct SitePool {
+    pub(crate) pool: Pool,
+    pub(crate) timeouts: OriginTimeouts,
+    pub(crate) retries: u32,
+}
+
+impl Site {
+    /// Makes `config` ready. `bound` are the addresses really bound, in the order of the listeners; pools go on with
+    /// what `before` knew of the same backends. `seed` decides between equal backends.
+    pub fn new(config: Config, bound: &[ListenAddress], before: Option<&Site>, seed: u64) -> Site {
+        let pools = config.pools.iter().enumerate().map(|(at, settings)| {
+            let seed = seed.wrapping_add(at as u64);
+            let built = settings.build(seed);
+            let known = before.and_then(|site| site.pools.iter().find(|other| other.pool.name() == settings.name));
+            SitePool {
+                pool: known.map_or(built.clone(), |other| built.succeeding(&other.pool, seed)),
+                timeouts: OriginTimeouts {
+                    connect: settings.connect_timeout,
+                    first_byte: settings.first_byte_timeout,
+                    between_bytes: settings.between_bytes_timeout,
+                    idle: settings.idle_timeout,
+                },
+                retries: settings.retries,
+            }
+        });
+        let limits = &config.limits;
+        let request_head = Limits {
+            head: limits.head.get(),
+            fields: limits.fields.get() as usize,
+            target: limits.target.get(),
+        };
+        let trusted = config
+            .listeners
+            .iter()
+            .zip(bound)
+            .filter(|(listener, _)| !listener.trusted_proxies.is_empty())
+            .map(|(listener, address)| (address.clone(), listener.trusted_proxies.clone()))
+            .collect();
+        let name = config.forwarded.name.as_str();
+        Site {
+            pools: pools.collect(),
+            session: Arc::new(SessionLimits {
+                head: request_head,
+                idle_timeout: *config.timeouts.idle,
+                head_timeout: *config.timeouts.head,
+                body_timeout: *config.timeouts.body,
+                send_timeout: *config.timeouts.write,
+                min_rate: limits.min_rate_out.0,
+                max_requests: limits.requests_per_connection.map_or(u32::MAX, |most| most.get()),
+            }),
+            response_head: Limits { head: limits.response_head.get(), ..request_head },
+            introduction: Introduction {
+                x_forwarded: config.forwarded.x_forwarded,
+                forwarded: config.forwarded.forwarded,
+                name: name.into(),
+            },
+            
+            body_limit: limits.body.map_or(u64::MAX, |most| most.0),
+            trusted,
+            config,
+        }
+    }
+
+    /// The name of this proxy in Via, Cache-Status and Proxy-Status.
+    pub(crate) fn name(&self) -> &str {
+        self.config.forwarded.name.as_str()
+    }
+
+    /// Whether what `peer` says in forwarding fields is believed on a listener.
+    pub(crate) fn trusts(&self, listener: &ListenAddress, peer: Option<IpAddr>) -> bool {
+        self.trusted
+            .iter()
+            .any(|(address, networks)| address == listener && sandarac_config::contains(networks, peer))
+    }
+}

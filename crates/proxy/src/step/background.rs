@@ -1,0 +1,118 @@
+//! Revalidation with no client waiting: the stale response was served already.
+
+use crate::Counter;
+use crate::forward::{Asker, Forward, Purpose};
+use crate::handling::Handling;
+use crate::record::Outcome;
+use crate::site::Site;
+use crate::step::fetch::{Errand, Surroundings, fetch};
+use crate::step::hash;
+use crate::step::receive::Received;
+use crate::step::store::{Landed, Landing};
+use crate::worker::Worker;
+use sandarac_cache::Flight;
+use sandarac_config::{CacheRule, Route};
+use sandarac_message::caching::RequestDirectives;
+use sandarac_message::target::{Scheme, Target};
+use sandarac_message::{Method, RequestHead, RequestHeadBuf};
+use sandarac_wire::h1::BodyFraming;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A request made again for the store's sake. Outlives the exchange that found the stale response.
+struct Revalidation {
+    worker: Rc<Worker>,
+    site: Arc<Site>,
+    request: RequestHeadBuf,
+    host: Box<[u8]>,
+    ip: Option<IpAddr>,
+    trusted: bool,
+    scheme: Scheme,
+    /// The route's place among the site's.
+    route: usize,
+    pool: usize,
+    flight: Flight,
+}
+
+/// Starts to validate the flight's candidate, in a task of its own.
+pub(crate) fn revalidate(
+    worker: &Worker,
+    site: &Arc<Site>,
+    request: &RequestHead<'_>,
+    received: &Received<'_>,
+    pool: usize,
+    flight: Flight,
+) {
+    let routes = site.config.routes.all();
+    let route = routes.iter().position(|route| std::ptr::eq(route, received.route));
+    let (Some(worker), Some(route)) = (worker.me.upgrade(), route) else { return };
+    let mut request = RequestHeadBuf::copy_of(request);
+    request.method = Method::Get;
+    request.method_text = b"GET"[..].into();
+    let revalidation = Revalidation {
+        worker,
+        site: site.clone(),
+        request,
+        host: (*received.host).into(),
+        ip: received.asker.ip,
+        trusted: received.asker.trusted,
+        scheme: received.asker.scheme,
+        route,
+        pool,
+        flight,
+    };
+    tokio::task::spawn_local(revalidation.run());
+}
+
+impl Revalidation {
+    async fn run(self) {
+        let Revalidation { worker, site, flight, .. } = self;
+        let (worker, site) = (&worker, &site);
+        let route: &Route = &site.config.routes.all()[self.route];
+        let sandarac_config::Action::Forward { cache: Some(rule), .. } = &route.action else { return };
+        let rule: &CacheRule = rule;
+        let request = self.request.view();
+        let Ok(target) = Target::of(&request) else { return };
+        worker.counters.one(Counter::FetchesBackground);
+        let forward = Forward {
+            request,
+            asker: Asker {
+                ip: self.ip,
+                trusted: self.trusted,
+                scheme: self.scheme,
+                host: target.authority.map_or(b"", |authority| authority.text),
+            },
+            introduction: &site.introduction,
+            edits: &route.request,
+            target: &hash::target(&rule.key, target.path_and_query),
+            framing: BodyFraming::None,
+            expect_continue: false,
+            purpose: Purpose::Fill { rule, candidate: flight.candidate().map(|object| &**object), part: None },
+        };
+        let Ok(head) = forward.encode() else { return };
+        let around = Surroundings::of(worker, site, self.pool);
+        let Ok(arrived) = fetch(&around, &Errand { method: Method::Get, head: &head }, None).await else {
+            // The stale response goes on being served while its lifetimes allow it.
+            flight.fail();
+            return;
+        };
+        let landing = Landing {
+            store: &worker.shared.store,
+            site,
+            counters: &worker.counters,
+            request: &request,
+            host: &self.host,
+            path: target.path_and_query,
+            rule,
+            edits: &route.response,
+            directives: RequestDirectives::default(),
+            between_bytes: around.timeouts.between_bytes,
+            transaction: worker.transaction(),
+        };
+        let mut handling = Handling::new(Outcome::Miss);
+        if let Landed::Relay(arrived) = landing.land(flight, arrived, &mut handling) {
+            arrived.link.close();
+        }
+    }
+}

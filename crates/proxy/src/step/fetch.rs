@@ -1,0 +1,343 @@
+//! Fetch: a request goes to a backend, and the head of its response comes back.
+
+use crate::downstream::Downstream;
+use crate::origin::Origins;
+use crate::site::Site;
+use crate::worker::Worker;
+use crate::{Counter, Counters, Fault};
+use sandarac_balance::{Address, BackendId, Outcome, Pick, Pool};
+use sandarac_message::hop::HopByHop;
+use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
+use sandarac_net::{Conn, Framer, Moment, Timer, wall};
+use sandarac_wire::h1::response::{self, Kind};
+use sandarac_wire::h1::{Limits, Parsed};
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How long an exchange waits for an origin.
+#[derive(Clone, Copy, Debug)]
+pub struct OriginTimeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the first byte of a response, once the request is sent.
+    pub first_byte: Duration,
+    /// Between bytes of a response.
+    pub between_bytes: Duration,
+    /// How long a connection is kept without a request.
+    pub idle: Duration,
+}
+
+/// What a fetch needs of its surroundings.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) origins: &'a Rc<Origins>,
+    pub(crate) counters: &'a Counters,
+    pub(crate) pool: &'a Pool,
+    pub(crate) class: Option<&'a [u8]>,
+    pub(crate) timeouts: OriginTimeouts,
+    /// Retries for one request; few, because it may be what kills workers.
+    pub(crate) retries: u32,
+    pub(crate) limits: &'a Limits,
+    /// The zero of the balancer's clock.
+    pub(crate) epoch: Moment,
+}
+
+impl<'a> Surroundings<'a> {
+    /// For a pool of the site, from this worker.
+    pub(crate) fn of(worker: &'a Worker, site: &'a Site, pool: usize) -> Surroundings<'a> {
+        let pool = &site.pools[pool];
+        Surroundings {
+            origins: &worker.origins,
+            counters: &worker.counters,
+            pool: &pool.pool,
+            class: None,
+            timeouts: pool.timeouts,
+            retries: pool.retries,
+            limits: &site.response_head,
+            epoch: worker.shared.epoch,
+        }
+    }
+}
+
+/// A request ready to be sent.
+pub(crate) struct Errand<'a> {
+    pub(crate) method: Method,
+    /// The encoded head.
+    pub(crate) head: &'a [u8],
+}
+
+/// A connection to a backend, in use.
+pub(crate) struct Link {
+    pub(crate) conn: Conn,
+    pick: Pick,
+    origins: Rc<Origins>,
+    keep_alive: bool,
+    epoch: Moment,
+}
+
+impl Link {
+    /// The backend.
+    pub(crate) fn address(&self) -> &Address {
+        self.pick.backend().address()
+    }
+
+    /// The response has ended: the connection can serve another request if both sides allow it.
+    pub(crate) fn finish(self) {
+        let now = Moment::now().since(self.epoch);
+        if self.keep_alive {
+            self.origins.checkin(self.pick.backend().address(), self.conn);
+        }
+        self.pick.finish(Outcome::Answered, now);
+    }
+
+    /// The response broke off.
+    pub(crate) fn broken(self) {
+        let now = Moment::now().since(self.epoch);
+        self.pick.finish(Outcome::Broken, now);
+    }
+
+    /// The connection is not to be used again, although the response is whole.
+    pub(crate) fn close(mut self) {
+        self.keep_alive = false;
+        self.finish();
+    }
+}
+
+/// A response whose head has arrived.
+pub(crate) struct Arrived {
+    pub(crate) link: Link,
+    pub(crate) head: ResponseHeadBuf,
+    pub(crate) body: Framer,
+    /// 101, or 2xx to CONNECT: what follows belongs to another protocol.
+    pub(crate) switched: bool,
+    pub(crate) requested: Timestamp,
+    pub(crate) received: Timestamp,
+}
+
+/// An attempt that brought no response.
+struct Failed {
+    fault: Fault,
+    /// Whether any byte of the request may have reached the backend.
+    sent: bool,
+    /// Whether any byte of a response came.
+    answered: bool,
+}
+
+/// Sends the request to a backend of the pool and receives the response head, with retries where they are safe:
+/// another attempt after a kept connection turned out dead, or at another backend after one was lost, if no response
+/// byte came and either the method is idempotent and the body at hand, or nothing was sent.
+pub(crate) async fn fetch(
+    around: &Surroundings<'_>,
+    errand: &Errand<'_>,
+    mut downstream: Option<&mut Downstream<'_>>,
+) -> Result<Arrived, Fault> {
+    let mut tried: Vec<BackendId> = Vec::new();
+    let mut fresh = false;
+    let mut retries = 0;
+    loop {
+        let pick = match around.pool.pick(around.class, Moment::now().since(around.epoch), &tried) {
+            Ok(pick) => pick,
+            Err(none) => return Err(Fault::NoBackend(none)),
+        };
+        let backend = pick.id();
+        let address = pick.backend().address();
+        let pooled = if fresh { None } else { around.origins.checkout(address, around.timeouts.idle) };
+        let reused = pooled.is_some();
+        let failed = match connect(around, pooled, address).await {
+            Ok(conn) => {
+                let link =
+                    Link { conn, pick, origins: around.origins.clone(), keep_alive: false, epoch: around.epoch };
+                match attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await {
+                    Ok(arrived) => return Ok(arrived),
+                    Err(failed) => failed,
+                }
+            }
+            Err(fault) => {
+                pick.finish(Outcome::ConnectFailed, Moment::now().since(around.epoch));
+                Failed { fault, sent: false, answered: false }
+            }
+        };
+        around.counters.one(Counter::FetchFailures);
+        let body_at_hand = downstream.as_deref().is_none_or(|down| down.is_untouched() || down.can_replay());
+        let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
+        let another = around.pool.backends().len() > tried.len() + 1;
+        if !safe || retries == around.retries || !failed.fault.is_origins() || !(reused || another) {
+            return Err(failed.fault);
+        }
+        if reused {
+            // Whatever closed this connection probably closed its companions: take a new one.
+            fresh = true;
+        } else {
+            tried.push(backend);
+        }
+        retries += 1;
+        around.counters.one(Counter::FetchRetries);
+    }
+}
+
+async fn connect(around: &Surroundings<'_>, pooled: Option<Conn>, address: &Address) -> Result<Conn, Fault> {
+    if let Some(conn) = pooled {
+        around.counters.one(Counter::OriginConnectionsReused);
+        return Ok(conn);
+    }
+    around.counters.one(Counter::OriginConnections);
+    around.origins.connect(address, around.timeouts.connect).await
+}
+
+/// Sends the request once, and its body as it comes; forwards interim responses.
+async fn attempt(
+    around: &Surroundings<'_>,
+    errand: &Errand<'_>,
+    mut link: Link,
+    mut downstream: Option<&mut Downstream<'_>>,
+    again: bool,
+) -> Result<Arrived, Failed> {
+    around.counters.one(Counter::Fetches);
+    let requested = wall();
+    let mut own_timer = Timer::new();
+    let mut spans: Vec<Span> = Vec::new();
+    let mut sent = false;
+    let mut answered = false;
+    let arrived = poll_fn(|cx| {
+        if !sent {
+            sent = true;
+            if send_head(cx, errand, &mut link.conn, downstream.as_deref_mut(), again).is_err() {
+                return Poll::Ready(Err(Fault::NoResponse));
+            }
+            timer(&mut own_timer, &mut downstream).set(around.timeouts.first_byte);
+        }
+        let mut uploading = false;
+        if let Some(down) = downstream.as_deref_mut() {
+            match down.poll_upload(cx, &mut link.conn) {
+                Poll::Ready(Ok(())) => {}
+                // The origin may have answered before it closed on us: look for the answer first.
+                Poll::Ready(Err(Fault::NoResponse)) => {}
+                Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
+                Poll::Pending => uploading = true,
+            }
+        } else if link.conn.queued() > 0 && matches!(link.conn.poll_flush(cx), Poll::Ready(Err(_))) {
+            return Poll::Ready(Err(Fault::NoResponse));
+        }
+        loop {
+            match receive(around.limits, errand.method, &mut link, &mut spans, cx, downstream.as_deref_mut()) {
+                Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
+                Ok(None) => {}
+                Err(fault) => return Poll::Ready(Err(fault)),
+            }
+            match link.conn.poll_fill(cx) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Fault::NoResponse)),
+                Poll::Ready(Ok(_)) => answered = true,
+                Poll::Pending => {
+                    if timer(&mut own_timer, &mut downstream).poll(cx).is_ready() {
+                        return Poll::Ready(Err(if uploading { Fault::BodyLate } else { Fault::ResponseLate }));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    })
+    .await;
+    match arrived {
+        Ok(Head { head, body, keep_alive, switched }) => {
+            link.keep_alive = keep_alive;
+            Ok(Arrived { link, head, body, switched, requested, received: wall() })
+        }
+        Err(fault) => {
+            let wrote = link.conn.sent() > 0;
+            link.broken();
+            Err(Failed { fault, sent: wrote && sent, answered })
+        }
+    }
+}
+
+/// The deadline in force: the client's, so that one timer serves the whole connection, or the fetch's own.
+fn timer<'t>(own: &'t mut Timer, downstream: &'t mut Option<&mut Downstream<'_>>) -> &'t mut Timer {
+    match downstream {
+        Some(down) => &mut down.client.timer,
+        None => own,
+    }
+}
+
+fn send_head(
+    cx: &mut Context<'_>,
+    errand: &Errand<'_>,
+    conn: &mut Conn,
+    downstream: Option<&mut Downstream<'_>>,
+    again: bool,
+) -> std::io::Result<()> {
+    conn.write(cx, &[IoSlice::new(errand.head)])?;
+    match downstream {
+        Some(down) if again => down.replay(cx, conn),
+        _ => Ok(()),
+    }
+}
+
+struct Head {
+    head: ResponseHeadBuf,
+    body: Framer,
+    keep_alive: bool,
+    switched: bool,
+}
+
+/// Parses what has arrived: the final head, or `None` where more is to be read. Interim ones are forwarded.
+fn receive(
+    limits: &Limits,
+    method: Method,
+    link: &mut Link,
+    spans: &mut Vec<Span>,
+    cx: &mut Context<'_>,
+    mut downstream: Option<&mut Downstream<'_>>,
+) -> Result<Option<Head>, Fault> {
+    loop {
+        if link.conn.data().is_empty() {
+            return Ok(None);
+        }
+        let parsed = response::parse(link.conn.data(), limits, spans, method).map_err(Fault::BadResponse)?;
+        let Parsed::Complete(response) = parsed else { return Ok(None) };
+        let head_len = response.head_len;
+        match response.kind {
+            Kind::Interim => {
+                if let Some(down) = downstream.as_deref_mut()
+                    && let Ok(fields) = end_to_end(response.head.fields)
+                {
+                    down.interim(cx, response.head.status, response.head.reason, fields.view());
+                }
+                link.conn.consume(head_len);
+            }
+            kind => {
+                let switched = kind != Kind::Final;
+                // What a new protocol is called stands in hop-by-hop fields.
+                let fields = if switched {
+                    FieldsBuf::copy_of(response.head.fields)
+                } else {
+                    end_to_end(response.head.fields).map_err(|_| Fault::HeadTooLarge)?
+                };
+                let head = Head {
+                    head: ResponseHeadBuf {
+                        status: response.head.status,
+                        reason: response.head.reason.into(),
+                        version: response.head.version,
+                        fields,
+                    },
+                    body: response.framing.into(),
+                    keep_alive: response.keep_alive,
+                    switched,
+                };
+                link.conn.consume(head_len);
+                return Ok(Some(head));
+            }
+        }
+    }
+}
+
+/// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1).
+pub(crate) fn end_to_end(fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
+    let mut kept = FieldsBuf::new();
+    let hop_by_hop = HopByHop::of(fields);
+    for field in fields.iter().filter(|field| !hop_by_hop.has(field)) {
+        kept.push(field.name, field.value)?;
+    }
+    Ok(kept)
+}

@@ -1,0 +1,89 @@
+//! Hash: what distinguishes stored responses, made into a key.
+
+use sandarac_cache::{Key, KeyBuilder};
+use sandarac_config::KeyRule;
+use sandarac_message::cookies;
+use sandarac_message::target::{Scheme, filter_query};
+use sandarac_message::{Fields, Name};
+
+/// The key of a request: scheme, host, path and query as received less what the rule ignores, then the fields and
+/// cookies that the rule adds. The host is always part of it.
+pub(crate) fn key(rule: &KeyRule, scheme: Scheme, host: &[u8], path_and_query: &[u8], fields: Fields<'_>) -> Key {
+    let scheme = scheme.text().as_bytes();
+    let mut builder = if rule.ignore_query.is_empty() || !path_and_query.contains(&b'?') {
+        KeyBuilder::new(scheme, host, path_and_query)
+    } else {
+        KeyBuilder::new(scheme, host, &target(rule, path_and_query))
+    };
+    for name in &rule.fields {
+        // The name separates "not sent" of one field from a value of the next.
+        builder.part(name);
+        for value in fields.all_named(name) {
+            builder.part(value);
+        }
+    }
+    if !rule.cookies.is_empty() && fields.has(Name::Cookie) {
+        let mut kept: Vec<_> = cookies::cookies(fields)
+            .filter(|cookie| rule.cookies.iter().any(|glob| glob.matches(cookie.name)))
+            .map(|cookie| (cookie.name, cookie.value))
+            .collect();
+        kept.sort_unstable();
+        for (name, value) in kept {
+            builder.part(name).part(value);
+        }
+    }
+    builder.finish()
+}
+
+/// Path and query as they are keyed, and forwarded where the response may be stored: a parameter that is not keyed
+/// must not reach the origin, or whoever asks first decides what all others get.
+pub(crate) fn target(rule: &KeyRule, path_and_query: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(path_and_query.len());
+    filter_query(path_and_query, &rule.ignore_query, &mut kept);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_message::FieldsBuf;
+    use sandarac_message::glob::Glob;
+
+    fn fields(lines: &[(&str, &str)]) -> FieldsBuf {
+        lines.iter().copied().collect()
+    }
+
+    #[test]
+    fn host_scheme_and_target_are_always_keyed() {
+        let rule = KeyRule::default();
+        let none = Fields::default();
+        let one = key(&rule, Scheme::Http, b"a", b"/", none);
+        assert_ne!(one, key(&rule, Scheme::Https, b"a", b"/", none));
+        assert_ne!(one, key(&rule, Scheme::Http, b"b", b"/", none));
+        assert_ne!(one, key(&rule, Scheme::Http, b"a", b"/?", none));
+        assert_eq!(one, key(&rule, Scheme::Http, b"a", b"/", fields(&[("X", "1")]).view()));
+    }
+
+    #[test]
+    fn ignored_parameters_are_neither_keyed_nor_forwarded() {
+        let rule = KeyRule { ignore_query: vec![Glob::new("utm_*")], ..KeyRule::default() };
+        let none = Fields::default();
+        let plain = key(&rule, Scheme::Http, b"a", b"/p?id=1", none);
+        assert_eq!(plain, key(&rule, Scheme::Http, b"a", b"/p?utm_source=x&id=1&utm_medium=y", none));
+        assert_eq!(target(&rule, b"/p?utm_source=x&id=1"), b"/p?id=1");
+    }
+
+    #[test]
+    fn keyed_fields_and_cookies_distinguish() {
+        let rule = KeyRule {
+            fields: vec![b"X-Country"[..].into(), b"X-Plan"[..].into()],
+            cookies: vec![Glob::new("theme")],
+            ..KeyRule::default()
+        };
+        let of = |lines: &[(&str, &str)]| key(&rule, Scheme::Http, b"a", b"/", fields(lines).view());
+        assert_ne!(of(&[("X-Country", "at")]), of(&[("X-Country", "ch")]));
+        assert_ne!(of(&[("X-Country", "at")]), of(&[("X-Plan", "at")]));
+        assert_ne!(of(&[("Cookie", "theme=dark")]), of(&[("Cookie", "theme=light")]));
+        assert_eq!(of(&[("Cookie", "theme=dark; id=1")]), of(&[("Cookie", "id=2; theme=dark")]));
+    }
+}

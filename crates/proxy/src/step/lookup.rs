@@ -1,0 +1,130 @@
+//! Lookup: what is asked of the store, and what follows where it cannot answer.
+
+use crate::exchange::Exchange;
+use crate::step::fetch::Arrived;
+use crate::step::receive::Received;
+use sandarac_cache::{Arrival, Intent, Key, Object, Part, Purge, Query, Waited, Waiter};
+use sandarac_config::CacheRule;
+use sandarac_message::caching::{RequestDirectives, Storability, freshen, head_agrees, storability};
+use sandarac_message::range::{self, RangeSpec};
+use sandarac_message::status_fields::Forward;
+use sandarac_message::vary::VarySpec;
+use sandarac_message::{Method, Name, RequestHead, ResponseHead, StoredHead};
+use sandarac_net::{Timer, wall};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// The question that a request puts to the store.
+pub(crate) fn query<'a>(request: &RequestHead<'a>, directives: &'a RequestDirectives) -> Query<'a> {
+    // A HEAD that went to the origin would bring nothing to store.
+    let fills = request.method != Method::Head && !directives.only_if_cached;
+    Query {
+        fields: request.fields,
+        directives,
+        part: part(request),
+        intent: if fills { Intent::Fill } else { Intent::Peek },
+    }
+}
+
+/// The part of the representation that a request wants, where it is one range.
+fn part(request: &RequestHead<'_>) -> Part {
+    match single_range(request) {
+        Some(RangeSpec::From(first, last)) => Part::Range { first, last },
+        Some(RangeSpec::Suffix(length)) => Part::Suffix(length),
+        None => Part::Whole,
+    }
+}
+
+fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
+    if request.method != Method::Get || request.fields.has(Name::IfRange) {
+        return None;
+    }
+    let specs = range::parse(request.fields.get(Name::Range)?)?;
+    match specs[..] {
+        [spec] => Some(spec),
+        _ => None,
+    }
+}
+
+/// The range to ask the origin for. One that begins at the start is a client that will want all of it, or a player that
+/// says so by habit: the whole is fetched, and serves both. Any other is fetched as it is, since the whole may be large.
+pub(crate) fn part_to_fetch(request: &RequestHead<'_>, candidate: Option<&Object>) -> Option<RangeSpec> {
+    let whole = candidate.is_some_and(|object| object.range().is_none());
+    single_range(request).filter(|spec| !whole && !matches!(spec, RangeSpec::From(0, None)))
+}
+
+/// Why a request is forwarded although it was looked up.
+pub(crate) fn forward(candidate: Option<&Object>, directives: &RequestDirectives) -> Forward {
+    match candidate {
+        None => Forward::UriMiss,
+        Some(object) if object.range().is_some() => Forward::Partial,
+        Some(object) if object.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() => {
+            Forward::Request
+        }
+        Some(_) => Forward::Stale,
+    }
+}
+
+/// Waits for another's fetch; `None` where that takes longer than `patience`.
+pub(crate) async fn wait(
+    mut waiter: Waiter,
+    query: &Query<'_>,
+    timer: &mut Timer,
+    patience: Duration,
+) -> Option<Waited> {
+    timer.set(patience);
+    poll_fn(|cx| match waiter.poll(cx, query, wall()) {
+        Poll::Ready(waited) => Poll::Ready(Some(waited)),
+        Poll::Pending => timer.poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// What a response to HEAD says of the stored response to GET (RFC 9111 §4.3.5): where it is of the same
+/// representation it freshens it, else the stored one is invalid.
+pub(crate) fn learn_from_head(
+    exchange: &Exchange<'_>,
+    received: &Received<'_>,
+    rule: &CacheRule,
+    key: Key,
+    stored: &Arc<Object>,
+    arrived: &Arrived,
+) {
+    let store = &exchange.worker.shared.store;
+    let now = arrived.received;
+    let fresh = arrived.head.fields.view();
+    if arrived.head.status != 200 || stored.head().status() != 200 {
+        return;
+    }
+    if !head_agrees(stored.fields(), fresh) {
+        store.purge(key, Purge::Hard, now);
+        return;
+    }
+    let Ok(fields) = freshen(stored.fields(), fresh) else { return };
+    let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
+    let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
+    let storable = storability(&get, &head, &rule.policy, arrived.requested, now);
+    let Storability::Store(lifetimes) = storable else {
+        store.purge(key, Purge::Hard, now);
+        return;
+    };
+    let Ok(head) = StoredHead::new(head.status, head.reason, &fields) else { return };
+    let vary = VarySpec::of(fields.view(), &rule.policy.ignored_vary);
+    let tags = super::store::tags_of(fields.view(), &received.host);
+    let arrival = Arrival {
+        head,
+        lifetimes,
+        vary: &vary,
+        request: exchange.request.fields,
+        host: &received.host,
+        path: received.target.path_and_query,
+        tags: &tags,
+        range: None,
+        len: None,
+        limit: None,
+        transaction: exchange.transaction,
+    };
+    store.open_for(stored).refresh(arrival);
+}

@@ -1,0 +1,13 @@
+//! The steps of an exchange, one file each.
+
+pub(crate) mod background;
+pub(crate) mod deliver;
+pub(crate) mod fetch;
+pub(crate) mod hash;
+pub(crate) mod lookup;
+pub(crate) mod pipe;
+pub(crate) mod purge;
+pub(crate) mod receive;
+pub(crate) mod relay;
+pub(crate) mod store;
+pub(crate) mod stream;

@@ -1,0 +1,154 @@
+//! Receive: what is asked for, by whom, and what the rules make of it.
+
+use crate::Fault;
+use crate::forward::Asker;
+use crate::respond::Synthetic;
+use crate::site::Site;
+use bytes::Bytes;
+use sandarac_config::{Action, CacheRule, Route};
+use sandarac_message::caching::{BypassReason, lookup_bypass};
+use sandarac_message::hop::{self, MaxForwards};
+use sandarac_message::target::{Form, Scheme, Target, route_path};
+use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
+use sandarac_net::Peer;
+use std::borrow::Cow;
+
+/// A request that can be served.
+pub(crate) struct Received<'a> {
+    pub(crate) target: Target<'a>,
+    /// The host in its normal form, as it is keyed; empty where an HTTP/1.0 request has none.
+    pub(crate) host: Cow<'a, [u8]>,
+    pub(crate) asker: Asker<'a>,
+    pub(crate) route: &'a Route,
+}
+
+/// What the rules make of a request.
+pub(crate) enum Verdict<'a> {
+    /// Look for a stored response, else fetch one from this pool.
+    Lookup(usize, &'a CacheRule),
+    /// Go to this pool, past the store.
+    Pass(usize, PassReason),
+    /// Become a tunnel to a backend of this pool.
+    Pipe(usize),
+    /// Answer here.
+    Synth(Synthetic),
+    /// Remove what is stored for the target.
+    Purge,
+}
+
+/// Why a request goes past the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassReason {
+    /// The route says so.
+    Rule,
+    /// The request is of a kind that does.
+    Bypass(BypassReason),
+}
+
+impl PassReason {
+    /// The reason as logs and Cache-Status write it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            PassReason::Rule => "rule",
+            PassReason::Bypass(reason) => reason.text(),
+        }
+    }
+}
+
+/// Reads the target, tells who asks, and finds the route.
+pub(crate) fn receive<'a>(
+    site: &'a Site,
+    peer: &Peer,
+    request: &RequestHead<'a>,
+) -> Result<Received<'a>, Fault> {
+    let target = Target::of(request).map_err(|error| Fault::BadTarget(error.text()))?;
+    let ip = peer.client.map(|address| address.ip().to_canonical());
+    let trusted = site.trusts(&peer.entrance.address, ip);
+    let told = || request.fields.list(Name::XForwardedProto).last();
+    let scheme = match target.scheme {
+        Some(scheme) => scheme,
+        None if trusted && told().is_some_and(|proto| proto.eq_ignore_ascii_case(b"https")) => Scheme::Https,
+        None => Scheme::Http,
+    };
+    let host = target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme));
+    let path = match target.form {
+        Form::Origin | Form::Absolute => {
+            route_path(target.path()).map_err(|error| Fault::BadTarget(error.text()))?
+        }
+        Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
+    };
+    let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
+    let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
+    Ok(Received { target, host, asker, route })
+}
+
+/// What is to be done with a request.
+pub(crate) fn verdict<'a>(
+    site: &'a Site,
+    received: &Received<'a>,
+    request: &RequestHead<'_>,
+) -> Result<Verdict<'a>, Fault> {
+    if request.method == Method::Purge && !site.config.purge.allow.is_empty() {
+        let allowed = sandarac_config::contains(&site.config.purge.allow, received.asker.ip);
+        return if allowed { Ok(Verdict::Purge) } else { Err(Fault::PurgeDenied) };
+    }
+    if request.method == Method::Purge {
+        return Err(Fault::MethodNotAllowed);
+    }
+    if hop::max_forwards(request.method, request.fields) == MaxForwards::Answer {
+        return Ok(Verdict::Synth(last_stop(request)));
+    }
+    match &received.route.action {
+        Action::Answer(answer) => Ok(Verdict::Synth(Synthetic {
+            status: answer.status,
+            fields: answer.fields.iter().map(|(name, value)| (name, value)).collect(),
+            body: Bytes::copy_from_slice(answer.body.as_bytes()),
+        })),
+        Action::Redirect(redirect) => {
+            let to = redirect.to.fill(received.asker.host, received.target.path_and_query);
+            let mut fields = FieldsBuf::new();
+            fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
+            Ok(Verdict::Synth(Synthetic { status: redirect.status, fields, body: Bytes::new() }))
+        }
+        Action::Forward { pool, .. } if request.method == Method::Connect => {
+            if received.route.connect { Ok(Verdict::Pipe(*pool)) } else { Err(Fault::TunnelNotAllowed) }
+        }
+        Action::Forward { pool, .. } if is_upgrade(received.route, request) => Ok(Verdict::Pipe(*pool)),
+        Action::Forward { pool, cache: None } => Ok(Verdict::Pass(*pool, PassReason::Rule)),
+        Action::Forward { pool, cache: Some(rule) } => {
+            let bypass = lookup_bypass(request, &rule.policy);
+            Ok(bypass.map_or(Verdict::Lookup(*pool, rule), |why| Verdict::Pass(*pool, PassReason::Bypass(why))))
+        }
+    }
+}
+
+/// Whether the request asks for a protocol that the route allows.
+fn is_upgrade(route: &Route, request: &RequestHead<'_>) -> bool {
+    !route.upgrade.is_empty()
+        && hop::upgrade(request.fields).is_some_and(|protocols| {
+            sandarac_message::members(protocols).all(|protocol| {
+                route.upgrade.iter().any(|allowed| protocol.eq_ignore_ascii_case(allowed.as_bytes()))
+            })
+        })
+}
+
+/// The answer to OPTIONS or TRACE that may not be forwarded any further (RFC 9110 §7.6.2).
+fn last_stop(request: &RequestHead<'_>) -> Synthetic {
+    let mut fields = FieldsBuf::new();
+    let short = "a short field fits a head";
+    if request.method == Method::Options {
+        fields.add(Name::Allow, b"GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE").expect(short);
+        return Synthetic { status: 200, fields, body: Bytes::new() };
+    }
+    // What a client might not want to see echoed is left out (RFC 9110 §9.3.8).
+    let mut body = Vec::new();
+    let mut head = sandarac_wire::h1::encode::Head::request(&mut body, request.method_text, request.target);
+    for field in request.fields.iter() {
+        if !matches!(field.id, Name::Cookie | Name::Authorization | Name::ProxyAuthorization) {
+            head.field(field.name, field.value);
+        }
+    }
+    head.finish();
+    fields.add(Name::ContentType, b"message/http").expect(short);
+    Synthetic { status: 200, fields, body: body.into() }
+}

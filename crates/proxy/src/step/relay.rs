@@ -1,0 +1,169 @@
+//! Deliver, for what is not stored: the response goes from the origin to the client as it comes.
+
+use crate::downstream::Downstream;
+use crate::step::fetch::{Arrived, Link};
+use crate::{Counter, Counters, Fault};
+use sandarac_message::FieldsBuf;
+use sandarac_net::{BodyStep, Conn, Framer};
+use sandarac_wire::h1::encode;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How a body goes to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// As it is: its length was announced, or it ends with the connection.
+    Plain,
+    /// In chunks.
+    Chunked,
+}
+
+impl Encoding {
+    /// Writes `data`, after `head` where there is one.
+    pub(crate) fn write(
+        self,
+        cx: &mut Context<'_>,
+        client: &mut Conn,
+        head: &[u8],
+        data: &[u8],
+    ) -> io::Result<()> {
+        match self {
+            Encoding::Plain if head.is_empty() => client.write(cx, &[IoSlice::new(data)]),
+            Encoding::Plain => client.write(cx, &[IoSlice::new(head), IoSlice::new(data)]),
+            Encoding::Chunked => {
+                let mut before = Vec::with_capacity(head.len() + 18);
+                before.extend_from_slice(head);
+                encode::chunk_size(&mut before, data.len());
+                client.write(cx, &[IoSlice::new(&before), IoSlice::new(data), IoSlice::new(encode::CRLF)])
+            }
+        }
+    }
+
+    /// What ends the body.
+    pub(crate) fn end(self, head: Vec<u8>, trailers: &FieldsBuf) -> Vec<u8> {
+        let mut end = head;
+        if self == Encoding::Chunked {
+            encode::last_chunk(&mut end, trailers.view());
+        }
+        end
+    }
+}
+
+/// How a relay ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Relayed {
+    /// All of it is written or queued.
+    Whole,
+    /// The origin broke off, or was too slow, after the head was sent: the client can only be told by closing.
+    OriginBroke,
+    /// The client is gone, or too slow.
+    ClientGone,
+}
+
+/// A response on its way from the origin to the client.
+pub(crate) struct Relay<'r, 'c> {
+    pub(crate) counters: &'r Counters,
+    pub(crate) downstream: &'r mut Downstream<'c>,
+    /// The encoded head, until it is written.
+    pub(crate) head: Option<Vec<u8>>,
+    pub(crate) encoding: Encoding,
+    /// How far the origin is read ahead of a slow client, in bytes, so that it is free again early.
+    pub(crate) window: usize,
+    pub(crate) between_bytes: Duration,
+}
+
+impl Relay<'_, '_> {
+    /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
+    /// means that nothing was sent yet.
+    pub(crate) async fn run(mut self, arrived: Arrived) -> Result<Relayed, Fault> {
+        let Arrived { mut link, mut body, .. } = arrived;
+        let relayed = poll_fn(|cx| self.poll(cx, &mut link, &mut body)).await;
+        match relayed {
+            Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
+            Ok(Relayed::Whole | Relayed::ClientGone) => link.close(),
+            Ok(Relayed::OriginBroke) | Err(_) => {
+                self.counters.one(Counter::BodiesTruncated);
+                link.broken();
+            }
+        }
+        relayed
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut Link,
+        body: &mut Framer,
+    ) -> Poll<Result<Relayed, Fault>> {
+        if !self.downstream.is_uploaded() {
+            // An origin may answer, and stop reading, before it has the whole request.
+            let _ = self.downstream.poll_upload(cx, &mut link.conn);
+        }
+        loop {
+            if let Some(gone) = std::task::ready!(self.poll_room(cx)) {
+                return Poll::Ready(Ok(gone));
+            }
+            let client = &mut self.downstream.client.conn;
+            let written = match body.poll_step(&mut link.conn, cx) {
+                Poll::Ready(Ok(BodyStep::Data(range))) => {
+                    self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
+                    let head = self.head.take().unwrap_or_default();
+                    let written = self.encoding.write(cx, client, &head, &link.conn.data()[range.clone()]);
+                    link.conn.consume(range.end);
+                    self.downstream.client.timer.clear();
+                    written
+                }
+                Poll::Ready(Ok(BodyStep::End(trailers))) => {
+                    let end = self.encoding.end(self.head.take().unwrap_or_default(), &trailers);
+                    let written = if end.is_empty() { Ok(()) } else { client.write(cx, &[IoSlice::new(&end)]) };
+                    return Poll::Ready(Ok(written.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
+                }
+                Poll::Ready(Err(_)) if self.head.is_some() => return Poll::Ready(Err(Fault::ResponseBroken)),
+                Poll::Ready(Err(_)) => return Poll::Ready(Ok(Relayed::OriginBroke)),
+                Poll::Pending => {
+                    let written = match self.head.take() {
+                        Some(head) => client.write(cx, &[IoSlice::new(&head)]),
+                        None => Ok(()),
+                    };
+                    let timer = &mut self.downstream.client.timer;
+                    if !timer.is_set() {
+                        timer.set(self.between_bytes);
+                    }
+                    if written.is_ok() && timer.poll(cx).is_ready() {
+                        return Poll::Ready(Ok(Relayed::OriginBroke));
+                    }
+                    if written.is_ok() {
+                        return Poll::Pending;
+                    }
+                    written
+                }
+            };
+            if written.is_err() {
+                return Poll::Ready(Ok(Relayed::ClientGone));
+            }
+        }
+    }
+
+    /// Waits until the client has taken enough that more may be queued.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<Relayed>> {
+        let client = &mut *self.downstream.client;
+        if client.conn.queued() == 0 {
+            return Poll::Ready(None);
+        }
+        match client.conn.poll_flush(cx) {
+            Poll::Ready(Ok(())) => Poll::Ready(None),
+            Poll::Ready(Err(_)) => Poll::Ready(Some(Relayed::ClientGone)),
+            Poll::Pending if client.conn.queued() <= self.window => Poll::Ready(None),
+            Poll::Pending => {
+                if !client.timer.is_set() {
+                    client.timer.set(self.downstream.limits.send_timeout);
+                }
+                std::task::ready!(client.timer.poll(cx));
+                self.counters.one(Counter::ClientsSlow);
+                Poll::Ready(Some(Relayed::ClientGone))
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! One worker's part of the proxy: what it answers from memory at once, and what it hands to an exchange.
+
+use crate::exchange;
+use crate::handling::Handling;
+use crate::origin::Origins;
+use crate::record::{Outcome, Recorder};
+use crate::respond::Synthetic;
+use crate::shared::Shared;
+use crate::site::Site;
+use crate::step::deliver::{Delivery, synthetic};
+use crate::step::receive::{Verdict, receive, verdict};
+use crate::step::{background, hash, lookup};
+use crate::{Counter, Counters, Record};
+use sandarac_cache::{Key, Lookup};
+use sandarac_message::{Fields, Method, Name, RequestHead, Timestamp, Version};
+use sandarac_net::{Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, wall};
+use sandarac_wire::h1::request::Request;
+use std::cell::Cell;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often idle origin connections are looked through.
+const PRUNE_EVERY: Duration = Duration::from_secs(1);
+
+/// One worker's part of the proxy.
+pub struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) origins: Rc<Origins>,
+    pub(crate) recorder: Box<dyn Recorder>,
+    pub(crate) me: Weak<Worker>,
+    /// The next transaction number; workers take turns.
+    next: Cell<u64>,
+}
+
+/// What was found out about a request before it became an exchange.
+pub struct Deferred {
+    pub(crate) site: Arc<Site>,
+    pub(crate) found: Option<(Key, Lookup)>,
+}
+
+impl Worker {
+    /// The part of worker `index` of a process. MUST be called within its runtime.
+    pub fn new(shared: Arc<Shared>, index: usize, recorder: Box<dyn Recorder>) -> Rc<Worker> {
+        let worker = Rc::new_cyclic(|me| Worker {
+            counters: shared.counters[index].clone(),
+            origins: Origins::new(),
+            recorder,
+            me: me.clone(),
+            next: Cell::new(index as u64),
+            shared,
+        });
+        tokio::task::spawn_local(prune(worker.me.clone()));
+        worker
+    }
+
+    /// A number for a request or a fetch, unique in the process.
+    pub(crate) fn transaction(&self) -> u64 {
+        let number = self.next.get();
+        self.next.set(number + self.shared.counters.len() as u64);
+        number
+    }
+
+    pub(crate) fn site(&self) -> Arc<Site> {
+        self.shared.site.load_full()
+    }
+
+    /// Hands a record on, with what the connection tells.
+    pub(crate) fn record(&self, peer: &Peer, record: &Record<'_>) {
+        let client = peer.client.map(|address| address.ip());
+        self.recorder.record(&Record { client, ..*record });
+    }
+
+    /// Answers a request from the store where its object is there whole; else says what was found so far.
+    fn try_hit(
+        &self,
+        site: &Arc<Site>,
+        peer: &Peer,
+        request: &Request<'_>,
+        began: Instant,
+        output: &mut Output,
+    ) -> Result<bool, Option<(Key, Lookup)>> {
+        if !request.framing.is_empty() {
+            return Err(None);
+        }
+        let head = &request.head;
+        let received = receive(site, peer, head).map_err(|_| None)?;
+        let Ok(Verdict::Lookup(pool, rule)) = verdict(site, &received, head) else { return Err(None) };
+        let now = wall();
+        let directives = rule.policy.directives(head.fields);
+        let path = received.target.path_and_query;
+        let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, head.fields);
+        let query = lookup::query(head, &directives);
+        let (object, flight, outcome, counter) = match self.shared.store.lookup(key, &query, now) {
+            Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit, Counter::Hits),
+            Lookup::Stale(object, flight) if object.body().is_whole() => {
+                (object, flight, Outcome::Stale, Counter::HitsStale)
+            }
+            other => return Err(Some((key, other))),
+        };
+        if let Some(flight) = flight {
+            background::revalidate(self, site, head, &received, pool, flight);
+        }
+        let ttl = object.lifetimes().ttl(now);
+        let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
+        let keep_alive = request.keep_alive;
+        let delivery = Delivery { site, object: &object, request: head, now, handling: &handling, keep_alive };
+        let delivered = delivery.encode(output);
+        self.counters.one(Counter::Requests);
+        self.counters.one(counter);
+        self.counters.add(Counter::BytesToClients, delivered.bytes);
+        let duration = began.elapsed();
+        self.counters.latency.observe(duration);
+        if self.recorder.wants() {
+            self.record(peer, &Record {
+                request: self.transaction(),
+                fetch: Some(object.transaction()),
+                status: delivered.status,
+                bytes: delivered.bytes,
+                outcome,
+                duration,
+                ..Record::of(head, now)
+            });
+        }
+        Ok(delivered.keep_alive)
+    }
+}
+
+impl Service for Worker {
+    type Deferred = Deferred;
+
+    fn limits(&self) -> Arc<SessionLimits> {
+        self.site().session.clone()
+    }
+
+    fn admit(&self) -> bool {
+        let admitted = self.shared.admit();
+        self.counters.one(if admitted { Counter::Connections } else { Counter::ConnectionsRefused });
+        admitted
+    }
+
+    fn closed(&self) {
+        self.shared.closed();
+    }
+
+    fn accept_failed(&self, error: &io::Error) {
+        self.counters.one(Counter::AcceptFailures);
+        self.shared.complain(&format!("cannot accept connections: {error}"));
+    }
+
+    fn answer(
+        &self,
+        peer: &Peer,
+        request: &Request<'_>,
+        began: Instant,
+        output: &mut Output,
+    ) -> Answer<Deferred> {
+        let site = self.site();
+        match self.try_hit(&site, peer, request, began, output) {
+            Ok(keep_alive) => Answer::Answered { keep_alive },
+            Err(found) => Answer::Deferred(Deferred { site, found }),
+        }
+    }
+
+    async fn exchange(&self, client: &mut Client, request: Incoming, deferred: Deferred) -> Next {
+        exchange::run(self, client, request, deferred).await
+    }
+
+    fn refuse(&self, peer: &Peer, refused: &Refused, output: &mut Output) {
+        let site = self.site();
+        let (answer, reason) = match refused {
+            Refused::Message(refusal) => (Synthetic::refusal(*refusal, site.name()), refusal.name()),
+            Refused::Late => {
+                let what = "the request head did not arrive in time";
+                (Synthetic::turned_away(408, what, site.name()), "head-late")
+            }
+            Refused::Crowded => {
+                let what = "too many connections are open";
+                (Synthetic::turned_away(503, what, site.name()), "connection-limit")
+            }
+        };
+        self.counters.one(Counter::Refused);
+        let now = wall();
+        synthetic(output, &answer, None, None, now, false);
+        if self.recorder.wants() {
+            let nothing = RequestHead {
+                method: Method::Other,
+                method_text: b"",
+                target: b"",
+                version: Version::Http11,
+                fields: Fields::default(),
+            };
+            self.record(peer, &Record {
+                request: self.transaction(),
+                status: answer.status,
+                outcome: Outcome::Error,
+                reason: Some(reason),
+                ..Record::of(&nothing, now)
+            });
+        }
+    }
+}
+
+/// Closes idle origin connections in their time, for as long as the worker is there.
+async fn prune(worker: Weak<Worker>) {
+    loop {
+        tokio::time::sleep(PRUNE_EVERY).await;
+        let Some(worker) = worker.upgrade() else { return };
+        let longest = worker.site().pools.iter().map(|pool| pool.timeouts.idle).max().unwrap_or_default();
+        worker.origins.prune(longest);
+    }
+}
+
+/// What is known of a request alone.
+impl<'a> Record<'a> {
+    pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
+        let fields = request.fields;
+        Record {
+            request: 0,
+            fetch: None,
+            time: now,
+            client: None,
+            method: request.method_text,
+            target: request.target,
+            version: request.version,
+            host: fields.get(Name::Host).unwrap_or_default(),
+            status: 0,
+            bytes: 0,
+            referer: fields.get(Name::Referer),
+            user_agent: fields.get(Name::UserAgent),
+            authorization: fields.get(Name::Authorization),
+            outcome: Outcome::Error,
+            reason: None,
+            duration: Duration::ZERO,
+            origin: None,
+            backend: None,
+            error: None,
+        }
+    }
+}
