@@ -1,0 +1,200 @@
+"""The rows of one kind of request over and over: hits and passes by wrk, bursts of connections by ab.
+
+All servers of a row run at once and take turns, so that what changes on the machine meets them alike; only one is
+loaded at a time. The floor takes part in every round, and CPU time is compared with the floor of the same round.
+"""
+
+import resource
+import statistics
+import time
+from dataclasses import dataclass
+
+from . import load, peers
+from .machine import Quiet
+
+# Requests of the check that a pass row passes: enough connections that pooling shows, few enough to take no time.
+_EXACT_REQUESTS = 240
+_EXACT_CONNECTIONS = 8
+AB_REQUESTS = 20000
+AB_CLIENTS = 1000
+# A sample the machine disturbed is taken again so often before it is marked.
+_RETRIES = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the issue's table. `kind` is "hit" or "pass"; `ab` is None for wrk, else whether it sends -k."""
+
+    name: str
+    title: str
+    kind: str
+    body: int
+    ab: object = None
+    from_file: bool = False
+
+    @property
+    def path(self):
+        return f"/{self.body}"
+
+    @property
+    def clients(self):
+        return load.WRK_CONNECTIONS if self.ab is None else AB_CLIENTS
+
+    @property
+    def has_floor(self):
+        """The floor never closes a connection and does not announce keep-alive to HTTP/1.0, so ab cannot drive it."""
+        return self.ab is None
+
+
+ROWS = [
+    Row("hit-1k", "hit, 1 KB, 64 keep-alive clients", "hit", 1024),
+    Row("pass-1k", "pass to an HTTP/1.1 origin, 1 KB, 64 keep-alive clients", "pass", 1024),
+    Row("hit-100k", "hit, 100 KB, 64 keep-alive clients", "hit", 102400, from_file=True),
+    Row("ab-close", "hit, 1 KB, ab -n 20000 -c 1000", "hit", 1024, ab=False),
+    Row("ab-keep", "hit, 1 KB, ab -k -n 20000 -c 1000", "hit", 1024, ab=True),
+]
+
+
+def run(bench, row, names, rounds, seconds, log):
+    """Measures one row; returns {server: result}, where a result has `rounds`, `median`, `peak_mib` and `problems`,
+    or `left_out`, the reason why the server takes no part."""
+    origin = bench.start_origin()
+    servers = []
+    excluded = {} if row.ab is None else peers.NO_HTTP10_CACHE
+    results = {name: {"left_out": excluded[name]} for name in names if name in excluded}
+    names = [name for name in names if name not in excluded]
+    try:
+        _, _, body = load.fetch(origin.port, row.path)
+        servers = _start(bench, row, names, origin, body, results, log)
+        for server in servers:
+            result = results[server.name] = {"rounds": [], "problems": []}
+            if server.name != "floor":
+                result["problems"] += _check(row, server, origin, body)
+            _load(bench, row, server, 1, warm_up=True)
+        for turn in range(rounds):
+            for index in range(len(servers)):
+                server = servers[(index + turn) % len(servers)]
+                sample = _sample(bench, row, server, origin, servers, seconds)
+                results[server.name]["rounds"].append(sample)
+                results[server.name]["problems"] += sample.pop("problems")
+            log(f"  round {turn + 1} of {rounds}")
+        for server in servers:
+            results[server.name]["peak_mib"] = server.daemon.memory()["peak"] / 2**20
+    finally:
+        for server in [*servers, origin]:
+            server.stop()
+    for result in results.values():
+        if result.get("rounds"):
+            _summarise(result, results.get("floor"))
+    return results
+
+
+def _start(bench, row, names, origin, body, results, log):
+    servers = [bench.start_floor(row.body)] if row.has_floor else []
+    backend = peers.Origin(origin.port)
+    try:
+        for name in names:
+            try:
+                servers.append(bench.start(name, row.kind, backend, clients=row.clients))
+            except peers.StartFailed as failure:
+                log(f"  {failure}")
+                results[name] = {"rounds": [], "problems": [str(failure)]}
+        if row.from_file and "nginx" in names:
+            (bench.directory / "files").mkdir(exist_ok=True)
+            (bench.directory / "files" / row.path[1:]).write_bytes(body)
+            server = bench.start("nginx", "file", files=bench.directory / "files")
+            server.name = "nginx-file"
+            servers.append(server)
+    except BaseException:
+        for server in servers:
+            server.stop()
+        raise
+    return servers
+
+
+def _check(row, server, origin, body):
+    """Whether the server does what the row says, exactly: bodies byte for byte, and requests seen by the origin."""
+    problems = []
+    # The first requests may fill the cache; a second on each of the server's threads must find it filled.
+    load.fetch_kept_alive(server.port, row.path, 2 * _EXACT_CONNECTIONS, _EXACT_CONNECTIONS)
+    before = peers.requests_seen(origin)
+    seen = load.fetch_kept_alive(server.port, row.path, _EXACT_REQUESTS, _EXACT_CONNECTIONS)
+    moved = peers.requests_seen(origin) - before
+    if seen != {(200, body)}:
+        statuses = sorted({status for status, _ in seen})
+        problems.append(f"answers differ from the origin's: {len(seen)} kinds, status {statuses}")
+    wanted = _EXACT_REQUESTS if row.kind == "pass" else 0
+    if moved != wanted:
+        problems.append(f"the origin saw {moved} of {_EXACT_REQUESTS} requests instead of {wanted}")
+    return problems
+
+
+def _load(bench, row, server, seconds, warm_up=False):
+    if row.ab is None:
+        return load.wrk(bench.client_core, server.port, row.path, seconds)
+    return load.ab(bench.client_core, server.port, row.path, 5000 if warm_up else AB_REQUESTS, AB_CLIENTS, row.ab)
+
+
+def _sample(bench, row, server, origin, servers, seconds):
+    for _ in range(1 + _RETRIES):
+        sample = _sample_once(bench, row, server, origin, servers, seconds)
+        if not sample["disturbed"]:
+            break
+    return sample
+
+
+def _sample_once(bench, row, server, origin, servers, seconds):
+    quiet = Quiet(
+        (bench.server_core, bench.client_core),
+        lambda: own_cpu_seconds() + sum(other.daemon.cpu_seconds() for other in [*servers, origin]),
+    )
+    cpu_before = server.daemon.cpu_seconds()
+    seen_before = peers.requests_seen(origin)
+    sample = _load(bench, row, server, seconds)
+    # The server may still be closing ab's connections.
+    time.sleep(0.05)
+    cpu = server.daemon.cpu_seconds() - cpu_before
+    sample["cpu_us"] = cpu / sample["requests"] * 1e6 if sample["requests"] else 0.0
+    sample.update(quiet.report())
+    moved = peers.requests_seen(origin) - seen_before
+    sample["problems"] = _miscounts(row, server, sample, moved)
+    return sample
+
+
+def _miscounts(row, server, sample, moved):
+    if row.kind == "hit" and moved:
+        return [f"the origin saw {moved} requests during a round of hits"]
+    # wrk stops with at most one request of each connection under way.
+    most = sample["requests"] + load.WRK_CONNECTIONS
+    if row.kind == "pass" and server.name != "floor" and not sample["requests"] <= moved <= most:
+        return [f"the origin saw {moved} requests where the clients had {sample['requests']} answers"]
+    if row.ab and sample["kept_alive"] < sample["requests"]:
+        return [f"only {sample['kept_alive']} of {sample['requests']} requests were on kept-alive connections"]
+    return []
+
+
+def own_cpu_seconds():
+    """CPU time of the bench itself and of the clients it has waited for."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _summarise(result, floor):
+    """Adds the ratio to the floor of each round, and the median of each figure over the undisturbed rounds."""
+    rounds = result["rounds"]
+    for turn, sample in enumerate(rounds):
+        partner = floor["rounds"][turn] if floor else None
+        if partner and partner["cpu_us"]:
+            sample["ratio"] = sample["cpu_us"] / partner["cpu_us"]
+        sample["discarded"] = sample["disturbed"] or bool(partner and partner["disturbed"])
+    kept = [sample for sample in rounds if not sample["discarded"]]
+    result["kept_rounds"] = len(kept)
+    result["median"] = medians(kept or rounds)
+    result["errors"] = sum(sample["errors"] for sample in rounds)
+    result["problems"] = sorted(set(result["problems"]))
+
+
+def medians(samples):
+    """The median of every numeric figure of the samples."""
+    names = [name for name, value in samples[0].items() if not isinstance(value, bool)]
+    return {name: statistics.median(sample[name] for sample in samples) for name in names if name in samples[-1]}

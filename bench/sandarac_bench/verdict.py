@@ -1,0 +1,77 @@
+"""The bars each row is held against, and whether what was measured meets them."""
+
+from . import application
+
+SUBJECT = "sandarac"
+# CPU time per request as a multiple of the floor.
+_MAX_RATIO = {"hit-1k": 1.25, "pass-1k": 2.3, "hit-100k": 1.1}
+_MAX_IDLE_BYTES = 1.5 * 1024
+_MAX_START_MS = 50
+_SHELLAC_COLUMNS = [
+    ("per_second", "requests/s", max),
+    ("bytes_per_second", "transfer rate", max),
+    ("peak_mib", "peak memory", min),
+]
+
+
+def bars(row, results):
+    """The bars of a row as dicts of `bar`, `value` (both text) and `met`; empty when Sandarac was not measured."""
+    own = results.get(SUBJECT)
+    if own is None:
+        return []
+    if "median" not in own:
+        return [_bar("measured", "no", False)]
+    found = []
+    if own["problems"]:
+        found.append(_bar("does what the row says", "no", False))
+    median = own["median"]
+    if row == "idle":
+        found.append(_bar("RSS ≤ 1.5 KiB", f"{median['rss'] / 1024:.2f} KiB", median["rss"] <= _MAX_IDLE_BYTES))
+    elif row == "start":
+        found.append(_bar("< 50 ms", f"{median['milliseconds']:.1f} ms", median["milliseconds"] < _MAX_START_MS))
+    else:
+        found.append(_bar("no errors", str(own["errors"]), own["errors"] == 0))
+        found += _load_bars(row, results, median)
+    return found
+
+
+def _load_bars(row, results, median):
+    rivals = {
+        name: result["median"]
+        for name, result in results.items()
+        if name not in (SUBJECT, "floor") and "median" in result and not result["problems"]
+    }
+    if row in {each.name for each in application.ROWS}:
+        return _shellac_bars(rivals, median)
+    found = []
+    if row in _MAX_RATIO:
+        limit = _MAX_RATIO[row]
+        found.append(_bar(f"CPU ≤ {limit} × floor", f"{median['ratio']:.2f}", median["ratio"] <= limit))
+    elif "nginx" in rivals:
+        limit = rivals["nginx"]["cpu_us"]
+        found.append(_bar(f"CPU ≤ nginx's {limit:.1f} µs", f"{median['cpu_us']:.1f}", median["cpu_us"] <= limit))
+    if rivals:
+        best = min(rivals, key=lambda name: rivals[name]["p99_us"])
+        limit = rivals[best]["p99_us"]
+        found.append(_bar(f"p99 ≤ {best}'s {limit:.0f} µs", f"{median['p99_us']:.0f}", median["p99_us"] <= limit))
+    return found
+
+
+def _shellac_bars(rivals, median):
+    found = []
+    rivals = {name: rivals[name] for name in application.RIVALS if name in rivals}
+    for figure, label, better in _SHELLAC_COLUMNS:
+        if rivals:
+            best = better(rivals, key=lambda name: rivals[name][figure])
+            limit = rivals[best][figure]
+            met = better(median[figure], limit) == median[figure]
+            found.append(_bar(f"first in {label} (else {best}, {_short(limit)})", _short(median[figure]), met))
+    return found
+
+
+def _short(number):
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number:.0f}"
+
+
+def _bar(bar, value, met):
+    return {"bar": bar, "value": value, "met": bool(met)}
