@@ -1,6 +1,6 @@
 //! Field lines, read strictly, and what they say about framing and the connection.
 
-use super::scan::{find_plain_end, find_token_end, find_value_end};
+use super::scan::{find_control, find_plain_end, find_token_end, find_value_end};
 use super::{Limits, MAX_FIELDS, Parsed, Refusal};
 use sandarac_message::{MAX_HEAD, MAX_NAME, Name, Span, Version};
 
@@ -20,31 +20,22 @@ pub(super) struct Controls {
     option_upgrade: bool,
 }
 
-/// Where a field's value stands, and the raw text around it.
-struct Value<'a> {
-    bytes: &'a [u8],
-    colon: usize,
-    start: usize,
-    end: usize,
-    line_end: usize,
-}
-
 impl Controls {
     /// Takes in one field line. Out of line: most fields are not of these.
     #[inline(never)]
-    fn take_in(&mut self, name: Name, value: Value<'_>, side: Side) -> Result<(), Refusal> {
-        let text = &value.bytes[value.start..value.end];
+    fn take_in(&mut self, name: Name, line: &Line, bytes: &[u8], side: Side) -> Result<(), Refusal> {
+        let text = &bytes[line.start..line.end];
         match name {
             Name::Host if side == Side::Request => {
                 if self.host.is_some() {
                     return Err(Refusal::RepeatedHost);
                 }
                 // Most hosts are plain with no port or a short one; the value ends where the line does.
-                let plain_end = find_plain_end(value.bytes, value.start);
-                if (plain_end != value.end || text.is_empty()) && !is_host(text) {
+                let plain_end = find_plain_end(bytes, line.start);
+                if (plain_end != line.end || text.is_empty()) && !is_host(text) {
                     return Err(Refusal::InvalidHost);
                 }
-                self.host = Some((value.start, value.end));
+                self.host = Some((line.start, line.end));
             }
             Name::ContentLength => {
                 if self.content_length.is_some() {
@@ -58,8 +49,8 @@ impl Controls {
                 }
                 // Implementations differ on which white space they trim from a coding, and have been smuggled past by it.
                 // Only spaces before it are innocent.
-                let padded = value.end != value.line_end
-                    || value.bytes[value.colon + 1..value.start].iter().any(|&byte| byte != b' ');
+                let padded = line.end != line.line_end
+                    || bytes[line.colon + 1..line.start].iter().any(|&byte| byte != b' ');
                 transfer_encoding(text, padded)?;
                 self.chunked = true;
             }
@@ -117,6 +108,25 @@ pub(super) enum Side {
     Trailers,
 }
 
+/// One field line.
+struct Line {
+    at: usize,
+    colon: usize,
+    /// Where the value starts.
+    start: usize,
+    /// Where it ends.
+    end: usize,
+    /// Where the CR stands.
+    line_end: usize,
+}
+
+impl Line {
+    #[inline(always)]
+    fn span(&self, bytes: &[u8]) -> Option<Span> {
+        Span::new(bytes, self.at, self.colon - self.at, self.start, self.end - self.start)
+    }
+}
+
 /// Reads field lines from `at` to the empty line, and gives the position after it. `spans` is filled anew.
 #[inline]
 pub(super) fn parse(
@@ -133,75 +143,103 @@ pub(super) fn parse(
     let max_fields = limits.fields.min(MAX_FIELDS);
     spans.clear();
     loop {
-        let mut colon = find_plain_end(bytes, at);
-        if bytes.get(colon) != Some(&b':') || colon == at {
-            // Another token, or no field at all.
-            colon = rest_of_name(bytes, colon);
-            if bytes.get(colon) != Some(&b':') || colon == at {
-                match no_field(&bytes[at..], colon - at)? {
-                    Some(empty_line) => return Ok(Parsed::Complete(at + empty_line)),
-                    None => break,
+        let (line, span) = match plain_lines(bytes, &mut at, max_fields, spans) {
+            Some(found) => found,
+            None if bytes[at..].starts_with(b"\r\n") => return Ok(Parsed::Complete(at + 2)),
+            None => {
+                let line = match any_line(bytes, at)? {
+                    Found::Field(line) => line,
+                    Found::Unfinished if buf.len() >= limit => return Err(Refusal::HeadTooLarge),
+                    Found::Unfinished => return Ok(Parsed::Partial),
+                };
+                if spans.len() == max_fields {
+                    return Err(Refusal::TooManyFields);
                 }
+                let span = line.span(bytes).ok_or(Refusal::HeadTooLarge)?;
+                (line, span)
             }
-        }
-        if colon - at > MAX_NAME {
-            return Err(Refusal::FieldNameTooLong);
-        }
-        // One space is what nearly everyone sends.
-        let mut start = colon + 1 + usize::from(bytes.get(colon + 1) == Some(&b' '));
-        if let Some(b' ' | b'\t') = bytes.get(start) {
-            start = skip_space(bytes, start);
-        }
-        let line_end = find_value_end(bytes, start);
-        if !bytes[line_end..].starts_with(b"\r\n") {
-            match bad_line_end(&bytes[line_end..]) {
-                Some(refusal) => return Err(refusal),
-                None => break,
-            }
-        }
-        let mut end = line_end;
-        // No byte of a value is below the space but HTAB.
-        if bytes[line_end - 1] <= b' ' {
-            end = start + bytes[start..line_end].trim_ascii_end().len();
-        }
-        if spans.len() == max_fields {
-            return Err(Refusal::TooManyFields);
-        }
-        let span = Span::new(bytes, at, colon - at, start, end - start).ok_or(Refusal::HeadTooLarge)?;
+        };
         // In trailers these mean nothing, and are dropped.
-        if let Name::Host
-        | Name::ContentLength
-        | Name::TransferEncoding
-        | Name::Connection
-        | Name::Upgrade
-        | Name::Expect = span.name()
-            && side != Side::Trailers
-        {
-            controls.take_in(span.name(), Value { bytes, colon, start, end, line_end }, side)?;
+        if is_control(span.name()) && side != Side::Trailers {
+            controls.take_in(span.name(), &line, bytes, side)?;
         }
         spans.push(span);
-        at = line_end + 2;
+        at = line.line_end + 2;
     }
-    if buf.len() >= limit { Err(Refusal::HeadTooLarge) } else { Ok(Parsed::Partial) }
 }
 
-#[cold]
-fn rest_of_name(bytes: &[u8], from: usize) -> usize {
-    find_token_end(bytes, from)
+/// Whether [`Controls`] takes in fields of this name.
+fn is_control(name: Name) -> bool {
+    use Name::*;
+    matches!(name, Host | ContentLength | TransferEncoding | Connection | Upgrade | Expect)
 }
 
-#[cold]
-fn skip_space(bytes: &[u8], from: usize) -> usize {
-    from + bytes[from..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+/// Takes lines from `at` on as long as each is what nearly all are: a plain name, a colon, one space, a value without tabs and white space
+/// around it. Stops where [`any_line`] has to look, and gives a line that [`Controls`] has to see.
+///
+/// Nothing but speed depends on this. The loop calls nothing, so all it needs stays in registers.
+#[inline]
+fn plain_lines(
+    bytes: &[u8],
+    at: &mut usize,
+    max_fields: usize,
+    spans: &mut Vec<Span>,
+) -> Option<(Line, Span)> {
+    let room = spans.capacity().min(max_fields);
+    while spans.len() < room {
+        let colon = find_plain_end(bytes, *at);
+        let start = colon + 2;
+        match bytes.get(colon..) {
+            Some([b':', b' ', first, ..]) if *first > b' ' && colon > *at => {}
+            _ => return None,
+        }
+        let end = find_control(bytes, start);
+        if !bytes[end..].starts_with(b"\r\n") || bytes[end - 1] == b' ' {
+            return None;
+        }
+        let line = Line { at: *at, colon, start, end, line_end: end };
+        let span = line.span(bytes)?;
+        if is_control(span.name()) {
+            return Some((line, span));
+        }
+        spans.push(span);
+        *at = end + 2;
+    }
+    None
 }
 
-/// What stands in place of a field, of whose name the first `name_len` bytes of `rest` are: the empty line, whose length is given; a
-/// fault; or, where `None`, what cannot be told yet.
+enum Found {
+    Field(Line),
+    /// No fault yet, and no end.
+    Unfinished,
+}
+
+/// Reads the line at `at`, whatever it is but the empty line.
+#[inline(never)]
+fn any_line(bytes: &[u8], at: usize) -> Result<Found, Refusal> {
+    let colon = find_token_end(bytes, at);
+    if bytes.get(colon) != Some(&b':') || colon == at {
+        return no_field(&bytes[at..], colon - at);
+    }
+    if colon - at > MAX_NAME {
+        return Err(Refusal::FieldNameTooLong);
+    }
+    let space = bytes[colon + 1..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let start = colon + 1 + space;
+    let line_end = find_value_end(bytes, start);
+    if !bytes[line_end..].starts_with(b"\r\n") {
+        return bad_line_end(&bytes[line_end..]).map_or(Ok(Found::Unfinished), Err);
+    }
+    // No byte of a value is white space but the space and HTAB.
+    let end = start + bytes[start..line_end].trim_ascii_end().len();
+    Ok(Found::Field(Line { at, colon, start, end, line_end }))
+}
+
+/// What stands in place of a field, of whose name the first `name_len` bytes of `rest` are.
 #[cold]
-fn no_field(rest: &[u8], name_len: usize) -> Result<Option<usize>, Refusal> {
+fn no_field(rest: &[u8], name_len: usize) -> Result<Found, Refusal> {
     match (name_len, &rest[name_len..]) {
-        (_, [] | [b'\r']) => Ok(None),
-        (0, [b'\r', b'\n', ..]) => Ok(Some(2)),
+        (_, [] | [b'\r']) => Ok(Found::Unfinished),
         (0, [b' ' | b'\t', ..]) => Err(Refusal::FoldedLine),
         (_, [b' ' | b'\t', ..]) => Err(Refusal::SpaceInFieldName),
         (_, [0, ..]) => Err(Refusal::Nul),

@@ -90,7 +90,7 @@ struct RequestLine<'a> {
 /// Reads `method SP target SP version CR LF`, with exactly one space where one stands here.
 #[inline]
 fn request_line<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<RequestLine<'a>>, Refusal> {
-    let method_end = find_token_end(bytes, 0);
+    let method_end = if bytes.starts_with(b"GET ") { 3 } else { find_token_end(bytes, 0) };
     if bytes.get(method_end) != Some(&b' ') || method_end == 0 {
         return match bytes.get(method_end..) {
             None | Some([] | [b'\r']) => Ok(Parsed::Partial),
