@@ -172,7 +172,7 @@ impl Filling {
                 return Some(tail.room);
             }
             let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
-            let growth = Growth::of(&tail, arriving.expected(), wanted.min(left));
+            let growth = Growth::of(&tail, arriving.expected(), wanted, left);
             if left == 0 || !self.store.grow(&self.object, growth.cost) {
                 self.store.discard(&self.object, Removal::Oversize);
                 arriving.detach();
@@ -240,18 +240,18 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// For a body whose tail is full, and to which `wanted` bytes, at least one, are to be added.
-    fn of(tail: &Room, expected: Option<u64>, wanted: usize) -> Growth {
+    /// For a body whose tail is full, to which `wanted` bytes are to be added, and which may grow by `most`.
+    fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize) -> Growth {
         let segment = if tail.len < LARGE { SEGMENT } else { LARGE_SEGMENT };
         let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);
-        let (capacity, in_place) = match left {
-            Some(left) => (usize::try_from(left).unwrap_or(segment).min(segment), false),
-            None if tail.len == 0 => (wanted.clamp(FIRST, segment), false),
-            None if tail.capacity < segment => {
-                ((tail.capacity + tail.capacity.max(wanted)).min(segment), true)
-            }
-            None => (segment, false),
+        let in_place = left.is_none() && (1..segment).contains(&tail.capacity);
+        let more = match left {
+            Some(left) => usize::try_from(left).unwrap_or(segment).min(segment),
+            None if tail.len == 0 => wanted.clamp(FIRST, segment),
+            None if in_place => tail.capacity.max(wanted).min(segment - tail.capacity),
+            None => segment,
         };
+        let capacity = more.min(most) + if in_place { tail.capacity } else { 0 };
         let cost =
             if in_place { held(capacity) - held(tail.capacity) } else { Whole::segment_bytes(capacity) };
         Growth { capacity, in_place, cost }

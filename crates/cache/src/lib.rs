@@ -35,6 +35,9 @@ mod sweep;
 mod tags;
 mod wakers;
 
+#[cfg(test)]
+mod tests;
+
 pub use arriving::{Broken, Reader};
 pub use ban::{Expression, ExpressionError};
 pub use body::{Body, Slices};

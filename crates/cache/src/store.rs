@@ -184,7 +184,8 @@ impl Store {
     /// Changes the settings, but for the number of shards. A lower limit is kept when this returns, as far as readers
     /// let go what they read.
     pub fn configure(&self, settings: Settings) {
-        *self.settings.write() = Settings { shards: self.settings.read().shards, ..settings };
+        let shards = self.settings().shards;
+        *self.settings.write() = Settings { shards, ..settings };
         self.budget.set_limit(settings.limit);
         self.fit();
     }
@@ -237,6 +238,12 @@ impl Store {
         Flight::new(self.clone(), key, self.begun(), None)
     }
 
+    /// The right to freshen a stored object with what the origin said of it otherwise than by a 304, as in a response to
+    /// HEAD (RFC 9111 §4.3.5).
+    pub fn open_for(self: &Arc<Store>, object: &Arc<Object>) -> Flight {
+        Flight::new(self.clone(), object.key(), self.begun(), Some(object.clone()))
+    }
+
     /// What it holds and has done. Takes every shard's lock in turn.
     pub fn stats(&self) -> Stats {
         let mut stats =
@@ -270,11 +277,12 @@ impl Store {
             shard.counters.marked += 1;
             return Lookup::Marked(mark);
         }
+        let alone = candidate.as_ref().is_some_and(|object| !object.is_shareable());
         // A body that is still arriving cannot be given to another head.
         let candidate = candidate.filter(|object| object.body().is_whole());
-        if let Some(object) = candidate.as_ref().filter(|object| !object.is_shareable()) {
+        if alone {
             shard.counters.misses += 1;
-            return Lookup::Miss(Flight::new(self.clone(), key, self.begun(), Some(object.clone())));
+            return Lookup::Miss(Flight::new(self.clone(), key, self.begun(), candidate));
         }
         match self.take_off(&mut shard, key, query, candidate.as_ref()) {
             Ok(flight) => {
@@ -414,12 +422,16 @@ impl Store {
 
     /// Evicts until the limit is kept. No shard's lock may be held.
     pub(crate) fn fit(&self) {
-        while !self.budget.fits() {
-            if !self.evict() {
-                // What is left is index, or in the hands of readers.
-                for shard in 0..self.shards() {
-                    self.shard(shard).shrink();
-                }
+        for evicted in 1.. {
+            if self.budget.fits() {
+                return;
+            }
+            let more = self.evict();
+            // What does not fit may be index that has become too large for what it holds.
+            if evicted % 64 == 0 || !more {
+                (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
+            }
+            if !more {
                 return;
             }
         }

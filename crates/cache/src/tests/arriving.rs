@@ -1,0 +1,269 @@
+//! Bodies: how they arrive, how they are read, and what happens to those that are too large.
+
+use super::*;
+use crate::Filling;
+
+fn fill(store: &Arc<Store>, response: &Response) -> Filling {
+    flight(get(&response.path).lookup(store, START)).store(response.arrival())
+}
+
+/// A body in which every place can be told from its neighbours.
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| b'a' + (at % 251 % 26) as u8).collect()
+}
+
+#[test]
+fn a_body_is_the_same_however_it_arrives() {
+    for len in [0, 1, 2047, 2048, 2049, 65_536, 65_537, 200_000, 1_500_000] {
+        let body = bytes(len);
+        for known in [false, true] {
+            for piece in [1, 1000, 16_384, 100_000] {
+                if piece == 1 && len > 70_000 {
+                    continue;
+                }
+                let store = store(8 << 20);
+                let mut wanted = response("/");
+                wanted.len = known.then_some(len as u64);
+                let mut filling = fill(&store, &wanted);
+                body.chunks(piece).for_each(|piece| filling.append(piece));
+                let object = filling.finish(Some(&fields(&[("X-Sum", "1")])));
+                assert!(text(&object).as_bytes() == body, "{len} {known} {piece}");
+                assert_eq!(object.body().len(), Some(len as u64));
+                assert_eq!(object.path(), b"/");
+                assert_eq!(object.trailers().unwrap().view().len(), 1);
+                assert!(object.body().segments().all(|segment| !segment.is_empty()));
+            }
+            let store = store(8 << 20);
+            let object = response("/").put(&store, &body);
+            assert!(text(&object).as_bytes() == body);
+        }
+    }
+}
+
+#[test]
+fn ranges_are_slices() {
+    let store = store(8 << 20);
+    let body = bytes(700_000);
+    for object in [response("/1").put(&store, &body[..1000]), response("/2").put(&store, &body)] {
+        let body = text(&object).into_bytes();
+        for range in [0..10, 5..5, 990..2000, 262_143..262_145, 100..600_000, 699_999..900_000] {
+            let slice: Vec<u8> = object.body().slice(range.clone()).flatten().collect();
+            let end = (range.end as usize).min(body.len());
+            let start = (range.start as usize).min(end);
+            assert!(slice == body[start..end], "{range:?} of {}", body.len());
+        }
+    }
+}
+
+#[test]
+fn a_body_can_be_read_straight_into_its_segment() {
+    let store = store(1 << 20);
+    let body = bytes(100_000);
+    let mut filling = fill(&store, &response("/").len(body.len() as u64));
+    let mut reader = filling.object().reader().unwrap();
+    let task = Task::new();
+    let (mut at, mut read) = (0, String::new());
+    while let Some(copied) = filling.read_with(|room| {
+        let len = room.len().min(30_000).min(body.len() - at);
+        room[..len].copy_from_slice(&body[at..at + len]);
+        (len, len)
+    }) {
+        at += copied;
+        read += &task.read(&mut reader);
+    }
+    assert_eq!((at, filling.len()), (body.len(), body.len() as u64));
+    let object = filling.finish(None);
+    read += &task.read(&mut reader);
+    assert_eq!(read.strip_suffix("<end>").unwrap().as_bytes(), body);
+    assert_eq!(object.body().segments().count(), 2);
+}
+
+#[test]
+fn reading_into_a_body_of_unknown_length_works_too() {
+    let store = store(1 << 20);
+    let body = bytes(50_000);
+    let mut filling = fill(&store, &response("/"));
+    let mut rest = &body[..];
+    while !rest.is_empty() {
+        let len = filling.read_with(|room| {
+            let len = room.len().min(rest.len());
+            room[..len].copy_from_slice(&rest[..len]);
+            (len, len)
+        });
+        rest = &rest[len.unwrap()..];
+    }
+    assert!(text(&filling.finish(None)).as_bytes() == body);
+}
+
+#[test]
+fn a_small_body_pins_no_large_buffer() {
+    let store = store(1 << 20);
+    let before = store.stats().bytes;
+    for n in 0..200 {
+        let path = format!("/{n}");
+        let mut filling = fill(&store, &response(&path));
+        filling.append(&[b'x'; 1000]);
+        filling.finish(None);
+    }
+    assert!(store.stats().bytes - before < 200 * 1600, "{}", store.stats().bytes - before);
+}
+
+#[test]
+fn a_fill_that_breaks_off_leaves_its_readers_with_an_error_and_the_store_without_the_object() {
+    let store = store(1 << 20);
+    let mut filling = fill(&store, &response("/"));
+    let mut reader = hit(get("/").lookup(&store, START)).reader().unwrap();
+    filling.append(b"some");
+    let task = Task::new();
+    assert_eq!(task.read(&mut reader), "some");
+    filling.append(b"thing");
+    drop(filling);
+    assert_eq!((task.woken(), task.read(&mut reader)), (1, "thing<Aborted>".to_owned()));
+    assert_eq!(look(&store, &get("/"), START), "miss");
+    assert_eq!(store.stats().removed(crate::Removal::Broken), 1);
+}
+
+#[test]
+fn a_body_shorter_than_announced_is_not_kept() {
+    let store = store(1 << 20);
+    let mut filling = fill(&store, &response("/").len(10));
+    let mut reader = filling.object().reader().unwrap();
+    filling.append(b"short");
+    filling.finish(None);
+    assert_eq!(Task::new().read(&mut reader), "short<Aborted>");
+    assert_eq!(look(&store, &get("/"), START), "miss");
+}
+
+#[test]
+fn an_object_that_outgrows_its_limit_streams_to_those_present_and_to_no_newcomer() {
+    let store = store(1 << 20);
+    let mut limited = response("/");
+    limited.limit = Some(5);
+    let mut filling = fill(&store, &limited);
+    let mut present = filling.object().reader().unwrap();
+    filling.append(b"12345");
+    assert!(filling.is_stored());
+    let late = hit(get("/").lookup(&store, START));
+    let task = Task::new();
+    assert_eq!(task.read(&mut present), "12345");
+    filling.append(b"6");
+    assert!(!filling.is_stored() && filling.is_wanted());
+    // It had not begun to read, and the start is gone: it looks up again, and fetches for itself.
+    assert!(late.reader().is_none());
+    assert_eq!(look(&store, &get("/"), START), "miss");
+    assert_eq!(store.stats().removed(crate::Removal::Oversize), 1);
+    filling.append(b"789");
+    assert_eq!(task.read(&mut present), "6789");
+    filling.append(b"!");
+    filling.finish(None);
+    assert_eq!(task.read(&mut present), "!<end>");
+}
+
+#[test]
+fn an_object_larger_than_the_store_streams_from_the_start() {
+    let store = store(64 << 10);
+    let mut filling = fill(&store, &response("/").len(1 << 30));
+    assert!(!filling.is_stored() && !filling.is_wanted());
+    let mut reader = filling.object().reader().unwrap();
+    assert!(filling.is_wanted());
+    let task = Task::new();
+    for _ in 0..1000 {
+        filling.append(&[b'x'; 1000]);
+        assert_eq!(task.read(&mut reader).len(), 1000);
+    }
+    assert_eq!((store.stats().objects, store.stats().unstored), (0, 1));
+    drop(reader);
+    assert!(!filling.is_wanted());
+}
+
+#[test]
+fn a_laggard_first_slows_a_streaming_fill_and_then_is_cut_off() {
+    let settings = Settings { window: 100, patience: Duration::from_secs(5), ..Settings::new(1 << 20) };
+    let store = Arc::new(Store::new(settings));
+    let mut filling = fill(&store, &response("/").len(1 << 30));
+    let (mut quick, mut slow) = (filling.object().reader().unwrap(), filling.object().reader().unwrap());
+    let (quick_task, slow_task, writer) = (Task::new(), Task::new(), Task::new());
+    let room = |filling: &mut Filling, now| writer.run(|cx| filling.poll_room(cx, now)).is_ready();
+    assert!(room(&mut filling, at(0)));
+    filling.append(&[b'x'; 60]);
+    assert_eq!((quick_task.read(&mut quick).len(), slow_task.read(&mut slow).len()), (60, 60));
+    assert!(room(&mut filling, at(1)));
+    filling.append(&[b'x'; 100]);
+    assert_eq!(quick_task.read(&mut quick).len(), 100);
+    // The slow one is a window behind.
+    assert!(!room(&mut filling, at(1)));
+    assert_eq!(filling.deadline(), Some(at(6)));
+    assert_eq!(slow_task.read(&mut slow).len(), 100);
+    assert_eq!(writer.woken(), 1);
+    assert!(room(&mut filling, at(7)));
+    // Again, and this time it does not catch up.
+    filling.append(&[b'x'; 100]);
+    assert_eq!(quick_task.read(&mut quick).len(), 100);
+    assert!(!room(&mut filling, at(8)) && !room(&mut filling, at(12)));
+    assert!(room(&mut filling, at(13)));
+    assert_eq!(slow_task.read(&mut slow), "<TooSlow>");
+    filling.append(b"rest");
+    assert_eq!(quick_task.read(&mut quick), "rest");
+}
+
+#[test]
+fn slow_readers_of_a_stored_object_slow_nothing() {
+    let settings = Settings { window: 10, ..Settings::new(1 << 20) };
+    let store = Arc::new(Store::new(settings));
+    let mut filling = fill(&store, &response("/"));
+    let mut slow = filling.object().reader().unwrap();
+    for _ in 0..100 {
+        assert!(Task::new().run(|cx| filling.poll_room(cx, at(0))).is_ready());
+        filling.append(&[b'x'; 100]);
+    }
+    filling.finish(None);
+    assert_eq!(Task::new().read(&mut slow).len(), 10_000 + "<end>".len());
+}
+
+#[test]
+fn bytes_are_charged_as_they_arrive_and_until_the_last_reader_goes() {
+    let store = store(1 << 20);
+    let empty = store.stats().bytes;
+    let mut filling = fill(&store, &response("/"));
+    let mut last = store.stats().bytes;
+    for _ in 0..5 {
+        filling.append(&[b'x'; 70_000]);
+        assert!(store.stats().bytes >= last + 64_000);
+        last = store.stats().bytes;
+    }
+    let object = filling.finish(None);
+    assert!(store.stats().bytes >= 350_000);
+    store.purge_all(crate::Purge::Hard, START);
+    assert!(store.stats().bytes >= 350_000, "it is still held");
+    drop(object);
+    assert!(store.stats().bytes < empty + 20_000, "only the index is left");
+}
+
+#[test]
+fn a_response_that_is_whole_but_too_large_is_served_once() {
+    let store = store(256 << 10);
+    let leader = flight(get("/").lookup(&store, START));
+    let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, START)));
+    assert!(task.wait(&mut waiter, &get("/"), START).is_pending());
+    let body = bytes(600_000);
+    let object = leader.store_complete(response("/").arrival(), &[&body], None);
+    assert!(text(&object).as_bytes() == body);
+    assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)).len(), "object ".len() + body.len());
+    assert_eq!((look(&store, &get("/"), START), store.stats().objects), ("miss".to_owned(), 0));
+    assert!(store.stats().bytes < 64 << 10);
+}
+
+#[test]
+fn a_lower_limit_holds_at_once() {
+    let store = store(8 << 20);
+    for n in 0..5000 {
+        response(&format!("/{n}")).put(&store, &[b'x'; 1000]);
+    }
+    assert!(store.stats().bytes > 5 << 20);
+    store.configure(Settings { limit: 1 << 20, ..store.settings() });
+    assert!(store.stats().bytes <= 1 << 20);
+    assert!(store.stats().objects > 300, "{:?}", store.stats());
+    store.configure(Settings { limit: 50 << 10, ..store.settings() });
+    assert!(store.stats().bytes <= 50 << 10, "the index shrinks too: {:?}", store.stats());
+    assert!(store.stats().objects > 0);
+}

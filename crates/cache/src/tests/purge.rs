@@ -1,0 +1,190 @@
+//! Purges, and fetches that a purge overtakes.
+
+use super::*;
+use crate::Purge::{Hard, Soft};
+
+#[test]
+fn a_hard_purge_removes_every_variant_and_a_soft_one_makes_them_stale() {
+    for purge in [Hard, Soft] {
+        let store = store(1 << 20);
+        for tongue in ["de", "en"] {
+            response("/").vary("X-Lang", &[("X-Lang", tongue)]).put(&store, tongue.as_bytes());
+        }
+        response("/other").put(&store, b"other");
+        assert_eq!(store.purge(key("/"), purge, at(3)), 2);
+        let german = get("/").with(&[("X-Lang", "de")]);
+        match purge {
+            Hard => assert_eq!(look(&store, &german, at(3)), "miss"),
+            Soft => {
+                assert_eq!(look(&store, &german, at(3)), "stale de, validate");
+                assert_eq!(look(&store, &german, at(7)), "stale de, validate");
+                // Grace and keep count from the purge.
+                assert_eq!(look(&store, &german, at(8)), "miss, candidate de");
+                assert_eq!(look(&store, &german, at(63)), "miss");
+            }
+        }
+        assert_eq!(look(&store, &get("/other"), at(3)), "hit other");
+        assert_eq!(store.purge(key("/none"), purge, at(3)), 0);
+    }
+}
+
+#[test]
+fn what_a_validation_freshens_after_a_soft_purge_is_fresh() {
+    let store = store(1 << 20);
+    response("/").put(&store, b"one");
+    store.purge(key("/"), Soft, at(1));
+    let validation = flight(get("/").lookup(&store, at(2)));
+    validation.refresh(response("/").lifetimes(at(2), 10, 0, 0).arrival());
+    assert_eq!(look(&store, &get("/"), at(3)), "hit one");
+}
+
+#[test]
+fn tags_and_groups_find_their_objects_and_no_others() {
+    for purge in [Hard, Soft] {
+        let store = store(1 << 20);
+        response("/1").tags(&["a", "b", "a"]).put(&store, b"1");
+        response("/2").tags(&["b"]).put(&store, b"2");
+        response("/3").put(&store, b"3");
+        let mut grouped = response("/4");
+        grouped.tags = vec![Tag::group(b"http://a.example", b"b")];
+        grouped.put(&store, b"4");
+        let tag = |tag: &str| Tag::new(tag.as_bytes());
+        assert_eq!(store.purge_tags(&[tag("none"), tag("a")], purge, at(1)), 1);
+        assert_ne!(look(&store, &get("/1"), at(1)), "hit 1");
+        for path in ["/2", "/3", "/4"] {
+            assert_eq!(look(&store, &get(path), at(1)), format!("hit {}", &path[1..]));
+        }
+        let left = if purge == Hard { 1 } else { 2 };
+        assert_eq!(store.purge_tags(&[tag("b")], purge, at(1)), left);
+        assert_eq!(store.purge_tags(&[Tag::group(b"http://b.example", b"b")], purge, at(1)), 0);
+        assert_eq!(store.purge_tags(&[Tag::group(b"http://a.example", b"b")], purge, at(1)), 1);
+        assert_eq!(look(&store, &get("/3"), at(1)), "hit 3");
+    }
+}
+
+#[test]
+fn a_replaced_or_evicted_object_is_no_longer_under_its_tags() {
+    let store = store(1 << 20);
+    response("/").tags(&["old"]).put(&store, b"one");
+    response("/").tags(&["new"]).put(&store, b"two");
+    assert_eq!(store.purge_tags(&[Tag::new(b"old")], Hard, START), 0);
+    assert_eq!(look(&store, &get("/"), START), "hit two");
+    for n in 0..5000 {
+        response(&format!("/{n}")).tags(&["many", "few"]).put(&store, &[b'x'; 1000]);
+    }
+    let objects = store.stats().objects as usize;
+    assert!(objects < 1000);
+    let tagged = store.purge_tags(&[Tag::new(b"many")], Hard, START);
+    assert!(tagged == objects || tagged + 1 == objects, "{tagged} of {objects}");
+    assert_eq!(store.purge_tags(&[Tag::new(b"few")], Hard, START), 0);
+}
+
+#[test]
+fn a_purge_of_everything_leaves_nothing_fresh() {
+    let store = store(8 << 20);
+    let fill = || (0..2000).for_each(|n| _ = response(&format!("/{n}")).put(&store, b"x"));
+    fill();
+    flight(get("/marked").lookup(&store, START)).mark(crate::Mark::HitForPass, at(50), START);
+    assert_eq!(store.purge_all(Soft, START), 2000);
+    assert_eq!(look(&store, &get("/7"), at(1)), "stale x, validate");
+    assert_eq!(look(&store, &get("/marked"), at(1)), "miss");
+    fill();
+    assert_eq!(store.purge_all(Hard, START), 2000);
+    assert_eq!((look(&store, &get("/7"), at(1)), store.stats().objects), ("miss".to_owned(), 0));
+}
+
+/// The ways a purge can meet `/`, whose tag is `t`.
+fn purges() -> Vec<(&'static str, fn(&Store))> {
+    vec![
+        ("key", |store| _ = store.purge(key("/"), Hard, START)),
+        ("key, soft", |store| _ = store.purge(key("/"), Soft, START)),
+        ("tag", |store| _ = store.purge_tags(&[Tag::new(b"t")], Hard, START)),
+        ("tag, soft", |store| _ = store.purge_tags(&[Tag::new(b"t")], Soft, START)),
+        ("all", |store| _ = store.purge_all(Hard, START)),
+        ("ban", |store| store.ban("path == \"/\"".parse().unwrap(), START)),
+        ("many", |store| {
+            let tags: Vec<Tag> = (0..10_000).map(|n: u32| Tag::new(&n.to_le_bytes())).collect();
+            store.purge_tags(&[Tag::new(b"t")], Hard, START);
+            store.purge_tags(&tags, Hard, START);
+        }),
+    ]
+}
+
+#[test]
+fn a_fill_begun_before_a_purge_reaches_those_waiting_and_nobody_later() {
+    for (name, purge) in purges() {
+        let store = store(1 << 20);
+        let leader = flight(get("/").lookup(&store, START));
+        let (task, mut before) = (Task::new(), waiter(get("/").lookup(&store, START)));
+        assert!(task.wait(&mut before, &get("/"), START).is_pending());
+        purge(&store);
+        // A request after the purge does not wait for a fetch before it.
+        let newer = flight(get("/").lookup(&store, START));
+        let object = leader.store_complete(response("/").tags(&["t"]).arrival(), &[b"old"], None);
+        assert_eq!(text(&object), "old", "{name}");
+        assert_eq!(told(&task.wait(&mut before, &get("/"), START)), "object old", "{name}");
+        assert_eq!(look(&store, &get("/"), START), "wait", "{name}");
+        newer.store_complete(response("/").tags(&["t"]).arrival(), &[b"new"], None);
+        assert_eq!(look(&store, &get("/"), START), "hit new", "{name}");
+    }
+}
+
+#[test]
+fn a_body_that_is_arriving_when_purged_goes_on_for_its_readers_only() {
+    for (name, purge) in purges() {
+        let store = store(1 << 20);
+        let mut filling = flight(get("/").lookup(&store, START)).store(response("/").tags(&["t"]).arrival());
+        filling.append(b"be");
+        let mut reader = hit(get("/").lookup(&store, START)).reader().unwrap();
+        purge(&store);
+        assert!(!look(&store, &get("/"), at(6)).starts_with("hit"), "{name}");
+        filling.append(b"gin");
+        filling.finish(None);
+        assert_eq!(Task::new().read(&mut reader), "begin<end>", "{name}");
+        let after = look(&store, &get("/"), at(6));
+        assert!(!after.starts_with("hit"), "{name}: {after}");
+    }
+}
+
+#[test]
+fn a_purge_of_something_else_leaves_a_fill_alone() {
+    let store = store(1 << 20);
+    let leader = flight(get("/").lookup(&store, START));
+    store.purge(key("/other"), Hard, START);
+    store.purge_tags(&[Tag::new(b"other")], Hard, START);
+    store.ban("path == \"/other\"".parse().unwrap(), START);
+    leader.store_complete(response("/").tags(&["t"]).arrival(), &[b"one"], None);
+    assert_eq!(look(&store, &get("/"), START), "hit one");
+}
+
+#[test]
+fn a_validation_that_a_purge_overtakes_does_not_bring_the_object_back() {
+    for (name, purge) in purges() {
+        let store = store(1 << 20);
+        response("/").tags(&["t"]).put(&store, b"old");
+        let validation = flight(get("/").lookup(&store, at(20)));
+        purge(&store);
+        let fresh = response("/").lifetimes(at(20), 10, 0, 0).tags(&["t"]);
+        let object = validation.refresh(fresh.arrival()).unwrap();
+        assert_eq!(text(&object), "old", "{name}");
+        let after = look(&store, &get("/"), at(21));
+        assert!(!after.starts_with("hit"), "{name}: {after}");
+    }
+}
+
+#[test]
+fn a_flight_handed_over_after_a_purge_is_clean() {
+    let store = store(1 << 20);
+    response("/").put(&store, b"old");
+    let leader = flight(get("/").lookup(&store, at(20)));
+    let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, at(20))));
+    assert!(task.wait(&mut waiter, &get("/"), at(20)).is_pending());
+    store.purge(key("/"), Hard, at(20));
+    drop(leader);
+    let Poll::Ready(Waited::Lead(flight)) = task.wait(&mut waiter, &get("/"), at(20)) else {
+        panic!("no lead")
+    };
+    assert!(flight.candidate().is_none(), "the purged object is no candidate");
+    flight.store_complete(response("/").lifetimes(at(20), 10, 0, 0).arrival(), &[b"new"], None);
+    assert_eq!(look(&store, &get("/"), at(20)), "hit new");
+}
