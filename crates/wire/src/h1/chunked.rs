@@ -2,7 +2,7 @@
 
 use super::fields::{self, Controls, Side};
 use super::{Limits, Parsed, Refusal};
-use sandarac_message::{Fields, FieldsBuf, Name};
+use sandarac_message::{Fields, FieldsBuf, hop};
 use std::ops::Range;
 
 /// The most bytes a trailer section may have.
@@ -83,7 +83,7 @@ pub enum Event {
     Data(Range<usize>),
     /// All input is consumed and the body goes on.
     NeedMore,
-    /// The body has ended, with these trailers; those that RFC 9110 §6.5.1 forbids are left out. What follows belongs to the
+    /// The body has ended, with these trailers; those that [`hop::is_trailer`] forbids are left out. What follows belongs to the
     /// next message.
     End(FieldsBuf),
 }
@@ -228,7 +228,7 @@ fn trailers(section: &mut Vec<u8>, input: &[u8]) -> Result<Parsed<(usize, Fields
         Ok(Parsed::Complete(end)) => {
             let mut fields = FieldsBuf::new();
             for field in Fields::new(section, &spans).iter() {
-                if is_allowed_trailer(field.id, field.name) {
+                if hop::is_trailer(&field) {
                     fields.push(field.name, field.value).map_err(|_| Refusal::TrailersTooLarge)?;
                 }
             }
@@ -236,22 +236,5 @@ fn trailers(section: &mut Vec<u8>, input: &[u8]) -> Result<Parsed<(usize, Fields
         }
         Err(Refusal::HeadTooLarge | Refusal::TooManyFields) => Err(Refusal::TrailersTooLarge),
         Err(refusal) => Err(refusal),
-    }
-}
-
-/// Whether a trailer may go on (RFC 9110 §6.5.1): not framing, routing, request modifiers, authentication, response control or
-/// content format, which a recipient that merges trailers into the head would be misled by. Of the names some rule here knows, these
-/// are the ones whose definitions allow or clearly stand a place in trailers.
-fn is_allowed_trailer(id: Name, name: &[u8]) -> bool {
-    match id {
-        Name::AcceptRanges | Name::CacheStatus | Name::Date | Name::Etag | Name::ProxyStatus => true,
-        Name::Other => {
-            const FORBIDDEN: &[&[u8]] =
-                &[b"content-", b"if-", b"proxy-", b"sec-", b"x-forwarded-", b"www-authenticate"];
-            !FORBIDDEN
-                .iter()
-                .any(|prefix| name.len() >= prefix.len() && name[..prefix.len()].eq_ignore_ascii_case(prefix))
-        }
-        _ => false,
     }
 }
