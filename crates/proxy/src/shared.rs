@@ -1,10 +1,14 @@
 //! What all workers of a process share.
 
 use crate::site::Site;
+use crate::step::purge::purge_target;
 use crate::{Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use sandarac_cache::Store;
+use sandarac_cache::{Purge, Store};
+use sandarac_config::{Action, KeyRule};
+use sandarac_message::target::{Form, Target, route_path};
+use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,6 +85,28 @@ impl Shared {
         let now = Moment::now().since(self.epoch);
         let site = self.site.load();
         site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.report(now))).collect()
+    }
+
+    /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects
+    /// there were; `None` where it is no absolute URL of http or https with a host.
+    pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
+        let request = RequestHead {
+            method: Method::Get,
+            method_text: b"GET",
+            target: url.as_bytes(),
+            version: Version::Http10,
+            fields: Fields::default(),
+        };
+        let target = Target::of(&request).ok().filter(|target| target.form == Form::Absolute)?;
+        let host = target.authority?.normalised(target.scheme?);
+        let site = self.site.load();
+        let path = route_path(target.path()).ok()?;
+        let plain = KeyRule::default();
+        let rule = match site.config.routes.find(&host, &path, b"GET").map(|route| &route.action) {
+            Some(Action::Forward { cache: Some(rule), .. }) => &rule.key,
+            _ => &plain,
+        };
+        Some(purge_target(&self.store, rule, &host, target.path_and_query, purge))
     }
 
     /// Takes a place for a client connection, if there is one.

@@ -340,9 +340,9 @@ pub struct PurgeArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
-  sandarac ban 'host == example.org && path ~ ^/news/'
+  sandarac ban 'host == \"example.org\" && path ~ \"^/news/\"'
   sandarac ban 'status == 404'
-  sandarac ban 'field.Content-Type ~ ^image/'")]
+  sandarac ban 'field.Content-Type ~ \"^image/\"'")]
 pub struct BanArgs {
     #[command(flatten)]
     /// Which process is meant.

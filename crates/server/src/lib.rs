@@ -12,6 +12,8 @@ pub mod failure;
 pub mod histogram;
 pub mod human;
 pub mod logs;
+pub mod process;
+pub mod recorder;
 pub mod run;
 pub mod signals;
 pub mod startup;

@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use sandarac_message::{Timestamp, Version};
+use sandarac_proxy::Record;
 
 /// What is logged of one exchange. Bytes from the network are as received; the formats escape them.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +93,35 @@ pub fn basic_user(authorization: &[u8]) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+impl<'a> Entry<'a> {
+    /// What is logged of a record; `user` is the [`basic_user`] of its Authorization.
+    pub fn of(record: &Record<'a>, user: Option<&'a [u8]>) -> Entry<'a> {
+        Entry {
+            session: None,
+            request: record.request,
+            fetch: record.fetch,
+            time: record.time,
+            client: record.client,
+            user,
+            method: record.method,
+            target: record.target,
+            version: record.version,
+            host: Some(record.host).filter(|host| !host.is_empty()),
+            status: record.status,
+            bytes: record.bytes,
+            referer: record.referer,
+            user_agent: record.user_agent,
+            outcome: record.outcome.text(),
+            reason: record.reason,
+            duration: record.duration,
+            first_byte: None,
+            origin: record.origin,
+            backend: record.backend,
+            error: record.error,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,75 @@
-//! Running the accelerator.
+//! Running the accelerator until it is told to stop.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io;
 use std::net::SocketAddr;
 
-use sandarac_config::Config;
+use sandarac_config::{Config, Flags};
+use sandarac_net::ListenAddress;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-
-const NO_PROXY: &str = "this build has no proxy in it yet";
+use crate::process::Process;
+use crate::signals::{Event, Signals};
+use crate::startup;
 
 /// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
-pub fn run(_config: Config, _args: &RunArgs) -> std::result::Result<(), Failure> {
-    Err(Failure::Failed(NO_PROXY.to_owned()))
+pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let process = Process::start(config, Some(args.clone()), true)
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        if let Some(admin) = process.admin() {
+            startup::announce(process.listeners(), admin);
+        }
+        loop {
+            match signals.next().await {
+                Event::Reload => report_reload(&process),
+                Event::Drain => break,
+                Event::Exit => return Ok(()),
+            }
+        }
+        eprintln!("sandarac: draining; once more to exit at once");
+        tokio::select! {
+            drained = process.drain() => {
+                if !drained {
+                    eprintln!("sandarac: some exchanges did not end in time and were cut off");
+                }
+            }
+            () = exit(&mut signals) => {}
+        }
+        Ok(())
+    })
 }
 
-/// Starts an accelerator for the demo.
-pub fn accelerate(_listen: SocketAddr, _origin: SocketAddr) -> Result<(SocketAddr, ())> {
-    Err(Error::new(ErrorKind::Unsupported, NO_PROXY))
+/// Until the second order to stop.
+async fn exit(signals: &mut Signals) {
+    while signals.next().await != Event::Exit {}
+}
+
+fn report_reload(process: &Process) {
+    match process.reload() {
+        Ok(reloaded) => {
+            for warning in &reloaded.warnings {
+                eprintln!("{warning}");
+            }
+            eprintln!("sandarac: reloaded {}", reloaded.config);
+        }
+        Err(refusal) => eprintln!("sandarac: not reloaded, the configuration in force stays: {refusal}"),
+    }
+}
+
+/// Starts an accelerator for the demo: the address it listens on, and what ends it when dropped.
+pub fn accelerate(listen: SocketAddr, origin: SocketAddr) -> io::Result<(SocketAddr, Process)> {
+    let flags = Flags {
+        listen: vec![listen.to_string()],
+        backends: vec![format!("http://{origin}")],
+        ..Flags::default()
+    };
+    let (config, _) = Config::from_flags(&flags).map_err(|errors| io::Error::other(errors.to_string()))?;
+    let process = Process::start(config, None, false)?;
+    match process.listeners()[..] {
+        [ListenAddress::Tcp(address)] => Ok((address, process)),
+        _ => Err(io::Error::other("a TCP address was asked for")),
+    }
 }

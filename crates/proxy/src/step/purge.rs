@@ -6,7 +6,7 @@ use crate::step::fetch::Arrived;
 use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
-use sandarac_cache::{Purge, Tag};
+use sandarac_cache::{Expression, Purge, Store, Tag};
 use sandarac_config::{Action, CacheRule, KeyRule};
 use sandarac_message::caching::{Storability, invalidates, storability};
 use sandarac_message::target::{Scheme, content_location_is_target, invalidated};
@@ -16,17 +16,31 @@ use sandarac_net::wall;
 /// Answers a PURGE request: the target's stored responses, all variants, under either scheme.
 pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthetic {
     let store = &exchange.worker.shared.store;
-    let now = wall();
-    let rule = rule(received).map(|(_, rule)| &rule.key).cloned().unwrap_or_default();
+    let plain = KeyRule::default();
+    let key_rule = rule(received).map_or(&plain, |(_, rule)| &rule.key);
     let path = received.target.path_and_query;
-    let purged: usize = [Scheme::Http, Scheme::Https]
-        .into_iter()
-        .map(|scheme| {
-            let key = hash::key(&rule, scheme, &received.host, path, exchange.request.fields);
-            store.purge(key, Purge::Hard, now)
-        })
-        .sum();
+    let purged = purge_target(store, key_rule, &received.host, path, Purge::Hard);
     Synthetic::done(if purged > 0 { "purged" } else { "nothing was stored" })
+}
+
+/// Purges everything that is stored for a target, under either scheme. Returns how many objects there were.
+pub(crate) fn purge_target(store: &Store, rule: &KeyRule, host: &[u8], path: &[u8], purge: Purge) -> usize {
+    let now = wall();
+    let by_key: usize = [Scheme::Http, Scheme::Https]
+        .into_iter()
+        .map(|scheme| store.purge(hash::key(rule, scheme, host, path, Fields::default()), purge, now))
+        .sum();
+    if rule.fields.is_empty() && rule.cookies.is_empty() {
+        return by_key;
+    }
+    // What else is in the key cannot be listed, so what is stored is asked for its host and path instead.
+    let kept = hash::target(rule, path);
+    let quote = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    let same = format!("host == \"{}\" && path == \"{}\"", quote(host), quote(&kept));
+    if let Ok(expression) = same.parse::<Expression>() {
+        store.ban(expression, now);
+    }
+    by_key.max(1)
 }
 
 /// Removes what a successful unsafe request made invalid: its target, what Location and Content-Location name on the

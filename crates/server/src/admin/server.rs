@@ -196,8 +196,7 @@ async fn prometheus(State(shared): Process) -> Result<Response, Failure> {
 
 async fn purge(State(shared): Process, request: Request) -> Result<Response, Failure> {
     let purge: Purge =
-        read(request, "{\"urls\": [\"https://example.org/a\"]}, {\"tags\": [\"news\"]} or {\"all\": true}")
-            .await?;
+        read(request, r#"{"urls": ["https://example.org/a"]}, {"tags": ["news"]} or {"all": true}"#).await?;
     let named = !purge.urls.is_empty() || !purge.tags.is_empty();
     if named == purge.all {
         let what =
@@ -214,7 +213,7 @@ struct Ban {
 }
 
 async fn ban(State(shared): Process, request: Request) -> Result<Response, Failure> {
-    let ban: Ban = read(request, "{\"expr\": \"host == example.org && path ~ ^/news/\"}").await?;
+    let ban: Ban = read(request, r#"{"expr": "status == 404 && path ~ \"^/news/\""}"#).await?;
     Ok(as_json(&call(shared, move |control| control.ban(&ban.expr)).await?))
 }
 

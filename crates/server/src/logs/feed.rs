@@ -51,9 +51,14 @@ impl Feed {
         Feed::default()
     }
 
+    /// Whether anybody watches.
+    pub fn is_watched(&self) -> bool {
+        self.0.watching.load(Relaxed) > 0
+    }
+
     /// Gives `entry` to all who watch. It never waits: what a watcher cannot take is counted as skipped for it.
     pub fn publish(&self, entry: &Entry<'_>) {
-        if self.0.watching.load(Relaxed) == 0 {
+        if !self.is_watched() {
             return;
         }
         let mut watchers = match self.0.watchers.try_lock() {

@@ -1,0 +1,282 @@
+//! The running accelerator: its workers, its listeners, its store, its logs and its admin interface.
+
+mod control;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sandarac_cache::{Settings, Store};
+use sandarac_config::{Config, LogTarget};
+use sandarac_net::{Command, Entrance, ListenAddress, Listeners, run_worker};
+use sandarac_proxy::{Shared, Site, Worker};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::admin::{Access, Bound, Endpoint, Server};
+use crate::cli::RunArgs;
+use crate::logs::{Destination, Feed, Format, Log};
+use crate::recorder::WorkerRecorder;
+use control::ProcessControl;
+
+/// How often the store is swept, and for how many places each time: a million objects in about a minute.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+const SWEEP_PLACES: usize = 2048;
+
+/// Descriptors that are not for connections: listeners, logs, the admin interface, the runtime.
+const OWN_DESCRIPTORS: u64 = 64;
+
+/// A running accelerator. Dropping it ends it at once.
+pub struct Process {
+    inner: Arc<Inner>,
+    admin: Option<Server>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the admin interface and the signals act on.
+struct Inner {
+    shared: Arc<Shared>,
+    workers: Vec<UnboundedSender<Command>>,
+    /// The addresses bound, in the order of the configuration's listeners.
+    listeners: Mutex<Vec<ListenAddress>>,
+    log: Option<Log>,
+    feed: Feed,
+    /// What a reload reads again; nothing where there is no file.
+    args: Option<RunArgs>,
+    started: Instant,
+    started_at: sandarac_message::Timestamp,
+    admin: Mutex<String>,
+    draining: std::sync::atomic::AtomicBool,
+    /// Held during a reload.
+    reloading: Mutex<()>,
+}
+
+impl Process {
+    /// Starts what `config` describes. `args` are what a reload reads again. Without `admin` there is no admin
+    /// interface.
+    pub fn start(config: Config, args: Option<RunArgs>, admin: bool) -> io::Result<Process> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = config.threads.map_or(cores, |threads| threads as usize);
+        let log = open_log(&config)?;
+        let listeners = bind_all(&config, count)?;
+        let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
+        let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
+        let connections = connection_limit(&config);
+        let endpoint = config.admin.listen.clone();
+        let token = config.admin.token.clone();
+        let entrances: Vec<Arc<Entrance>> = config
+            .listeners
+            .iter()
+            .zip(&bound)
+            .map(|(listener, address)| entrance(address, listener.proxy_protocol))
+            .collect();
+        let site = Site::new(config, &bound, None, seed());
+        let complain = Box::new(|what: &str| eprintln!("sandarac: {what}"));
+        let shared = Shared::new(site, store.clone(), count, connections, complain);
+        let feed = Feed::new();
+        let mut workers = Vec::with_capacity(count);
+        let mut threads = Vec::with_capacity(count + 1);
+        for index in 0..count {
+            let (commands, received) = unbounded_channel();
+            let (shared, feed) = (shared.clone(), feed.clone());
+            let batch = log.as_ref().map(|log| log.handle().batch());
+            let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+                let ended = run_worker(received, |_| {
+                    Worker::new(shared, index, Box::new(WorkerRecorder::new(batch, feed)))
+                });
+                if let Err(error) = ended {
+                    eprintln!("sandarac: worker {index} cannot start: {error}");
+                }
+            })?;
+            workers.push(commands);
+            threads.push(thread);
+        }
+        for (listener, entrance) in listeners.into_iter().zip(entrances) {
+            listen(&workers, listener, &entrance);
+        }
+        let inner = Arc::new(Inner {
+            shared,
+            workers,
+            listeners: Mutex::new(bound),
+            log,
+            feed,
+            args,
+            started: Instant::now(),
+            started_at: sandarac_net::wall(),
+            admin: Mutex::default(),
+            draining: std::sync::atomic::AtomicBool::new(false),
+            reloading: Mutex::new(()),
+        });
+        threads.push(sweep(Arc::downgrade(&inner))?);
+        let admin = if admin { Some(start_admin(&inner, endpoint, token)?) } else { None };
+        Ok(Process { inner, admin, threads })
+    }
+
+    /// The addresses bound.
+    pub fn listeners(&self) -> Vec<ListenAddress> {
+        self.inner.listeners.lock().clone()
+    }
+
+    /// Where the admin interface is.
+    pub fn admin(&self) -> Option<&Endpoint> {
+        self.admin.as_ref().map(Server::endpoint)
+    }
+
+    /// Reads the configuration again and takes it up if it is valid. Opens the access log anew in any case.
+    pub fn reload(&self) -> Result<crate::admin::Reloaded, crate::admin::Refusal> {
+        self.inner.reload()
+    }
+
+    /// Takes no more connections, and waits until every exchange has ended, at most as long as is configured. Returns
+    /// whether all have.
+    pub async fn drain(&self) -> bool {
+        self.inner.draining.store(true, std::sync::atomic::Ordering::Relaxed);
+        let patience = *self.inner.shared.site.load().config.timeouts.drain;
+        let drained = self.inner.workers.iter().filter_map(|worker| {
+            let (done, drained) = oneshot::channel();
+            worker.send(Command::Drain(done)).ok().map(|()| drained)
+        });
+        let drained: Vec<_> = drained.collect();
+        let all = async {
+            for worker in drained {
+                let _ = worker.await;
+            }
+        };
+        tokio::time::timeout(patience, all).await.is_ok()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        for worker in &self.inner.workers {
+            let _ = worker.send(Command::Stop);
+        }
+        self.admin = None;
+        for address in self.inner.listeners.lock().iter() {
+            if let ListenAddress::Unix(path, _) = address {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        for thread in self.threads.drain(..self.inner.workers.len()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn entrance(address: &ListenAddress, proxy_protocol: bool) -> Arc<Entrance> {
+    Arc::new(Entrance { address: address.clone(), proxy_protocol })
+}
+
+fn listen(workers: &[UnboundedSender<Command>], listener: Listeners, entrance: &Arc<Entrance>) {
+    for (worker, socket) in workers.iter().zip(listener.split()) {
+        let _ = worker.send(Command::Listen(socket, entrance.clone()));
+    }
+}
+
+fn bind_all(config: &Config, workers: usize) -> io::Result<Vec<Listeners>> {
+    config.listeners.iter().map(|listener| bind(listener, workers)).collect()
+}
+
+/// Binds a listener. One without a host takes all addresses: IPv6 and IPv4 together, or IPv4 alone where the system
+/// has no IPv6.
+fn bind(listener: &sandarac_config::Listener, workers: usize) -> io::Result<Listeners> {
+    let tcp = |address: SocketAddr| Listeners::bind(&ListenAddress::Tcp(address), workers);
+    let bound = match &listener.address {
+        sandarac_config::ListenAddress::Any(port) => tcp((Ipv6Addr::UNSPECIFIED, *port).into()).or_else(|error| {
+            let no_ipv6 = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+                || error.kind() == io::ErrorKind::AddrNotAvailable;
+            if no_ipv6 { tcp((Ipv4Addr::UNSPECIFIED, *port).into()) } else { Err(error) }
+        }),
+        sandarac_config::ListenAddress::Tcp(address) => tcp(*address),
+        sandarac_config::ListenAddress::Unix(path) => {
+            Listeners::bind(&ListenAddress::Unix(path.clone(), listener.mode), workers)
+        }
+    };
+    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {}: {error}", listener.address)))
+}
+
+/// The address that a listener of the configuration is bound to, if it is the one at `bound`.
+fn is_bound(listener: &sandarac_config::Listener, bound: &ListenAddress, before: &sandarac_config::Listener) -> bool {
+    let mode_kept = match bound {
+        ListenAddress::Unix(_, mode) => *mode == listener.mode,
+        ListenAddress::Tcp(_) => true,
+    };
+    listener.address == before.address && mode_kept && listener.proxy_protocol == before.proxy_protocol
+}
+
+fn open_log(config: &Config) -> io::Result<Option<Log>> {
+    let destination = match &config.log.access {
+        LogTarget::Off => return Ok(None),
+        LogTarget::Stdout => Destination::Stdout,
+        LogTarget::Stderr => Destination::Stderr,
+        LogTarget::File(path) => Destination::File(path.clone()),
+    };
+    let format = match config.log.format {
+        sandarac_config::LogFormat::Combined => Format::Combined,
+        sandarac_config::LogFormat::Json => Format::Json,
+    };
+    Log::open(destination, format).map(Some)
+}
+
+fn start_admin(
+    inner: &Arc<Inner>,
+    listen: Option<sandarac_config::ListenAddress>,
+    token: Option<sandarac_config::Secret>,
+) -> io::Result<Server> {
+    use sandarac_config::ListenAddress as Configured;
+    let endpoint = match listen {
+        None => Endpoint::standard(),
+        Some(Configured::Unix(path)) => Endpoint::Unix(path),
+        Some(Configured::Tcp(address)) => Endpoint::Tcp(address),
+        Some(Configured::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, port).into()),
+    };
+    let bound = Bound::bind(&endpoint).map_err(|error| {
+        let hint = match listen_hint(&error) {
+            Some(hint) => format!("; {hint}"),
+            None => String::new(),
+        };
+        io::Error::new(error.kind(), format!("the admin interface cannot listen on {endpoint}: {error}{hint}"))
+    })?;
+    *inner.admin.lock() = bound.endpoint().to_string();
+    let access = Access { token: token.map(|token| token.to_string()), ..Access::default() };
+    Server::start(bound, access, Arc::new(ProcessControl(inner.clone())))
+}
+
+fn listen_hint(error: &io::Error) -> Option<&'static str> {
+    (error.kind() == io::ErrorKind::AddrInUse)
+        .then_some("another sandarac runs there: give this one its own with --admin PATH")
+}
+
+/// The most client connections: what is configured, or as many as the limit on open files allows, where each may need
+/// a connection to a backend too. The limit itself is raised as far as the system lets it.
+fn connection_limit(config: &Config) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let possible = (files.saturating_sub(OWN_DESCRIPTORS) / 2).max(1);
+    let wanted = config.limits.connections.map_or(u64::MAX, |most| u64::from(most.get()));
+    usize::try_from(possible.min(wanted)).unwrap_or(usize::MAX)
+}
+
+/// Sweeps the store for as long as the process is there.
+fn sweep(inner: std::sync::Weak<Inner>) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
+        while let Some(inner) = inner.upgrade() {
+            inner.shared.store.sweep(SWEEP_PLACES, sandarac_net::wall());
+            drop(inner);
+            std::thread::sleep(SWEEP_EVERY);
+        }
+    })
+}
+
+/// A seed for choices among equals: two processes should not choose alike.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

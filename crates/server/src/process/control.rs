@@ -1,0 +1,250 @@
+//! What the admin interface does to the running process.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sandarac_cache::{Expression, Purge as Kind, Removal, Settings, Tag};
+use sandarac_message::caching::Profile;
+use sandarac_net::{Command, ListenAddress, wall};
+use sandarac_proxy::{Counter, Site};
+
+use super::{Inner, bind, connection_limit, entrance, is_bound, listen, seed};
+use crate::admin::{
+    BackendStatus, Banned, CacheStatus, Control, Latency, Metric, PoolStatus, Purge, Purged, Refusal, Reloaded,
+    State, Stats, Status,
+};
+use crate::calendar;
+use crate::check;
+use crate::logs::Subscription;
+
+/// The process as the admin interface sees it.
+pub(super) struct ProcessControl(pub(super) Arc<Inner>);
+
+impl Control for ProcessControl {
+    fn status(&self) -> Status {
+        let inner = &*self.0;
+        let site = inner.shared.site.load();
+        let store = inner.shared.store.stats();
+        let pools = inner.shared.pools().into_iter().map(|(name, backends)| PoolStatus {
+            name,
+            backends: backends
+                .into_iter()
+                .map(|backend| BackendStatus {
+                    address: backend.address,
+                    state: if backend.ejected_for.is_some() { "ejected" } else { "healthy" }.to_owned(),
+                    in_flight: u64::from(backend.in_flight),
+                })
+                .collect(),
+        });
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            state: if inner.draining.load(Relaxed) { State::Draining } else { State::Running },
+            started: calendar::Civil::of(inner.started_at).rfc3339().to_string(),
+            uptime_seconds: inner.started.elapsed().as_secs(),
+            config: inner.args.as_ref().and_then(|args| Some(args.config.as_ref()?.display().to_string())),
+            profile: match site.config.cache.profile {
+                Profile::Safe => "safe",
+                Profile::Rfc => "rfc",
+            }
+            .to_owned(),
+            threads: inner.workers.len() as u64,
+            listeners: inner.listeners.lock().iter().map(ToString::to_string).collect(),
+            admin: inner.admin.lock().clone(),
+            cache: CacheStatus {
+                limit_bytes: store.limit,
+                used_bytes: store.bytes,
+                objects: store.objects,
+            },
+            pools: pools.collect(),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        let inner = &*self.0;
+        let shared = &inner.shared;
+        let counted = Counter::ALL.iter().map(|&counter| {
+            Metric::counter(counter.name(), counter.text(), shared.count(counter))
+        });
+        let mut metrics: Vec<Metric> = counted.collect();
+        let dropped = inner.log.as_ref().map_or(0, |log| log.dropped());
+        metrics.push(Metric::counter(
+            "log_lines_dropped",
+            "Access log lines lost because they could not be written fast enough.",
+            dropped,
+        ));
+        metrics.push(Metric::gauge(
+            "connections_open",
+            "Client connections that are open.",
+            shared.connections() as u64,
+        ));
+        metrics.push(Metric::gauge(
+            "connections_limit",
+            "The most client connections that are served.",
+            shared.connection_limit() as u64,
+        ));
+        store_metrics(&shared.store.stats(), &mut metrics);
+        for (pool, backends) in shared.pools() {
+            for backend in backends {
+                let labelled = |metric: Metric| {
+                    metric.with("pool", pool.clone()).with("backend", backend.address.clone())
+                };
+                metrics.push(labelled(Metric::counter(
+                    "backend_requests",
+                    "Requests given to a backend.",
+                    backend.picks,
+                )));
+                metrics.push(labelled(Metric::counter(
+                    "backend_connect_failures",
+                    "Failures to connect to a backend.",
+                    backend.connect_failures,
+                )));
+                metrics.push(labelled(Metric::gauge(
+                    "backend_in_flight",
+                    "Requests that a backend is answering now.",
+                    u64::from(backend.in_flight),
+                )));
+                metrics.push(labelled(Metric::gauge(
+                    "backend_ejected",
+                    "Whether a backend is left out because it could not be connected to.",
+                    u64::from(backend.ejected_for.is_some()),
+                )));
+            }
+        }
+        Stats { at_ms: wall().as_millis(), metrics, latency: latency(inner) }
+    }
+
+    fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
+        let shared = &self.0.shared;
+        let kind = if purge.soft { Kind::Soft } else { Kind::Hard };
+        let mut objects = 0;
+        for url in &purge.urls {
+            objects += shared.purge_url(url, kind).ok_or_else(|| {
+                Refusal::invalid(format!("{url:?} is not an absolute URL"))
+                    .instead("write it whole, as http://example.com/path")
+            })?;
+        }
+        if !purge.tags.is_empty() {
+            let tags: Vec<Tag> = purge.tags.iter().map(|tag| Tag::new(tag.as_bytes())).collect();
+            objects += shared.store.purge_tags(&tags, kind, wall());
+        }
+        if purge.all {
+            objects += shared.store.purge_all(kind, wall());
+        }
+        Ok(Purged { objects: objects as u64 })
+    }
+
+    fn ban(&self, expression: &str) -> Result<Banned, Refusal> {
+        let parsed = Expression::parse(expression).map_err(|error| {
+            Refusal::invalid(error.what.clone())
+                .at(format!("column {} of the expression", error.at.start + 1))
+                .instead(error.instead)
+        })?;
+        let store = &self.0.shared.store;
+        store.ban(parsed, wall());
+        Ok(Banned { active: store.stats().bans })
+    }
+
+    fn reload(&self) -> Result<Reloaded, Refusal> {
+        self.0.reload()
+    }
+
+    fn subscribe(&self, limit: u64) -> Subscription {
+        self.0.feed.subscribe(limit)
+    }
+}
+
+impl Inner {
+    /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
+    /// under the old one, and the store stays as it is.
+    pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
+        let _one_at_a_time = self.reloading.lock();
+        if let Some(log) = &self.log {
+            log.reopen();
+        }
+        let args = self.args.as_ref().filter(|args| args.config.is_some());
+        let args = args.ok_or_else(|| {
+            Refusal::failed("there is no configuration file to read again: this process was started with flags")
+        })?;
+        let (config, warnings) = check::effective(args).map_err(|failure| Refusal::invalid(failure.to_string()))?;
+        let mut warnings: Vec<String> = warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+        let before = self.shared.site.load_full();
+        for setting in config.needs_restart(&before.config) {
+            warnings.push(format!("`{setting}` takes effect only at the next start"));
+        }
+        let bound = self.rebind(&config, &before)?;
+        self.shared.store.configure(Settings::new(config.cache.memory.get()));
+        self.shared.set_connection_limit(connection_limit(&config));
+        let site = Site::new(config, &bound, Some(&before), seed());
+        self.shared.site.store(Arc::new(site));
+        let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        Ok(Reloaded { config: name, warnings })
+    }
+
+    /// Binds listeners that are new, keeps those that are there, and closes those that are gone. Where one cannot be
+    /// bound, nothing changes.
+    fn rebind(&self, config: &sandarac_config::Config, before: &Site) -> Result<Vec<ListenAddress>, Refusal> {
+        let mut current = self.listeners.lock();
+        let mut kept = vec![false; current.len()];
+        let mut bound = Vec::with_capacity(config.listeners.len());
+        let mut fresh = Vec::new();
+        for listener in &config.listeners {
+            let same = |at: &usize| !kept[*at] && is_bound(listener, &current[*at], &before.config.listeners[*at]);
+            match (0..current.len()).find(same) {
+                Some(at) => {
+                    kept[at] = true;
+                    bound.push(current[at].clone());
+                }
+                None => {
+                    let listeners =
+                        bind(listener, self.workers.len()).map_err(|error| Refusal::failed(error.to_string()))?;
+                    bound.push(listeners.address.clone());
+                    fresh.push((entrance(&listeners.address, listener.proxy_protocol), listeners));
+                }
+            }
+        }
+        for (entrance, listeners) in fresh {
+            listen(&self.workers, listeners, &entrance);
+        }
+        for (address, _) in current.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+            for worker in &self.workers {
+                let _ = worker.send(Command::Unlisten(address.clone()));
+            }
+        }
+        current.clone_from(&bound);
+        Ok(bound)
+    }
+}
+
+fn latency(inner: &Inner) -> Latency {
+    let mut latency = Latency::default();
+    for histogram in inner.shared.latencies() {
+        latency.sum_us += histogram.sum();
+        for (at, (upper, count)) in histogram.buckets().enumerate() {
+            match latency.buckets.get_mut(at) {
+                Some(bucket) => bucket.1 += count,
+                None => latency.buckets.push((upper, count)),
+            }
+        }
+    }
+    latency.buckets.retain(|&(_, count)| count > 0);
+    latency
+}
+
+fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
+    metrics.extend([
+        Metric::gauge("cache_objects", "Objects in the store.", stats.objects),
+        Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.bytes),
+        Metric::gauge("cache_limit_bytes", "The most bytes that the store may hold.", stats.limit),
+        Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
+        Metric::gauge("cache_flights", "Fetches for the store that are under way.", stats.flights),
+        Metric::gauge("cache_waiters", "Requests that wait for the fetch of another.", stats.waiters),
+        Metric::gauge("cache_bans", "Bans that some object was not tested against yet.", stats.bans),
+        Metric::counter("cache_stored", "Objects stored.", stats.stored),
+        Metric::counter("cache_refreshed", "Objects freshened by a 304.", stats.refreshed),
+    ]);
+    for (removal, count) in Removal::ALL.iter().zip(stats.removed) {
+        let metric = Metric::counter("cache_removed", "Objects that left the store.", count);
+        metrics.push(metric.with("reason", removal.word()));
+    }
+}
