@@ -13,11 +13,9 @@ from . import load, peers
 from .closed_loop import medians, own_cpu_seconds
 from .machine import Quiet
 
-REQUESTS = 10000
-CLIENTS = 1000
 _EXACT_REQUESTS = 20
 _WARM_UP_REQUESTS = 200
-# Fewer than Apache's 150 processes, so that its own status page can still be asked.
+# The most requests at once that servers which can queue give to the application: enough to keep its core busy.
 _APACHE_CONNECTIONS = 128
 # Shellac's published comparison; HAProxy runs beside it and does not decide.
 RIVALS = ("apache", "varnish", "nginx")
@@ -28,10 +26,14 @@ class Row:
     """One page in one role: `kind` is "pass" (as proxy) or "hit" (as cache)."""
 
     name: str
-    title: str
+    page: str
     kind: str
     path: str
     marker: bytes
+
+    def title(self, effort):
+        role = "proxy" if self.kind == "pass" else "cache"
+        return f"{self.page}, as {role}, ab -k -n {effort.page_requests} -c {effort.page_clients}"
 
 
 _PAGES = [
@@ -40,41 +42,42 @@ _PAGES = [
     ("heavy", "heavy dynamic page, 50 queries", "/article.php?id=250", b"<!-- 50 queries -->"),
 ]
 ROWS = [
-    Row(f"{name}-{role}", f"{title}, as {role}, ab -k -n {REQUESTS} -c {CLIENTS}", kind, path, marker)
+    Row(f"{name}-{role}", page, kind, path, marker)
     for role, kind in (("proxy", "pass"), ("cache", "hit"))
-    for name, title, path, marker in _PAGES
+    for name, page, path, marker in _PAGES
 ]
 
 
-def run(bench, row, names, rounds, site, log):
+def run(bench, row, names, effort, site, log):
     """Measures one row; returns {server: result} like `closed_loop.run`. `site` is what `site.build` returned."""
     excluded = peers.NO_HTTP10_CACHE if row.kind == "hit" else {}
     results = {name: {"left_out": excluded[name]} for name in names if name in excluded}
     names = ["apache", *(name for name in names if name not in excluded)]
     results.update({name: {"rounds": [], "problems": []} for name in names})
-    for turn in range(rounds):
+    for turn in range(effort.page_rounds):
         for index in range(len(names)):
             name = names[(index + turn) % len(names)]
             try:
-                sample = _sample(bench, row, name, site)
+                sample = _sample(bench, row, name, effort, site)
             except (peers.StartFailed, load.LoadFailed, OSError) as failure:
                 results[name]["problems"].append(f"{type(failure).__name__}: {failure}")
                 continue
             results[name]["problems"] += sample.pop("problems")
             results[name]["rounds"].append(sample)
-        log(f"  round {turn + 1} of {rounds}")
+        log(f"  round {turn + 1} of {effort.page_rounds}")
     for name in names:
         _summarise(results[name])
     return results
 
 
-def _sample(bench, row, name, site):
+def _sample(bench, row, name, effort, site):
     files, database = site
-    apache = bench.start_apache(files, {"BENCH_DATABASE": str(database)})
+    apache = bench.start_apache(files, effort.page_clients, {"BENCH_DATABASE": str(database)})
     front = apache
     try:
         if name != "apache":
-            front = bench.start(name, row.kind, peers.Origin(apache.port, _APACHE_CONNECTIONS), clients=CLIENTS)
+            origin = peers.Origin(apache.port, _APACHE_CONNECTIONS)
+            front = bench.start(name, row.kind, origin, clients=effort.page_clients)
         problems = _check(row, front, apache)
         load.ab(bench.client_core, front.port, row.path, _WARM_UP_REQUESTS, 10, True)
         daemons = {apache.daemon, front.daemon}
@@ -83,7 +86,7 @@ def _sample(bench, row, name, site):
             lambda: own_cpu_seconds() + sum(daemon.cpu_seconds() for daemon in daemons),
         )
         cpu_before = front.daemon.cpu_seconds()
-        sample = load.ab(bench.client_core, front.port, row.path, REQUESTS, CLIENTS, True)
+        sample = load.ab(bench.client_core, front.port, row.path, effort.page_requests, effort.page_clients, True)
         application = apache.daemon.memory()["pss"]
         sample["cpu_us"] = (front.daemon.cpu_seconds() - cpu_before) / max(1, sample["requests"]) * 1e6
         sample.update(quiet.report())

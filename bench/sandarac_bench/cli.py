@@ -1,6 +1,7 @@
 """The command line: which rows and servers, how long, and where the results go."""
 
 import argparse
+import dataclasses
 import datetime
 import json
 import os
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from . import application, chart, closed_loop, load, machine, report, resident, site, tools, verdict
+from .effort import QUICK, Effort
 from .peers import Bench
 
 PEERS = {"sandarac": None, "haproxy": "haproxy", "nginx": "nginx", "varnish": "varnishd"}
@@ -52,9 +54,9 @@ def _parse(arguments):
     )
     parser.add_argument("--rows", default="all", help="comma-separated rows or groups (default: all)")
     parser.add_argument("--servers", default=",".join(PEERS), help="comma-separated servers (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, help="rounds per row (default: 7, Shellac's pages 3)")
-    parser.add_argument("--seconds", type=int, help="seconds of load per sample (default: 4)")
-    parser.add_argument("--quick", action="store_true", help="one short round of everything; keeps no result unless --out")
+    parser.add_argument("--rounds", type=int, help=f"rounds per row (default: {Effort.rounds}, of the pages {Effort.page_rounds})")
+    parser.add_argument("--seconds", type=int, help=f"seconds of load per sample (default: {Effort.seconds})")
+    parser.add_argument("--quick", action="store_true", help="one round of little load, to see that everything works; keeps no result unless --out")
     parser.add_argument("--binary", type=Path, help="the sandarac to measure (default: the release build)")
     parser.add_argument("--cores", default="0,1", help="core of the server, core of the clients (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE.json)")
@@ -65,10 +67,17 @@ def _parse(arguments):
     options.cores = [int(core) for core in options.cores.split(",")]
     if len(options.cores) != 2 or not set(options.cores) <= os.sched_getaffinity(0):
         parser.error("--cores takes two cores this process may use")
-    options.rounds_given = options.rounds
-    options.rounds = options.rounds or (1 if options.quick else 7)
-    options.seconds = options.seconds or (1 if options.quick else 4)
+    options.effort = _effort(options)
     return options
+
+
+def _effort(options):
+    changes = {}
+    if options.rounds:
+        changes.update(rounds=options.rounds, page_rounds=options.rounds)
+    if options.seconds:
+        changes.update(seconds=options.seconds)
+    return dataclasses.replace(QUICK if options.quick else Effort(), **changes)
 
 
 def _names(parser, text, known, groups):
@@ -82,15 +91,13 @@ def _names(parser, text, known, groups):
 def _compare(options):
     rows, servers = _available(options)
     binary = tools.sandarac(options.binary) if "sandarac" in servers else None
-    # 7000 idle connections have their other ends in this process, and children inherit the limit.
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    _raise_descriptor_limit(options.effort.idle_connections)
     os.sched_setaffinity(0, {options.cores[1]})
     run = {
         "date": datetime.date.today().isoformat(),
         "commit": _commit(),
         "machine": machine.describe(binary),
-        "settings": {"rounds": options.rounds, "seconds": options.seconds, "cores": options.cores},
+        "settings": {**dataclasses.asdict(options.effort), "cores": options.cores},
         "rows": {},
     }
     described = run["machine"]
@@ -102,11 +109,19 @@ def _compare(options):
         bench = Bench(*options.cores, binary, directory)
         sample_site = site.build(Path(directory)) if set(rows) & set(_APPLICATION) else None
         for row in rows:
-            title, results = _measure(bench, row, servers, options, sample_site, hard)
+            title, results = _measure(bench, row, servers, options.effort, sample_site)
             bars = verdict.bars(row, results)
             run["rows"][row] = {"title": title, "servers": results, "bars": bars}
             print(report.table(row, title, results, bars), flush=True)
     return run
+
+
+def _raise_descriptor_limit(connections):
+    """The other ends of the idle connections are in this process, and the servers inherit its limit."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard < connections + 500:
+        raise tools.Missing(f"{connections} idle connections need a descriptor limit above {connections + 500}, not {hard}")
 
 
 def _available(options):
@@ -131,24 +146,20 @@ def _available(options):
     return rows, servers
 
 
-def _measure(bench, row, servers, options, sample_site, descriptors):
+def _measure(bench, row, servers, effort, sample_site):
     def log(line):
         if sys.stderr.isatty():
             print(line, file=sys.stderr, flush=True)
 
     if row in _CLOSED_LOOP:
         found = _CLOSED_LOOP[row]
-        return found.title, closed_loop.run(bench, found, servers, options.rounds, options.seconds, log)
+        return found.title(effort), closed_loop.run(bench, found, servers, effort, log)
     if row in _APPLICATION:
         found = _APPLICATION[row]
-        # A round starts every server and the application anew and takes a minute.
-        rounds = options.rounds_given or (1 if options.quick else 3)
-        return found.title, application.run(bench, found, servers, rounds, sample_site, log)
+        return found.title(effort), application.run(bench, found, servers, effort, sample_site, log)
     if row == "idle":
-        # Some descriptors of both ends are for other things.
-        connections = min(resident.IDLE_CONNECTIONS, descriptors - 500)
-        return resident.IDLE_TITLE, resident.idle(bench, servers, connections, log)
-    return resident.START_TITLE, resident.start(bench, servers, 3 if options.quick else None, log)
+        return resident.idle_title(effort), resident.idle(bench, servers, effort, log)
+    return resident.start_title(effort), resident.start(bench, servers, effort, log)
 
 
 def _commit():

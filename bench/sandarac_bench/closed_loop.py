@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass
 
 from . import load, peers
+from .effort import Effort
 from .machine import Quiet
 
 # Requests of the check that a pass row passes: enough connections that pooling shows, few enough to take no time.
 _EXACT_REQUESTS = 240
 _EXACT_CONNECTIONS = 8
-AB_REQUESTS = 20000
-AB_CLIENTS = 1000
+WARM_UP = Effort(seconds=1, ab_requests=5000, ab_clients=100)
 # A sample the machine disturbed is taken again so often before it is marked.
 _RETRIES = 1
 
@@ -26,7 +26,6 @@ class Row:
     """One line of the issue's table. `kind` is "hit" or "pass"; `ab` is None for wrk, else whether it sends -k."""
 
     name: str
-    title: str
     kind: str
     body: int
     ab: object = None
@@ -36,9 +35,15 @@ class Row:
     def path(self):
         return f"/{self.body}"
 
-    @property
-    def clients(self):
-        return load.WRK_CONNECTIONS if self.ab is None else AB_CLIENTS
+    def clients(self, effort):
+        return load.WRK_CONNECTIONS if self.ab is None else effort.ab_clients
+
+    def title(self, effort):
+        what = "pass to an HTTP/1.1 origin" if self.kind == "pass" else "hit"
+        if self.ab is None:
+            return f"{what}, {self.body // 1024} KB, {load.WRK_CONNECTIONS} keep-alive clients"
+        keep_alive = " -k" if self.ab else ""
+        return f"{what}, {self.body // 1024} KB, ab{keep_alive} -n {effort.ab_requests} -c {effort.ab_clients}"
 
     @property
     def has_floor(self):
@@ -47,15 +52,15 @@ class Row:
 
 
 ROWS = [
-    Row("hit-1k", "hit, 1 KB, 64 keep-alive clients", "hit", 1024),
-    Row("pass-1k", "pass to an HTTP/1.1 origin, 1 KB, 64 keep-alive clients", "pass", 1024),
-    Row("hit-100k", "hit, 100 KB, 64 keep-alive clients", "hit", 102400, from_file=True),
-    Row("ab-close", "hit, 1 KB, ab -n 20000 -c 1000", "hit", 1024, ab=False),
-    Row("ab-keep", "hit, 1 KB, ab -k -n 20000 -c 1000", "hit", 1024, ab=True),
+    Row("hit-1k", "hit", 1024),
+    Row("pass-1k", "pass", 1024),
+    Row("hit-100k", "hit", 102400, from_file=True),
+    Row("ab-close", "hit", 1024, ab=False),
+    Row("ab-keep", "hit", 1024, ab=True),
 ]
 
 
-def run(bench, row, names, rounds, seconds, log):
+def run(bench, row, names, effort, log):
     """Measures one row; returns {server: result}, where a result has `rounds`, `median`, `peak_mib` and `problems`,
     or `left_out`, the reason why the server takes no part."""
     origin = bench.start_origin()
@@ -65,19 +70,19 @@ def run(bench, row, names, rounds, seconds, log):
     names = [name for name in names if name not in excluded]
     try:
         _, _, body = load.fetch(origin.port, row.path)
-        servers = _start(bench, row, names, origin, body, results, log)
+        servers = _start(bench, row, names, origin, body, effort, results, log)
         for server in servers:
             result = results[server.name] = {"rounds": [], "problems": []}
             if server.name != "floor":
                 result["problems"] += _check(row, server, origin, body)
-            _load(bench, row, server, 1, warm_up=True)
-        for turn in range(rounds):
+            _load(bench, row, server, WARM_UP)
+        for turn in range(effort.rounds):
             for index in range(len(servers)):
                 server = servers[(index + turn) % len(servers)]
-                sample = _sample(bench, row, server, origin, servers, seconds)
+                sample = _sample(bench, row, server, origin, servers, effort)
                 results[server.name]["rounds"].append(sample)
                 results[server.name]["problems"] += sample.pop("problems")
-            log(f"  round {turn + 1} of {rounds}")
+            log(f"  round {turn + 1} of {effort.rounds}")
         for server in servers:
             results[server.name]["peak_mib"] = server.daemon.memory()["peak"] / 2**20
     finally:
@@ -89,13 +94,13 @@ def run(bench, row, names, rounds, seconds, log):
     return results
 
 
-def _start(bench, row, names, origin, body, results, log):
+def _start(bench, row, names, origin, body, effort, results, log):
     servers = [bench.start_floor(row.body)] if row.has_floor else []
     backend = peers.Origin(origin.port)
     try:
         for name in names:
             try:
-                servers.append(bench.start(name, row.kind, backend, clients=row.clients))
+                servers.append(bench.start(name, row.kind, backend, clients=row.clients(effort)))
             except peers.StartFailed as failure:
                 log(f"  {failure}")
                 results[name] = {"rounds": [], "problems": [str(failure)]}
@@ -129,28 +134,28 @@ def _check(row, server, origin, body):
     return problems
 
 
-def _load(bench, row, server, seconds, warm_up=False):
+def _load(bench, row, server, effort):
     if row.ab is None:
-        return load.wrk(bench.client_core, server.port, row.path, seconds)
-    return load.ab(bench.client_core, server.port, row.path, 5000 if warm_up else AB_REQUESTS, AB_CLIENTS, row.ab)
+        return load.wrk(bench.client_core, server.port, row.path, effort.seconds)
+    return load.ab(bench.client_core, server.port, row.path, effort.ab_requests, effort.ab_clients, row.ab)
 
 
-def _sample(bench, row, server, origin, servers, seconds):
+def _sample(bench, row, server, origin, servers, effort):
     for _ in range(1 + _RETRIES):
-        sample = _sample_once(bench, row, server, origin, servers, seconds)
+        sample = _sample_once(bench, row, server, origin, servers, effort)
         if not sample["disturbed"]:
             break
     return sample
 
 
-def _sample_once(bench, row, server, origin, servers, seconds):
+def _sample_once(bench, row, server, origin, servers, effort):
     quiet = Quiet(
         (bench.server_core, bench.client_core),
         lambda: own_cpu_seconds() + sum(other.daemon.cpu_seconds() for other in [*servers, origin]),
     )
     cpu_before = server.daemon.cpu_seconds()
     seen_before = peers.requests_seen(origin)
-    sample = _load(bench, row, server, seconds)
+    sample = _load(bench, row, server, effort)
     # The server may still be closing ab's connections.
     time.sleep(0.05)
     cpu = server.daemon.cpu_seconds() - cpu_before

@@ -113,8 +113,9 @@ class Bench:
         wait_until_listening(server)
         return server
 
-    def start_apache(self, files, environment):
-        """Apache with PHP, serving `files`, on the core of the clients: it is the application, not the server."""
+    def start_apache(self, files, clients, environment):
+        """Apache with PHP, serving `files` to `clients` at once, on the core of the clients: it is the application, not
+        the server."""
         directory = self.working_directory("apache")
         port = free_port()
         configuration = fill(
@@ -125,6 +126,8 @@ class Bench:
             files=files,
             modules=tools.php_module().parent,
             php=tools.php_module(),
+            # Some processes to spare for the checks and the status page.
+            processes=clients + 24,
             user_directive="User www-data\nGroup www-data" if os.geteuid() == 0 else "",
         )
         command = ["apache2", "-DFOREGROUND", "-f", configuration]
@@ -232,9 +235,18 @@ def _varnish(bench, setup):
 def _sandarac(bench, setup):
     command = [bench.sandarac, "--threads", "1", "--memory", "256MiB", "--admin", setup.directory / "admin.sock"]
     if setup.role == "hit":
+        # As on the README's first screen: no file, no tuning.
         return command + ["--listen", f"127.0.0.1:{setup.port}", "--backend", f"http://127.0.0.1:{setup.origin.port}"]
+    most = setup.origin.max_connections
     name = f"sandarac-{setup.role}.toml"
-    return command + ["-c", fill(name, setup.directory / name, port=setup.port, origin=setup.origin.port)]
+    configuration = fill(
+        name,
+        setup.directory / name,
+        port=setup.port,
+        origin=setup.origin.port,
+        pool_options=f"max_in_flight = {most}" if most else "",
+    )
+    return command + ["-c", configuration]
 
 
 _COMMANDS = {

@@ -1,6 +1,9 @@
 """The tables on the terminal."""
 
+from . import application
+
 _GRAPH_WIDTH = 24
+_APPLICATION_ROWS = {row.name for row in application.ROWS}
 
 # Heading, figure of the median, and how it is printed.
 _LOAD_COLUMNS = [
@@ -17,8 +20,10 @@ _START_COLUMNS = [("ms", "milliseconds", "{:.1f}")]
 
 def table(row, title, results, bars):
     """The table of one row, its bars below."""
-    columns, graphed = _LOAD_COLUMNS, "cpu_us"
-    if row == "idle":
+    columns, graphed, descending = _LOAD_COLUMNS, "cpu_us", False
+    if row in _APPLICATION_ROWS:
+        graphed, descending = "per_second", True
+    elif row == "idle":
         columns, graphed = _IDLE_COLUMNS, "rss"
     elif row == "start":
         columns, graphed = _START_COLUMNS, "milliseconds"
@@ -26,7 +31,7 @@ def table(row, title, results, bars):
     columns = [column for column in columns if any(column[1] in result["median"] for result in measured.values())]
     extras = [heading for heading in _EXTRAS if any(_EXTRAS[heading](result) for result in measured.values())]
     longest = max((result["median"][graphed] for result in measured.values()), default=0)
-    order = sorted(measured, key=lambda name: measured[name]["median"][graphed])
+    order = sorted(measured, key=lambda name: measured[name]["median"][graphed], reverse=descending)
     lines = [["server", *(heading for heading, _, _ in columns), *extras, ""]]
     for name in order:
         median = measured[name]["median"]

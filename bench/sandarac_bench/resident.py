@@ -5,20 +5,23 @@ import time
 
 from . import load, peers
 
-IDLE_CONNECTIONS = 7000
 # Connections opened and closed before the first look, so that one-time allocations are not charged to the idle ones.
 _WARM_UP_CONNECTIONS = 200
 _SETTLE_SECONDS = 1.0
-_STARTS = 11
 _BODY = 1024
 _PATH = f"/{_BODY}"
 _START_DEADLINE = 30
 
-IDLE_TITLE = f"idle keep-alive connection, {IDLE_CONNECTIONS} idle after one request each"
-START_TITLE = f"start to first answer, {_STARTS} starts"
+
+def idle_title(effort):
+    return f"idle keep-alive connection, {effort.idle_connections} idle after one request each"
 
 
-def idle(bench, names, connections, log):
+def start_title(effort):
+    return f"start to first answer, {effort.starts} starts"
+
+
+def idle(bench, names, effort, log):
     """Bytes of process memory per idle connection: {server: {"median": {"rss", "pss", "private"}, "problems"}}."""
     results = {}
     origin = bench.start_origin()
@@ -26,7 +29,7 @@ def idle(bench, names, connections, log):
         for name in names:
             results[name] = {"rounds": [], "problems": []}
             try:
-                results[name]["median"] = _idle(bench, name, origin, connections, results[name]["problems"])
+                results[name]["median"] = _idle(bench, name, origin, effort.idle_connections, results[name]["problems"])
             except (peers.StartFailed, load.LoadFailed, OSError) as failure:
                 results[name]["problems"].append(f"{type(failure).__name__}: {failure}")
             log(f"  {name}")
@@ -56,12 +59,12 @@ def _idle(bench, name, origin, connections, problems):
         server.stop()
 
 
-def start(bench, names, starts, log):
+def start(bench, names, effort, log):
     """Milliseconds from starting the program to the first whole response fetched through it."""
     results = {name: {"rounds": [], "problems": []} for name in names}
     origin = bench.start_origin()
     try:
-        for turn in range(starts or _STARTS):
+        for turn in range(effort.starts):
             for index in range(len(names)):
                 name = names[(index + turn) % len(names)]
                 began = time.monotonic()
@@ -73,7 +76,7 @@ def start(bench, names, starts, log):
                     results[name]["rounds"].append({"milliseconds": elapsed * 1000})
                 else:
                     results[name]["problems"].append(f"no answer within {_START_DEADLINE} s")
-        log(f"  {starts or _STARTS} starts of each")
+        log(f"  {effort.starts} starts of each")
     finally:
         origin.stop()
     for result in results.values():
