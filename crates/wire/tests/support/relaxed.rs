@@ -29,10 +29,10 @@ pub(crate) fn request(bytes: &[u8]) -> Reading {
     }
     let line = reader.line();
     let (method, target, version) = reader.request_line(&line);
-    let fields = if method == "PRI" { Vec::new() } else { reader.fields(100, "TooManyFields") };
+    let preface = reader.faults.contains("Http2Preface");
+    let fields = if preface { Vec::new() } else { reader.fields(100, "TooManyFields") };
     reader.check_size(bytes, 32 * 1024, "HeadTooLarge");
-    if method != "PRI" && !reader.faults.contains("TargetTooLong") && !reader.faults.contains("HeadTooLarge")
-    {
+    if !preface && !reader.faults.contains("TargetTooLong") && !reader.faults.contains("HeadTooLarge") {
         reader.host(&fields, &version);
         for (_, value) in named(&fields, "expect") {
             if !value.eq_ignore_ascii_case("100-continue") {
@@ -220,7 +220,7 @@ impl Reader<'_> {
             Some(_) => self.fault("UnsupportedVersion"),
             None => self.fault("InvalidVersion"),
         }
-        let rest = line[version.len()..].trim_start();
+        let rest = line[version.len()..].trim_start_matches([' ', '\t']);
         if line[version.len()..].len() - rest.len() > 1 {
             self.fault("InvalidStatusLine");
         }
@@ -242,16 +242,16 @@ impl Reader<'_> {
             }
             if line.starts_with([' ', '\t']) {
                 self.fault("FoldedLine");
-                if line.trim().is_empty() {
+                if line.trim_matches([' ', '\t']).is_empty() {
                     continue;
                 }
                 if let Some((_, value)) = fields.last_mut() {
                     value.push_str(&line);
-                    *value = value.trim().into();
+                    *value = value.trim_matches([' ', '\t']).into();
                     continue;
                 }
             }
-            let line = line.trim_start();
+            let line = line.trim_start_matches([' ', '\t']);
             let Some((name, value)) = line.split_once(':') else {
                 self.fault("InvalidFieldName");
                 continue;
@@ -279,7 +279,8 @@ impl Reader<'_> {
         if self.faults.contains("FoldedLine") {
             return;
         }
-        let hosts: Vec<&str> = named(fields, "host").map(|(_, value)| value.trim()).collect();
+        let hosts: Vec<&str> =
+            named(fields, "host").map(|(_, value)| value.trim_matches([' ', '\t'])).collect();
         match hosts[..] {
             [] if version == "HTTP/1.1" && self.faults.is_empty() => self.fault("MissingHost"),
             [] => {}
@@ -293,7 +294,8 @@ impl Reader<'_> {
     }
 
     fn framing(&mut self, fields: &Lines, version: &str) -> Framing {
-        let lengths: Vec<&str> = named(fields, "content-length").map(|(_, value)| value.trim()).collect();
+        let lengths: Vec<&str> =
+            named(fields, "content-length").map(|(_, value)| value.trim_matches([' ', '\t'])).collect();
         let codings: Vec<&str> =
             named(fields, "transfer-encoding").map(|(_, value)| value.as_str()).collect();
         if lengths.len() > 1 || lengths.iter().any(|length| length.contains(',')) {
@@ -331,8 +333,11 @@ impl Reader<'_> {
         if ["Nul", "InvalidFieldValue", "FoldedLine"].iter().any(|fault| self.faults.contains(fault)) {
             return;
         }
-        let members: Vec<String> =
-            first.trim().split(',').map(|member| member.trim().to_ascii_lowercase()).collect();
+        let members: Vec<String> = first
+            .trim_matches([' ', '\t'])
+            .split(',')
+            .map(|member| member.trim_matches([' ', '\t']).to_ascii_lowercase())
+            .collect();
         let chunked = members.iter().filter(|member| *member == "chunked").count();
         let last = members.last().is_some_and(|member| member == "chunked");
         let whole = members.iter().all(|member| is_token(member));
@@ -346,7 +351,7 @@ impl Reader<'_> {
     }
 
     fn chunks(&mut self) -> usize {
-        let (mut body, mut overhead) = (0, 0i64);
+        let (mut body, mut overhead) = (0, 0i128);
         while !self.rest.is_empty() {
             let before = self.rest.len();
             let nul_before = self.faults.remove("Nul");
@@ -372,7 +377,7 @@ impl Reader<'_> {
                 self.fault("InvalidChunkExtension");
             }
             let size = atoi(word, 16);
-            overhead += (before - self.rest.len()) as i64 - 16 - (size as i64).saturating_mul(2);
+            overhead += (before - self.rest.len()) as i128 - 16 - 2 * i128::from(size);
             overhead = overhead.max(0);
             if overhead > 16 * 1024 {
                 self.fault("ChunkOverhead");
