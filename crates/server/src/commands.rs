@@ -12,7 +12,7 @@ use crate::admin::client::Client;
 use crate::admin::{Endpoint, MetricKind, Purge, State, Stats, Status};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
-use crate::human::{bytes, grouped, milliseconds, printable, span};
+use crate::human::{bytes, count, grouped, milliseconds, printable, span};
 
 impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
@@ -57,13 +57,15 @@ fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Columns that line up: each as wide as its widest cell, the first `right` of them ragged on the left.
+/// Columns that line up: each as wide as its widest cell, the first `right` of them ragged on the left. The last cell
+/// of a row may run on past its column.
 fn table(rows: &[Vec<String>], right: usize) -> String {
     let width = |text: &String| text.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let widths: Vec<_> = (0..columns)
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(width).max().unwrap_or_default())
-        .collect();
+    let column = |at: usize| {
+        rows.iter().filter(move |row| row.len() > at + 1 || at < right).filter_map(move |row| row.get(at))
+    };
+    let widths: Vec<_> = (0..columns).map(|at| column(at).map(width).max().unwrap_or_default()).collect();
     let mut out = String::new();
     for row in rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at < right {
@@ -168,14 +170,17 @@ fn show_stats(stats: &Stats) -> String {
         .metrics
         .iter()
         .map(|metric| {
-            let labels: Vec<_> =
-                metric.labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
-            let name = [&[metric.name.to_string()][..], &labels].concat().join(" ");
+            let labels: String =
+                metric.labels.iter().map(|(label, value)| format!(" {label}={value}")).collect();
             let value = match metric.name.ends_with("bytes") || metric.name.starts_with("bytes") {
                 true => bytes(metric.value),
                 false => grouped(metric.value),
             };
-            vec![value, name, metric.text.to_string()]
+            match labels.is_empty() {
+                true => vec![value, metric.name.to_string(), metric.text.to_string()],
+                // Labels say more than the text, and are long enough by themselves.
+                false => vec![value, format!("{}{labels}", metric.name)],
+            }
         })
         .collect();
     for (name, fraction) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
@@ -218,7 +223,7 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
         return json(&purged);
     }
     let done = if args.soft { "marked stale" } else { "purged" };
-    writeln!(io::stdout(), "{} objects {done}", grouped(purged.objects))?;
+    writeln!(io::stdout(), "{} {done}", count(purged.objects, "object"))?;
     Ok(())
 }
 

@@ -15,6 +15,11 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
+/// So many of something: `1 object`, `2 400 objects`.
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A duration in milliseconds, with as many digits as mean something: `0.31 ms`, `1 480 ms`.
 pub fn milliseconds(duration: Duration) -> String {
     match duration.as_secs_f64() * 1000.0 {
@@ -70,6 +75,7 @@ mod tests {
     #[test]
     fn numbers_are_written_for_reading() {
         assert_eq!([grouped(7), grouped(1000), grouped(1_234_567)], ["7", "1 000", "1 234 567"]);
+        assert_eq!([count(0, "ban"), count(1, "ban"), count(2400, "ban")], ["0 bans", "1 ban", "2 400 bans"]);
         assert_eq!(milliseconds(Duration::from_micros(312)), "0.31 ms");
         assert_eq!(milliseconds(Duration::from_micros(1480)), "1.5 ms");
         assert_eq!(milliseconds(Duration::from_millis(1480)), "1 480 ms");

@@ -141,7 +141,7 @@ impl Terminal {
     fn show(&mut self, picture: &str) -> Result<(), Failure> {
         let lines: Vec<_> = picture.lines().collect();
         let mut out = io::stdout().lock();
-        write!(out, "\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))?;
+        write!(out, "\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\n"))?;
         out.flush()?;
         Ok(())
     }

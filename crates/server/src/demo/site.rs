@@ -156,13 +156,28 @@ impl Shared {
     /// Takes a worker for `milliseconds`, as making a page does.
     async fn work(&self, milliseconds: u64) -> Made {
         let begun = Instant::now();
-        let serial = self.requests.fetch_add(1, Relaxed) + 1;
+        let serial = self.count();
+        let _worker = self.workers.acquire().await;
+        self.take_time(milliseconds, serial).await;
+        Made { at: now(), took: begun.elapsed(), serial }
+    }
+
+    /// Takes `milliseconds` without a worker, as sending a file does: those are not the application's business.
+    async fn send_file(&self, milliseconds: u64) -> Made {
+        let begun = Instant::now();
+        let serial = self.count();
+        self.take_time(milliseconds, serial).await;
+        Made { at: now(), took: begun.elapsed(), serial }
+    }
+
+    fn count(&self) -> u64 {
+        self.requests.fetch_add(1, Relaxed) + 1
+    }
+
+    async fn take_time(&self, milliseconds: u64, serial: u64) {
         // A few per cent up or down, so that equal pages do not run in step.
         let jitter = 0.95 + (serial % 11) as f64 / 100.0;
-        let time = Duration::from_millis(milliseconds).mul_f64(jitter * self.options.slowness);
-        let _worker = self.workers.acquire().await;
-        tokio::time::sleep(time).await;
-        Made { at: now(), took: begun.elapsed(), serial }
+        tokio::time::sleep(Duration::from_millis(milliseconds).mul_f64(jitter * self.options.slowness)).await;
     }
 
     fn visitor(&self, request: &HeaderMap) -> Option<String> {
@@ -314,7 +329,7 @@ async fn image(State(site): SiteState, Path(file): Path<String>, request: Header
     let Some(article) = file.strip_suffix(".svg").and_then(numbered) else {
         return site.missing(&request).await;
     };
-    let made = site.work(15).await;
+    let made = site.send_file(15).await;
     reply(StatusCode::OK, ASSET, made, "image/svg+xml", content::picture(article.number))
         .with("etag", &format!("\"image-{}\"", article.number))
         .with("surrogate-key", &format!("image-{}", article.number))
@@ -322,12 +337,12 @@ async fn image(State(site): SiteState, Path(file): Path<String>, request: Header
 }
 
 async fn style(State(site): SiteState) -> Reply {
-    let made = site.work(5).await;
+    let made = site.send_file(5).await;
     reply(StatusCode::OK, ASSET, made, "text/css; charset=utf-8", pages::STYLE).finish()
 }
 
 async fn script(State(site): SiteState) -> Reply {
-    let made = site.work(5).await;
+    let made = site.send_file(5).await;
     reply(StatusCode::OK, ASSET, made, "text/javascript; charset=utf-8", pages::SCRIPT).finish()
 }
 
