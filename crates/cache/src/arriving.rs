@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::Object;
-use crate::body::{Segment, Whole};
+use crate::body::{Segment, Whole, shared};
 use crate::budget::{Charge, held};
 use crate::filling::Growth;
 use crate::object::Content;
@@ -345,6 +345,21 @@ impl Arriving {
     }
 }
 
+#[cfg(test)]
+impl Arriving {
+    /// What ought to be charged for it. What streams is in passing: there, what is charged is taken as it is.
+    pub(crate) fn recount(&self) -> usize {
+        let base = if self._charge.bytes() == 0 { 0 } else { Arriving::base_bytes(self.text.len()) };
+        let state = self.state.lock();
+        if state.mode != Mode::Storing {
+            return base + state.charge.bytes();
+        }
+        let tail = if state.tail.capacity == 0 { 0 } else { Whole::segment_bytes(state.tail.capacity) };
+        let segments = state.segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len()));
+        base + tail + segments.sum::<usize>()
+    }
+}
+
 impl Tail {
     fn append(&mut self, bytes: &[u8]) {
         debug_assert!(self.filled + bytes.len() <= self.capacity && !self.lent);
@@ -362,7 +377,7 @@ impl State {
         if tail.filled > 0 {
             let mut buffer = tail.buffer;
             buffer.truncate(tail.filled);
-            self.segments.push_back(Segment { at: tail.at, bytes: Bytes::from(buffer) });
+            self.segments.push_back(Segment { at: tail.at, bytes: shared(buffer) });
         }
     }
 

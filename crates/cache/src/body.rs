@@ -46,10 +46,7 @@ impl Segment {
 impl Whole {
     /// One segment from a buffer that holds the body and the text.
     pub(crate) fn one(buffer: Vec<u8>) -> Whole {
-        let bytes = Bytes::from(buffer);
-        // The first clone of such bytes allocates the count they are shared by: now, and not on a hit.
-        drop(bytes.clone());
-        Whole::One(bytes)
+        Whole::One(shared(buffer))
     }
 
     /// Several segments, in order and without gaps, charged by `charge`.
@@ -110,6 +107,28 @@ impl Whole {
             }
         }
     }
+}
+
+#[cfg(test)]
+impl Many {
+    /// What ought to be charged for it.
+    pub(crate) fn recount(&self) -> usize {
+        if self.charge.bytes() == 0 {
+            return 0;
+        }
+        let segments = self.segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len()));
+        segments.sum::<usize>() + Whole::list_bytes(self.segments.len(), self.text.len())
+    }
+}
+
+/// Bytes that take no more room than they have to, and whose clones allocate nothing.
+pub(crate) fn shared(mut buffer: Vec<u8>) -> Bytes {
+    // Bytes would keep the spare room.
+    buffer.shrink_to_fit();
+    let bytes = Bytes::from(buffer);
+    // The first clone of such bytes allocates the count they are shared by: now, and not on a hit.
+    drop(bytes.clone());
+    bytes
 }
 
 /// The body of an object. How it is kept is the store's own business: what comes out are reference-counted segments.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
-use crate::body::{Segment, Whole};
+use crate::body::{Segment, Whole, shared};
 use crate::budget::Charge;
 use crate::filling::{Filling, ONE};
 use crate::flight::{Arrival, Landing};
@@ -287,7 +287,7 @@ fn segments(body: &[&[u8]], len: usize) -> Vec<Segment> {
             if buffer.len() == ONE || at + buffer.len() == len {
                 let left = len - at - buffer.len();
                 let full = std::mem::replace(&mut buffer, Vec::with_capacity(left.min(ONE)));
-                segments.push(Segment { at: at as u64, bytes: full.into() });
+                segments.push(Segment { at: at as u64, bytes: shared(full) });
                 at = len - left;
             }
         }

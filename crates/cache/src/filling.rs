@@ -7,7 +7,7 @@ use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::Object;
 use crate::arriving::{Arriving, Mode, Room};
-use crate::body::{Segment, Whole};
+use crate::body::{Segment, Whole, shared};
 use crate::budget::held;
 use crate::object::Content;
 use crate::stats::Removal;
@@ -129,16 +129,12 @@ impl Filling {
         let trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
         let whole = self.whole(arriving, segments, tail);
         let after = self.store.complete(&self.object, &whole, trailers.clone());
-        if after.is_some() {
-            // From now on the new object is charged for the body.
-            drop(arriving.take_charge());
-        }
         arriving.end(Some(whole), trailers);
         after.unwrap_or_else(|| self.object.clone())
     }
 
-    /// Joins what has arrived. What is charged for it passes to the whole, or stays with those who still read the arriving
-    /// object.
+    /// Joins what has arrived. What is charged for it passes to the whole, or, where that is one segment, stays with those
+    /// who still read the arriving object: they might outlive the one that is stored.
     fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
         let text = arriving.text();
         if segments.is_empty() {
@@ -148,15 +144,18 @@ impl Filling {
         }
         if !tail.is_empty() {
             let at = segments.last().map_or(0, Segment::end);
-            segments.push(Segment { at, bytes: tail.into() });
+            segments.push(Segment { at, bytes: shared(tail) });
         }
         let mut charge = arriving.take_charge();
         let before = charge.bytes();
         let after = segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len())).sum::<usize>()
             + Whole::list_bytes(segments.len(), text.len());
-        if after > before && self.store.reserve(after - before) {
+        if after > before {
+            // The bytes are there already, and few: the list of segments.
+            self.store.budget().add(after - before);
             charge.adopt(after - before);
-        } else if after < before {
+            self.store.fit();
+        } else {
             charge.release(before - after);
         }
         Whole::many(segments, text, charge)

@@ -359,6 +359,33 @@ impl Object {
     }
 }
 
+#[cfg(test)]
+impl Object {
+    /// What ought to be charged for it alone.
+    pub(crate) fn recount_own(&self) -> usize {
+        if self.budget.is_some() { self.base() + self.content.own_bytes() } else { 0 }
+    }
+
+    /// What ought to be charged for what it may share with others, and by what that can be told.
+    pub(crate) fn recount_shared(&self) -> Vec<(usize, usize)> {
+        let (arriving, whole) = match &self.content {
+            Content::Whole(whole) => (None, Some(whole)),
+            Content::Arriving(arriving) => (Some(arriving), arriving.whole()),
+        };
+        let arriving = arriving.map(|arriving| (Arc::as_ptr(arriving) as usize, arriving.recount()));
+        let many = match whole {
+            Some(Whole::Many(many)) => Some((Arc::as_ptr(many) as usize, many.recount())),
+            _ => None,
+        };
+        arriving.into_iter().chain(many).collect()
+    }
+
+    /// What ought to be charged for it in all.
+    pub(crate) fn recount(&self) -> usize {
+        self.recount_own() + self.recount_shared().iter().map(|(_, bytes)| bytes).sum::<usize>()
+    }
+}
+
 impl Drop for Object {
     fn drop(&mut self) {
         if let Some(budget) = &self.budget {

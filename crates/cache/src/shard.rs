@@ -66,6 +66,7 @@ impl Slot for Place {
 struct Line {
     head: u32,
     tail: u32,
+    len: usize,
     bytes: usize,
 }
 
@@ -120,7 +121,7 @@ pub(crate) struct Shard {
 impl Shard {
     /// A shard whose marks take at most `marks` bytes.
     pub(crate) fn new(marks: usize) -> Shard {
-        let line = || Line { head: NONE, tail: NONE, bytes: 0 };
+        let line = || Line { head: NONE, tail: NONE, len: 0, bytes: 0 };
         Shard {
             table: HashTable::new(),
             places: Slab::new(),
@@ -147,6 +148,11 @@ impl Shard {
     /// Bytes of the objects in a queue.
     pub(crate) fn queued(&self, queue: Queue) -> usize {
         self.lines[queue as usize].bytes
+    }
+
+    /// Objects in a queue.
+    pub(crate) fn queue_len(&self, queue: Queue) -> usize {
+        self.lines[queue as usize].len
     }
 
     /// Bytes of the index, less what it had when this was last asked.
@@ -317,7 +323,7 @@ impl Shard {
                 at = place.next;
                 objects.extend(place.object.take());
             }
-            self.lines[queue as usize] = Line { head: NONE, tail: NONE, bytes: 0 };
+            self.lines[queue as usize] = Line { head: NONE, tail: NONE, len: 0, bytes: 0 };
         }
         self.table = HashTable::new();
         self.places = Slab::new();
@@ -382,6 +388,7 @@ impl Shard {
         if let Some(object) = &place.object {
             object.queue.store(queue as u8, Relaxed);
             line.bytes += object.weight();
+            line.len += 1;
         }
         if last != NONE {
             self.places.get_mut(last).next = slot;
@@ -401,6 +408,7 @@ impl Shard {
         }
         let line = &mut self.lines[queue as usize];
         line.bytes -= weight;
+        line.len -= 1;
         if prev == NONE {
             line.head = next;
         }

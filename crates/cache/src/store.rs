@@ -76,12 +76,23 @@ pub struct Store {
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
-struct Padded(Mutex<Shard>);
+struct Padded {
+    shard: Mutex<Shard>,
+    /// Objects in its queues, to be read without the lock.
+    queued: [AtomicUsize; 2],
+}
+
+impl Padded {
+    fn new(marks: usize) -> Padded {
+        Padded { shard: Mutex::new(Shard::new(marks)), queued: [const { AtomicUsize::new(0) }; 2] }
+    }
+}
 
 /// A shard, locked. When it is let go, the store learns how its index and its small queue have grown.
 pub(crate) struct Locked<'a> {
     shard: MutexGuard<'a, Shard>,
     store: &'a Store,
+    queued: &'a [AtomicUsize; 2],
     small_before: usize,
 }
 
@@ -104,6 +115,9 @@ impl Drop for Locked<'_> {
         let small = self.shard.queued(Queue::Small);
         if small != self.small_before {
             self.store.small_bytes.fetch_add(small as isize - self.small_before as isize, Relaxed);
+        }
+        for queue in [Queue::Small, Queue::Main] {
+            self.queued[queue as usize].store(self.shard.queue_len(queue), Relaxed);
         }
         match self.shard.growth() {
             0 => {}
@@ -161,7 +175,7 @@ impl Store {
         // Marks are hints for the flood of what cannot be cached: a hundredth of the store is plenty.
         let marks = settings.limit / 128 / count;
         let store = Store {
-            shards: (0..count).map(|_| Padded(Mutex::new(Shard::new(marks)))).collect(),
+            shards: (0..count).map(|_| Padded::new(marks)).collect(),
             budget: Budget::new(settings.limit),
             small_bytes: AtomicIsize::new(0),
             hand: AtomicUsize::new(0),
@@ -386,9 +400,10 @@ impl Store {
     }
 
     pub(crate) fn shard(&self, at: usize) -> Locked<'_> {
-        let shard = self.shards[at].0.lock();
+        let Padded { shard, queued } = &self.shards[at];
+        let shard = shard.lock();
         let small_before = shard.queued(Queue::Small);
-        Locked { shard, store: self, small_before }
+        Locked { shard, store: self, queued, small_before }
     }
 
     pub(crate) fn lock(&self, key: Key) -> Locked<'_> {
@@ -437,22 +452,20 @@ impl Store {
         }
     }
 
-    /// Evicts one object. The shards take turns, so that together they are one queue, but for objects of one turn. False
-    /// where there is none.
+    /// Evicts one object. False where there is none.
     fn evict(&self) -> bool {
         // S3-FIFO gives a tenth to objects that have yet to show their worth.
         let share = self.budget.limit() / 10;
         let small = usize::try_from(self.small_bytes.load(Relaxed)).unwrap_or(0);
         let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };
-        let start = self.hand.fetch_add(1, Relaxed);
-        let count = self.shards();
         for desperate in [false, true] {
             let judge = Judge { desperate, ..self.judge() };
             for queue in order {
                 // Hits that come meanwhile could save every object for ever: so this ends, and desperation comes.
                 let mut empty = 0;
-                for look in 0..8 * count {
-                    match self.shard((start + look) & (count - 1)).evict(queue, judge) {
+                for _ in 0..8 * self.shards() {
+                    let victim = self.shard(self.turn(queue)).evict(queue, judge);
+                    match victim {
                         Victim::Evicted(object) => {
                             object.evicted();
                             return true;
@@ -460,13 +473,24 @@ impl Store {
                         Victim::Passed => empty = 0,
                         Victim::None => empty += 1,
                     }
-                    if empty == count {
+                    if empty == self.shards() {
                         break;
                     }
                 }
             }
         }
         false
+    }
+
+    /// The shard that gives the next victim: they take turns, but of two the one gives that has more objects in the
+    /// queue. So the queues stay equally long, and all together are like one.
+    fn turn(&self, queue: Queue) -> usize {
+        let hand = self.hand.fetch_add(1, Relaxed);
+        let last = self.shards() - 1;
+        // Every pair of neighbours at some distance meets in the course of time.
+        let (one, other) = (hand & last, (hand + 1 + hand / self.shards()) & last);
+        let len = |at: usize| self.shards[at].queued[queue as usize].load(Relaxed);
+        if len(one) >= len(other) { one } else { other }
     }
 }
 

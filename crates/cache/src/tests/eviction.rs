@@ -1,1 +1,225 @@
-//! eviction
+//! What is kept when not everything can be.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::*;
+
+/// Numbers that look random and are the same in every run.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn fraction(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Draws from `0..count`, of which the n-th is asked for in proportion to `1 / n^skew`.
+struct Zipf(Vec<f64>);
+
+impl Zipf {
+    fn new(count: usize, skew: f64) -> Zipf {
+        let mut sum = 0.0;
+        Zipf(
+            (1..=count)
+                .map(|n| {
+                    sum += (n as f64).powf(-skew);
+                    sum
+                })
+                .collect(),
+        )
+    }
+
+    fn draw(&self, random: &mut Random) -> usize {
+        let place = random.fraction() * self.0[self.0.len() - 1];
+        self.0.partition_point(|&sum| sum <= place)
+    }
+}
+
+/// The yardstick: least recently used, of so many objects.
+struct Lru {
+    room: usize,
+    clock: u64,
+    used: HashMap<usize, u64>,
+    order: BTreeMap<u64, usize>,
+}
+
+impl Lru {
+    fn new(room: usize) -> Lru {
+        Lru { room, clock: 0, used: HashMap::new(), order: BTreeMap::new() }
+    }
+
+    /// Whether it was there. Now it is.
+    fn ask(&mut self, object: usize) -> bool {
+        self.clock += 1;
+        let before = self.used.insert(object, self.clock);
+        if let Some(before) = before {
+            self.order.remove(&before);
+        }
+        self.order.insert(self.clock, object);
+        if self.used.len() > self.room
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.used.remove(&oldest);
+        }
+        before.is_some()
+    }
+}
+
+/// Asks for an object of so many bytes, and stores it if it isn't there. Returns whether it was.
+fn ask(store: &Arc<Store>, path: &str, len: usize) -> bool {
+    match get(path).lookup(store, START) {
+        Lookup::Hit(_) => true,
+        Lookup::Miss(flight) => {
+            flight.store_complete(response(path).arrival(), &[&vec![b'x'; len]], None);
+            false
+        }
+        other => panic!("{}", said(&other)),
+    }
+}
+
+/// How many objects of so many bytes a store of this limit has room for.
+fn room(limit: usize, len: usize) -> usize {
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    (0..limit / len).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
+    store.stats().objects as usize
+}
+
+#[test]
+fn of_what_the_web_asks_for_more_are_hits_than_with_lru() {
+    let (limit, len) = (4 << 20, 1000);
+    let room = room(limit, len);
+    for (seed, skew) in [(1, 0.7), (2, 0.9), (3, 1.1)] {
+        let store = Arc::new(Store::new(Settings::new(limit)));
+        let mut lru = Lru::new(room);
+        let zipf = Zipf::new(20 * room, skew);
+        let mut random = Random(seed);
+        let (mut hits, mut lru_hits, asked) = (0, 0, 40 * room);
+        for _ in 0..asked {
+            let n = zipf.draw(&mut random);
+            hits += usize::from(ask(&store, &format!("/{n}"), len));
+            lru_hits += usize::from(lru.ask(n));
+        }
+        println!("skew {skew}: {:.3}, LRU {:.3}", hits as f64 / asked as f64, lru_hits as f64 / asked as f64);
+        assert!(hits > lru_hits, "skew {skew}: {hits} of {asked}, LRU {lru_hits}");
+    }
+}
+
+#[test]
+fn a_scan_does_not_flush_what_is_asked_for_often() {
+    let (limit, len) = (4 << 20, 1000);
+    let room = room(limit, len);
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    let popular = room / 2;
+    for _ in 0..3 {
+        (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
+    }
+    // A crawler asks once for each of many times what fits, while the popular ones are asked for now and then.
+    let mut random = Random(1);
+    let (mut hits, mut asked) = (0, 0);
+    for n in 0..20 * room {
+        ask(&store, &format!("/crawled/{n}"), len);
+        if n % 4 == 0 {
+            asked += 1;
+            hits += usize::from(ask(&store, &format!("/{}", random.below(popular as u64)), len));
+        }
+    }
+    assert!(hits * 100 >= asked * 97, "{hits} of {asked}");
+}
+
+#[test]
+fn large_objects_do_not_flush_small_ones_that_are_asked_for_often() {
+    let (limit, len) = (8 << 20, 1000);
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    let popular = room(limit, len) / 2;
+    for _ in 0..3 {
+        (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
+    }
+    let mut random = Random(1);
+    let (mut hits, mut asked) = (0, 0);
+    for n in 0..200 {
+        // Up to a quarter of the store, each asked for twice.
+        let size = 100_000 << (n % 5);
+        ask(&store, &format!("/large/{n}"), size);
+        ask(&store, &format!("/large/{n}"), size);
+        for _ in 0..popular / 10 {
+            asked += 1;
+            hits += usize::from(ask(&store, &format!("/{}", random.below(popular as u64)), len));
+        }
+    }
+    assert!(hits * 100 >= asked * 97, "{hits} of {asked}");
+}
+
+#[test]
+fn a_large_object_that_is_asked_for_often_is_kept() {
+    let limit = 8 << 20;
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    ask(&store, "/large", 400_000);
+    let (mut hits, mut asked) = (0, 0);
+    for n in 0..20_000 {
+        ask(&store, &format!("/{n}"), 2000);
+        if n % 20 == 0 {
+            asked += 1;
+            hits += usize::from(ask(&store, "/large", 400_000));
+        }
+    }
+    assert!(hits * 100 >= asked * 98, "{hits} of {asked}");
+}
+
+#[test]
+fn what_comes_back_soon_after_it_was_evicted_is_kept_the_second_time() {
+    let (limit, len) = (4 << 20, 1000);
+    let room = room(limit, len);
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    (0..2 * room).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
+    // Asked for in a way that is no hit, which would count.
+    let gone = |path: &String| store.variants(key(path)).is_empty();
+    let back = (0..2 * room).rev().map(|n| format!("/{n}")).find(gone).unwrap();
+    ask(&store, &back, len);
+    assert!(store.stats().main_bytes > 0);
+    (0..2 * room).for_each(|n| _ = ask(&store, &format!("/more/{n}"), len));
+    assert!(ask(&store, &back, len), "twice what fits has passed since");
+}
+
+#[test]
+fn room_is_made_in_all_shards_alike() {
+    let store = Arc::new(Store::new(Settings { shards: Some(16), ..Settings::new(4 << 20) }));
+    (0..20_000).for_each(|n| _ = ask(&store, &format!("/{n}"), 1000));
+    let objects: Vec<usize> = (0..16).map(|shard| store.shard(shard).len()).collect();
+    let (least, most) = (objects.iter().min().unwrap(), objects.iter().max().unwrap());
+    assert!(most * 2 < least * 3, "{objects:?}");
+}
+
+#[test]
+fn an_arriving_object_that_would_flush_the_store_streams_instead() {
+    let limit = 4 << 20;
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    let popular = room(limit, 1000) * 8 / 10;
+    for _ in 0..3 {
+        (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), 1000));
+    }
+    let mut filling = flight(get("/large").lookup(&store, START)).store(response("/large").arrival());
+    let mut reader = filling.object().reader().unwrap();
+    let mut read = 0;
+    for _ in 0..3000 {
+        filling.append(&[b'x'; 1000]);
+        read += Task::new().read(&mut reader).len();
+    }
+    assert!(!filling.is_stored());
+    filling.finish(None);
+    assert_eq!((read, Task::new().read(&mut reader)), (3_000_000, "<end>".to_owned()));
+    let hits = (0..popular).filter(|n| ask(&store, &format!("/{n}"), 1000)).count();
+    assert!(hits * 10 >= popular * 9, "{hits} of {popular}");
+}

@@ -1,1 +1,266 @@
-//! model
+//! The store against a model: whatever is done, what is charged is what is held, and never more than the limit.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Purge::{Hard, Soft};
+use crate::{Filling, Mark};
+
+/// Paths that the operations are about.
+const PATHS: u8 = 24;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put { path: u8, len: u32, tags: u8, vary: Option<u8> },
+    Begin { path: u8, known: bool, tags: u8 },
+    Append { which: u8, len: u32 },
+    Finish { which: u8 },
+    Break { which: u8 },
+    Look { path: u8, vary: u8, wait: u16 },
+    Refresh { path: u8 },
+    Hold { path: u8 },
+    LetGo,
+    Read { which: u8 },
+    Purge { path: u8, hard: bool },
+    PurgeTag { tag: u8, hard: bool },
+    PurgeAll { hard: bool },
+    Ban { path: u8 },
+    Sweep { budget: u8 },
+    Limit { limit: u32 },
+    Mark { path: u8 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let path = 0..PATHS;
+    let len = prop_oneof![8 => 0u32..3000, 3 => 3000u32..70_000, 1 => 70_000u32..400_000];
+    prop_oneof![
+        8 => (path.clone(), len.clone(), 0u8..8, proptest::option::weighted(0.2, 0u8..4))
+            .prop_map(|(path, len, tags, vary)| Step::Put { path, len, tags, vary }),
+        4 => (path.clone(), any::<bool>(), 0u8..8)
+            .prop_map(|(path, known, tags)| Step::Begin { path, known, tags }),
+        12 => (any::<u8>(), len).prop_map(|(which, len)| Step::Append { which, len }),
+        4 => any::<u8>().prop_map(|which| Step::Finish { which }),
+        1 => any::<u8>().prop_map(|which| Step::Break { which }),
+        6 => (path.clone(), 0u8..5, 0u16..40).prop_map(|(path, vary, wait)| Step::Look { path, vary, wait }),
+        2 => path.clone().prop_map(|path| Step::Refresh { path }),
+        2 => path.clone().prop_map(|path| Step::Hold { path }),
+        2 => Just(Step::LetGo),
+        4 => any::<u8>().prop_map(|which| Step::Read { which }),
+        1 => (path.clone(), any::<bool>()).prop_map(|(path, hard)| Step::Purge { path, hard }),
+        1 => (0u8..3, any::<bool>()).prop_map(|(tag, hard)| Step::PurgeTag { tag, hard }),
+        1 => proptest::bool::weighted(0.3).prop_map(|hard| Step::PurgeAll { hard }),
+        1 => path.clone().prop_map(|path| Step::Ban { path }),
+        1 => any::<u8>().prop_map(|budget| Step::Sweep { budget }),
+        1 => (100_000u32..2_000_000).prop_map(|limit| Step::Limit { limit }),
+        1 => path.prop_map(|path| Step::Mark { path }),
+    ]
+}
+
+/// A store, and what a proxy would hold of it.
+struct World {
+    store: Arc<Store>,
+    now: Timestamp,
+    fillings: Vec<Filling>,
+    readers: Vec<Reader>,
+    held: Vec<Arc<Object>>,
+    limit: usize,
+}
+
+fn path(path: u8) -> String {
+    format!("/{path}")
+}
+
+fn tags(bits: u8) -> Vec<Tag> {
+    (0..3u8).filter(|bit| bits & 1 << bit != 0).map(|bit| Tag::new(&[bit])).collect()
+}
+
+impl World {
+    fn new() -> World {
+        let limit = 1_000_000;
+        World {
+            store: store(limit),
+            now: START,
+            fillings: Vec::new(),
+            readers: Vec::new(),
+            held: Vec::new(),
+            limit,
+        }
+    }
+
+    fn response(&self, to: u8, bits: u8) -> Response {
+        Response { tags: tags(bits), ..response(&path(to)).lifetimes(self.now, 10, 5, 30) }
+    }
+
+    fn run(&mut self, step: &Step) {
+        match step.clone() {
+            Step::Put { path, len, tags, vary } => {
+                let mut response = self.response(path, tags);
+                if let Some(vary) = vary {
+                    response = response.vary("X", &[("X", &vary.to_string())]);
+                }
+                response.put(&self.store, &vec![path; len as usize]);
+            }
+            Step::Begin { path: to, known, tags } => {
+                let mut response = self.response(to, tags);
+                response.len = known.then_some(100_000);
+                if let Lookup::Miss(flight) | Lookup::Stale(_, Some(flight)) =
+                    get(&path(to)).lookup(&self.store, self.now)
+                {
+                    let filling = flight.store(response.arrival());
+                    self.readers.extend(filling.object().reader());
+                    self.fillings.push(filling);
+                }
+            }
+            Step::Append { which, len } => {
+                let count = self.fillings.len().max(1);
+                if let Some(filling) = self.fillings.get_mut(which as usize % count) {
+                    filling.append(&vec![1; len as usize]);
+                }
+            }
+            Step::Finish { which } => {
+                if !self.fillings.is_empty() {
+                    self.fillings.swap_remove(which as usize % self.fillings.len()).finish(None);
+                }
+            }
+            Step::Break { which } => {
+                if !self.fillings.is_empty() {
+                    drop(self.fillings.swap_remove(which as usize % self.fillings.len()));
+                }
+            }
+            Step::Look { path: to, vary, wait } => {
+                self.now = self.now.plus(Duration::from_millis(u64::from(wait) * 100));
+                let request = get(&path(to)).with(&[("X", &vary.to_string())]);
+                if let Lookup::Hit(object) = request.lookup(&self.store, self.now) {
+                    assert!(object.path() == path(to).as_bytes());
+                    assert!(object.lifetimes().is_fresh(self.now));
+                }
+            }
+            Step::Refresh { path: to } => {
+                if let Lookup::Miss(flight) = get(&path(to)).lookup(&self.store, self.now) {
+                    flight.refresh(self.response(to, to).arrival());
+                }
+            }
+            Step::Hold { path: to } => {
+                if let Lookup::Hit(object) = get(&path(to)).lookup(&self.store, self.now) {
+                    self.held.push(object);
+                }
+            }
+            Step::LetGo => drop(self.held.pop()),
+            Step::Read { which } => {
+                let count = self.readers.len().max(1);
+                let read =
+                    self.readers.get_mut(which as usize % count).map(|reader| Task::new().read(reader));
+                if read.is_some_and(|read| read.ends_with('>')) {
+                    self.readers.swap_remove(which as usize % count);
+                }
+            }
+            Step::Purge { path: to, hard } => {
+                self.store.purge(key(&path(to)), if hard { Hard } else { Soft }, self.now);
+                self.expect_no_hit(&[to]);
+            }
+            Step::PurgeTag { tag, hard } => {
+                self.store.purge_tags(&[Tag::new(&[tag])], if hard { Hard } else { Soft }, self.now);
+                assert_eq!(
+                    if hard { self.store.purge_tags(&[Tag::new(&[tag])], Hard, self.now) } else { 0 },
+                    0
+                );
+            }
+            Step::PurgeAll { hard } => {
+                self.store.purge_all(if hard { Hard } else { Soft }, self.now);
+                self.expect_no_hit(&(0..PATHS).collect::<Vec<_>>());
+            }
+            Step::Ban { path: to } => {
+                self.store.ban(format!("path == \"/{to}\"").parse().unwrap(), self.now);
+                self.expect_no_hit(&[to]);
+            }
+            Step::Sweep { budget } => _ = self.store.sweep(budget.into(), self.now),
+            Step::Limit { limit } => {
+                self.limit = limit as usize;
+                self.store.configure(Settings { limit: self.limit, ..self.store.settings() });
+            }
+            Step::Mark { path: to } => {
+                if let Lookup::Miss(flight) = get(&path(to)).lookup(&self.store, self.now) {
+                    flight.mark(Mark::HitForMiss, self.now.plus(Duration::from_secs(3)), self.now);
+                }
+            }
+        }
+        self.check();
+    }
+
+    fn expect_no_hit(&self, paths: &[u8]) {
+        for &to in paths {
+            assert!(!look(&self.store, &get(&path(to)).peek(), self.now).starts_with("hit"));
+        }
+    }
+
+    fn check(&self) {
+        let stats = self.store.stats();
+        let recounted =
+            recount(&self.store, self.fillings.iter().map(Filling::object), &self.held, &self.readers);
+        assert_eq!(stats.bytes as usize, recounted, "{stats:?}");
+        // What readers hold of objects that have left the store cannot be evicted.
+        let pinned = self.pinned();
+        assert!(stats.bytes as usize <= self.limit.max(pinned), "{stats:?}, {pinned} pinned");
+    }
+
+    /// Bytes that eviction could not free.
+    fn pinned(&self) -> usize {
+        let index: usize = (0..self.store.shards()).map(|at| self.store.shard(at).index_bytes()).sum();
+        let objects = self.held.iter().chain(self.readers.iter().map(Reader::object));
+        let objects = objects.chain(self.fillings.iter().map(Filling::object));
+        index + distinct(objects).iter().map(|object| object.recount()).sum::<usize>() * 2
+    }
+}
+
+/// Every object once.
+fn distinct<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Vec<Arc<Object>> {
+    let mut distinct: Vec<Arc<Object>> = objects.cloned().collect();
+    distinct.sort_by_key(Arc::as_ptr);
+    distinct.dedup_by_key(|object| Arc::as_ptr(object));
+    distinct
+}
+
+/// What ought to be charged: the index, and every object that is in it or in somebody's hands, its body counted once.
+fn recount<'a>(
+    store: &Store,
+    filling: impl Iterator<Item = &'a Arc<Object>>,
+    held: &'a [Arc<Object>],
+    readers: &'a [Reader],
+) -> usize {
+    let mut index = 0;
+    let mut stored = Vec::new();
+    for at in 0..store.shards() {
+        let shard = store.shard(at);
+        index += shard.index_bytes();
+        let objects: Vec<Arc<Object>> =
+            (0..shard.end()).filter_map(|slot| shard.object(slot).cloned()).collect();
+        let queued = shard.queued(crate::shard::Queue::Small) + shard.queued(crate::shard::Queue::Main);
+        assert_eq!(queued, objects.iter().map(|object| object.weight()).sum::<usize>(), "weights in queues");
+        assert_eq!(shard.len(), objects.len());
+        stored.extend(objects);
+    }
+    let in_hands = filling.chain(held).chain(readers.iter().map(Reader::object)).cloned();
+    stored.extend(in_hands);
+    let all = distinct(stored.iter());
+    let mut shared: Vec<(usize, usize)> = all.iter().flat_map(|object| object.recount_shared()).collect();
+    shared.sort_unstable();
+    shared.dedup();
+    let own: usize = all.iter().map(|object| object.recount_own()).sum();
+    index + own + shared.iter().map(|(_, bytes)| bytes).sum::<usize>()
+}
+
+proptest! {
+    #[test]
+    fn what_is_charged_is_what_is_held_and_within_the_limit(steps in proptest::collection::vec(step(), 1..200)) {
+        let mut world = World::new();
+        for step in &steps {
+            world.run(step);
+        }
+        let store = world.store.clone();
+        drop(world);
+        store.purge_all(Hard, START);
+        let index: usize = (0..store.shards()).map(|at| store.shard(at).index_bytes()).sum();
+        prop_assert_eq!(store.stats().bytes as usize, index);
+        prop_assert_eq!(store.stats().flights, 0);
+    }
+}

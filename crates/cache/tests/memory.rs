@@ -1,0 +1,171 @@
+//! What the store says it holds, against what it really allocates.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use sandarac_cache::{Arrival, Intent, Key, Lookup, Part, Query, Settings, Store, Tag};
+use sandarac_message::caching::{Lifetimes, RequestDirectives};
+use sandarac_message::vary::VarySpec;
+use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
+
+/// Counts what is allocated, as glibc rounds it: eight bytes in front, and multiples of sixteen.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+fn chunk(layout: Layout) -> usize {
+    (layout.size() + 8).next_multiple_of(16).max(32)
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(chunk(layout), Relaxed);
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        HELD.fetch_sub(chunk(layout), Relaxed);
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+const HOST: &[u8] = b"www.example.org";
+
+fn head() -> StoredHead {
+    let fields: FieldsBuf = [
+        ("Date", "Tue, 14 Nov 2023 22:13:20 GMT"),
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Length", "1000"),
+        ("Cache-Control", "max-age=3600"),
+        ("ETag", "\"0123456789abcdef\""),
+    ]
+    .into_iter()
+    .collect();
+    StoredHead::new(200, b"OK", &fields).unwrap()
+}
+
+fn arrival(path: &[u8]) -> Arrival<'_> {
+    Arrival {
+        head: head(),
+        lifetimes: Lifetimes::fixed(NOW, Duration::from_secs(3600), Duration::ZERO, Duration::ZERO),
+        vary: &VarySpec::None,
+        request: Fields::default(),
+        host: HOST,
+        path,
+        tags: &[],
+        range: None,
+        len: None,
+        limit: None,
+        transaction: 1,
+    }
+}
+
+fn path(n: usize) -> Vec<u8> {
+    format!("/articles/{n:010}").into_bytes()
+}
+
+fn held() -> usize {
+    HELD.load(Relaxed)
+}
+
+/// One test, because the allocator counts for all threads.
+#[test]
+fn what_is_charged_is_what_is_held() {
+    overhead_is_at_most_256_bytes_an_object();
+    the_limit_holds_for_the_allocator_too();
+    a_hit_allocates_nothing();
+}
+
+fn overhead_is_at_most_256_bytes_an_object() {
+    // The table of a shard is fullest just before it doubles and emptiest just after; both are tried.
+    for count in [60_000, 80_000, 100_000] {
+        let body = vec![b'x'; 1000];
+        // What head, body and key take by themselves.
+        let before = held();
+        let heads: Vec<(StoredHead, [u8; 16])> = (0..1000).map(|_| (head(), [0; 16])).collect();
+        let text = HOST.len() + path(0).len();
+        let bare = count * ((held() - before) / heads.len() + text + chunk(Layout::for_value(&*body)));
+
+        let before = held();
+        let store = Arc::new(Store::new(Settings::new(1 << 30)));
+        for n in 0..count {
+            let path = path(n);
+            store.open(Key::of(b"http", HOST, &path)).store_complete(arrival(&path), &[&body], None);
+        }
+        let stats = store.stats();
+        assert_eq!(stats.objects, count as u64);
+        let real = held() - before;
+        let overhead = (real - bare) / count;
+        println!("{count} objects: {overhead} bytes of overhead each, charged {} for {real}", stats.bytes);
+        assert!(overhead <= 256, "{overhead} bytes of overhead each");
+        assert!(stats.bytes as usize >= real - (64 << 10), "charged {} for {real}", stats.bytes);
+        // Size classes of other allocators are coarser than what is counted here.
+        assert!(stats.bytes as usize <= real + real / 5, "charged {} for {real}", stats.bytes);
+    }
+}
+
+fn the_limit_holds_for_the_allocator_too() {
+    let limit = 16 << 20;
+    let before = held();
+    let store = Arc::new(Store::new(Settings::new(limit)));
+    let mut most = 0;
+    let mut random = 1u64;
+    for n in 0..10_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let len = 1 << ((random >> 33) % 18);
+        let path = path(n);
+        let tags: Vec<Tag> = (0..random % 4).map(|tag| Tag::new(&tag.to_le_bytes())).collect();
+        let arrival = Arrival { tags: &tags, ..arrival(&path) };
+        let flight = store.open(Key::of(b"http", HOST, &path));
+        if (random >> 20) % 3 == 0 {
+            let mut filling = flight.store(arrival);
+            for _ in 0..len / 1000 + 1 {
+                filling.append(&[b'x'; 1000]);
+                most = most.max(held() - before);
+            }
+            filling.finish(None);
+        } else {
+            flight.store_complete(arrival, &[&vec![b'x'; len]], None);
+        }
+        most = most.max(held() - before);
+        assert!(store.stats().bytes as usize <= limit);
+    }
+    println!("at most {most} bytes for a limit of {limit}");
+    assert!(most <= limit + (64 << 10), "{most} bytes for a limit of {limit}");
+    assert!(store.stats().bytes as usize > limit * 9 / 10, "{:?}", store.stats());
+    drop(store);
+    assert!(held() - before < 4096, "{} bytes are left", held() - before);
+}
+
+fn a_hit_allocates_nothing() {
+    let store = Arc::new(Store::new(Settings::new(16 << 20)));
+    let vary = VarySpec::of([("Vary", "Accept-Encoding")].into_iter().collect::<FieldsBuf>().view(), &[]);
+    let fields: FieldsBuf = [("Accept-Encoding", "gzip, br;q=0.5")].into_iter().collect();
+    let key = Key::of(b"http", HOST, b"/");
+    let arrival = Arrival { vary: &vary, request: fields.view(), ..arrival(b"/") };
+    store.open(key).store_complete(arrival, &[b"body"], None);
+    let before = ALLOCATIONS.load(Relaxed);
+    for _ in 0..1000 {
+        let directives = RequestDirectives::of(fields.view());
+        let query =
+            Query { fields: fields.view(), directives: &directives, part: Part::Whole, intent: Intent::Fill };
+        let Lookup::Hit(object) = store.lookup(Key::of(b"http", HOST, b"/"), &query, NOW) else {
+            panic!("no hit")
+        };
+        assert_eq!(object.body().segments().next().unwrap(), b"body"[..]);
+    }
+    assert_eq!(ALLOCATIONS.load(Relaxed), before);
+}
