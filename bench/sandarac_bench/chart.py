@@ -46,8 +46,7 @@ def svg(run):
     versions = ", ".join(
         f"{_SERVERS[name]} {machine['versions'][name]}" for name in _SERVERS if machine["versions"].get(name)
     )
-    note = f"{run['date']}, one core of {machine['cpu']}, Linux {machine['kernel']}; {versions}"
-    body.append(_text(16, y - 14, "note", note))
+    body.append(_text(16, y - 14, "note", f"Dashed: the responder itself. {run['date']}, {machine['cpu']}, one core. {versions}"))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y}" role="img" aria-label="CPU per request">',
@@ -74,7 +73,9 @@ def _ratios(servers):
 def _bars(ratios, y):
     longest = max(ratio for _, ratio in ratios)
     scale = (_WIDTH - _LEFT - _RIGHT) / longest
-    parts = []
+    x = _LEFT + scale
+    bottom = y + len(ratios) * (_BAR + _GAP) - 3
+    parts = [f'<line class="floor" x1="{x:.1f}" y1="{y - 3}" x2="{x:.1f}" y2="{bottom}"/>']
     for name, ratio in ratios:
         own = name == "sandarac"
         parts.append(_text(_LEFT - 8, y + 14, "group" if own else "", _SERVERS[name], "end"))
@@ -84,9 +85,6 @@ def _bars(ratios, y):
         )
         parts.append(_text(_LEFT + ratio * scale + 6, y + 14, "", f"{ratio:.2f}"))
         y += _BAR + _GAP
-    top = y - len(ratios) * (_BAR + _GAP) - 3
-    x = _LEFT + scale
-    parts.append(f'<line class="floor" x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{y - 3}"/>')
     return parts
 
 

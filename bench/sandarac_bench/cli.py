@@ -168,7 +168,7 @@ def _commit():
 
 
 def _keep(run, options):
-    """Stores the run; draws the chart when it is a full one with everything the chart shows."""
+    """Stores the run; draws the chart when it has what the chart shows, measured on a quiet machine."""
     path = options.out
     if path is None and not options.quick:
         RUNS.mkdir(exist_ok=True)
@@ -181,7 +181,9 @@ def _keep(run, options):
         return
     path.write_text(json.dumps(_rounded(run), indent=1, ensure_ascii=False) + "\n")
     print(f"kept in {path}")
-    if not options.quick and options.out is None and "sandarac" in options.servers:
+    charted = [result for row in GROUPS["floor"] for result in run["rows"].get(row, {"servers": {}})["servers"].values()]
+    quiet = charted and all(result.get("kept_rounds", 1) for result in charted)
+    if quiet and not options.quick and options.out is None and "sandarac" in options.servers:
         _draw(path)
 
 

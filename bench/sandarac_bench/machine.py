@@ -46,8 +46,8 @@ def _version(command):
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except (FileNotFoundError, PermissionError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r"\d+\.\d+(\.\d+)?\S*", done.stdout + done.stderr)
-    return found.group(0).strip("()") if found else None
+    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return found.group(0) if found else None
 
 
 class Quiet:
