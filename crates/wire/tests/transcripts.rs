@@ -335,6 +335,9 @@ fn no_value_can_end_its_line() {
     head.field(b"A", b"1\r\n2\n3\x004\t\x7f");
     head.finish();
     assert_eq!(out, b"HTTP/1.1 200 OK  X: y\r\nA: 1  2 3 4\t\x7f\r\n\r\n");
+    out.clear();
+    Head::request(&mut out, b"GET", b"/a b HTTP/1.1\r\nX: y").finish();
+    assert_eq!(out, b"GET /a_b_HTTP/1.1__X:_y HTTP/1.1\r\n\r\n");
 }
 
 #[test]

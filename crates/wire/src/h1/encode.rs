@@ -3,7 +3,7 @@
 //! Whatever a value holds, no CR, LF or NUL of it reaches the wire: a head has the lines it was given and no more.
 
 use super::BodyFraming;
-use super::scan::find_control;
+use super::scan::{find_control, find_target_end};
 use sandarac_message::{Fields, Name, is_token};
 
 /// The last chunk and an empty trailer section.
@@ -32,9 +32,9 @@ impl<'a> Head<'a> {
     /// A request in HTTP/1.1.
     pub fn request(out: &'a mut Vec<u8>, method: &[u8], target: &[u8]) -> Head<'a> {
         debug_assert!(is_token(method) && !target.is_empty());
-        put(out, method, false);
+        put_word(out, method);
         out.push(b' ');
-        put(out, target, false);
+        put_word(out, target);
         out.extend_from_slice(b" HTTP/1.1\r\n");
         Head { out }
     }
@@ -45,7 +45,11 @@ impl<'a> Head<'a> {
         let digit = |value: u16| b'0' + (value % 10) as u8;
         out.extend_from_slice(b"HTTP/1.1 ");
         out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
-        put(out, reason, true);
+        let at = out.len();
+        out.extend_from_slice(reason);
+        if find_control(out, at) != out.len() {
+            sanitise(&mut out[at..], b' ');
+        }
         out.extend_from_slice(b"\r\n");
         Head { out }
     }
@@ -151,24 +155,33 @@ pub fn decimal(value: u64, buf: &mut [u8; 20]) -> &[u8] {
 
 fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
-    put(out, name, false);
+    let at = out.len();
+    out.extend_from_slice(name);
     out.extend_from_slice(b": ");
-    put(out, value, true);
+    out.extend_from_slice(value);
+    // Looked at where they were written: behind other bytes even a short line makes a whole block.
+    if find_control(out, at) != out.len() {
+        sanitise(&mut out[at..at + name.len()], b'_');
+        sanitise(&mut out[at + name.len()..], b' ');
+    }
     out.extend_from_slice(CRLF);
 }
 
-/// Copies `bytes` less CR, LF and NUL, which become spaces where those are allowed.
-#[inline]
-fn put(out: &mut Vec<u8>, bytes: &[u8], spaces: bool) {
-    if find_control(bytes, 0) == bytes.len() {
-        out.extend_from_slice(bytes);
-    } else {
-        put_sanitised(out, bytes, spaces);
+/// Copies a word of a request line; a space or control byte, which would end it, becomes `_`.
+fn put_word(out: &mut Vec<u8>, word: &[u8]) {
+    let at = out.len();
+    out.extend_from_slice(word);
+    if find_target_end(out, at) != out.len() {
+        for byte in out[at..].iter_mut().filter(|byte| **byte <= b' ' || **byte == 0x7f) {
+            *byte = b'_';
+        }
     }
 }
 
+/// Replaces CR, LF and NUL; other control bytes end no line.
 #[cold]
-fn put_sanitised(out: &mut Vec<u8>, bytes: &[u8], spaces: bool) {
-    let replacement = if spaces { b' ' } else { b'_' };
-    out.extend(bytes.iter().map(|&byte| if matches!(byte, b'\r' | b'\n' | 0) { replacement } else { byte }));
+fn sanitise(bytes: &mut [u8], replacement: u8) {
+    for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        *byte = replacement;
+    }
 }
