@@ -100,7 +100,7 @@ impl Store {
             if self.purges.meets(landing.begun.purges, landing.key, &tags) {
                 return None;
             }
-            shard.counters.refreshed += 1;
+            shard.counters().refreshed += 1;
             if candidate.vary() == object.vary() {
                 return shard.exchange(slot, object.clone(), Some(&tags));
             }
@@ -109,7 +109,7 @@ impl Store {
             removed
         });
         if removed.is_none() {
-            self.lock(landing.key).counters.unstored += 1;
+            self.lock(landing.key).counters().unstored += 1;
         }
         self.arrive(landing, &object);
         drop(removed);
@@ -201,11 +201,11 @@ impl Store {
                 }
             }
             shard.insert(object.clone(), tags, expected, self.judge());
-            shard.counters.stored += 1;
+            shard.counters().stored += 1;
             true
         });
         if !entered {
-            self.lock(landing.key).counters.unstored += 1;
+            self.lock(landing.key).counters().unstored += 1;
         }
         self.arrive(landing, object);
         drop(removed);

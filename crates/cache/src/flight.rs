@@ -148,7 +148,7 @@ pub struct Arrival<'a> {
 
 impl Flight {
     pub(crate) fn new(store: Arc<Store>, key: Key, begun: Begun, candidate: Option<Arc<Object>>) -> Flight {
-        Flight { store, key, begun, candidate, flying: None }
+        Flight { store, key, begun, candidate: settled(candidate), flying: None }
     }
 
     pub(crate) fn of(
@@ -157,7 +157,7 @@ impl Flight {
         begun: Begun,
         candidate: Option<Arc<Object>>,
     ) -> Flight {
-        Flight { store, key: flying.key, begun, candidate, flying: Some(flying) }
+        Flight { store, key: flying.key, begun, candidate: settled(candidate), flying: Some(flying) }
     }
 
     /// The key to fill.
@@ -223,6 +223,11 @@ impl Flight {
     fn leave(&mut self) -> (Arc<Store>, Landing) {
         (self.store.clone(), Landing { key: self.key, begun: self.begun, flying: self.flying.take() })
     }
+}
+
+/// A body that is still arriving cannot be given to another head.
+fn settled(candidate: Option<Arc<Object>>) -> Option<Arc<Object>> {
+    candidate.filter(|object| object.body().is_whole())
 }
 
 impl Drop for Flight {

@@ -58,7 +58,7 @@ impl Ghost {
     }
 
     fn bucket(&self, hash: u32) -> usize {
-        (u64::from(hash) * self.buckets.len() as u64 >> 32) as usize
+        ((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize
     }
 }
 

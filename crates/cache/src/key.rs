@@ -40,7 +40,10 @@ impl Key {
 }
 
 /// Parts shorter than this together are digested in one go.
-const INLINE: usize = 512;
+const INLINE: usize = 256;
+
+/// In place of a length of one byte: one of eight bytes follows. Most keys are short, and fit one block of the digest.
+const LONG: u8 = u8::MAX;
 
 /// Digests the parts of a key. Every part goes in with its length, so that no two lists of parts are one byte string.
 pub struct KeyBuilder {
@@ -61,7 +64,13 @@ impl KeyBuilder {
 
     /// Adds a part: whatever else the configuration has the response depend on.
     pub fn part(&mut self, part: &[u8]) -> &mut KeyBuilder {
-        self.write(&(part.len() as u64).to_le_bytes());
+        match u8::try_from(part.len()) {
+            Ok(len) if len < LONG => self.write(&[len]),
+            _ => {
+                self.write(&[LONG]);
+                self.write(&(part.len() as u64).to_le_bytes());
+            }
+        }
         self.write(part);
         self
     }
@@ -152,7 +161,13 @@ mod tests {
             let key = Key::of(b"http", b"example.org", &target);
             let mut bytes = Vec::new();
             for part in [&b"http"[..], b"example.org", &target] {
-                bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                match part.len() {
+                    len @ ..255 => bytes.push(len as u8),
+                    len => {
+                        bytes.push(255);
+                        bytes.extend_from_slice(&(len as u64).to_le_bytes());
+                    }
+                }
                 bytes.extend_from_slice(part);
             }
             assert_eq!(key.to_bytes(), blake3::hash(&bytes).as_bytes()[..16], "{len}");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashTable;
-use sandarac_message::{Fields, Timestamp};
+use sandarac_message::Fields;
 
 use crate::flight::Flying;
 use crate::ghost::Ghost;
@@ -187,10 +187,10 @@ impl Shard {
     }
 
     /// The object that answers a request.
-    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Part, now: Timestamp) -> Found {
+    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Part) -> Found {
         let mut found = Found::Nothing;
         for (slot, object) in self.variants(key) {
-            if !object.vary().matches(fields) || object.lifetimes().dead(now) {
+            if !object.vary().matches(fields) {
                 continue;
             }
             if object.covers(part) {

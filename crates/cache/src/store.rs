@@ -15,7 +15,7 @@ use crate::flight::{Begun, Flight, Flying, Waiter};
 use crate::object::Part;
 use crate::purge::PurgeLog;
 use crate::shard::{Found, Judge, Queue, Shard, Victim};
-use crate::stats::{Removal, Stats};
+use crate::stats::{Counters, Removal, Stats};
 use crate::sweep::Sweeper;
 use crate::{Key, Mark, Object};
 
@@ -88,11 +88,12 @@ impl Padded {
     }
 }
 
-/// A shard, locked. When it is let go, the store learns how its index and its small queue have grown.
+/// A shard, locked. When it is let go after a change, the store learns how its index and its queues have grown.
 pub(crate) struct Locked<'a> {
     shard: MutexGuard<'a, Shard>,
     store: &'a Store,
     queued: &'a [AtomicUsize; 2],
+    changed: bool,
     small_before: usize,
 }
 
@@ -106,12 +107,23 @@ impl std::ops::Deref for Locked<'_> {
 
 impl std::ops::DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut Shard {
+        self.changed = true;
         &mut self.shard
+    }
+}
+
+impl Locked<'_> {
+    /// What the shard counts. To count is no change.
+    pub(crate) fn counters(&mut self) -> &mut Counters {
+        &mut self.shard.counters
     }
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        if !self.changed {
+            return;
+        }
         let small = self.shard.queued(Queue::Small);
         if small != self.small_before {
             self.store.small_bytes.fetch_add(small as isize - self.small_before as isize, Relaxed);
@@ -174,7 +186,7 @@ impl Store {
         let count = settings.shard_count();
         // Marks are hints for the flood of what cannot be cached: a hundredth of the store is plenty.
         let marks = settings.limit / 128 / count;
-        let store = Store {
+        Store {
             shards: (0..count).map(|_| Padded::new(marks)).collect(),
             budget: Budget::new(settings.limit),
             small_bytes: AtomicIsize::new(0),
@@ -183,11 +195,7 @@ impl Store {
             purges: PurgeLog::new(),
             bans: Bans::new(),
             sweeper: Mutex::new(Sweeper::default()),
-        };
-        for shard in 0..count {
-            drop(store.shard(shard));
         }
-        store
     }
 
     /// How it is set up.
@@ -208,7 +216,7 @@ impl Store {
     pub fn lookup(self: &Arc<Store>, key: Key, query: &Query<'_>, now: Timestamp) -> Lookup {
         loop {
             let mut shard = self.lock(key);
-            let (object, whole) = match shard.find(key, query.fields, query.part, now) {
+            let (object, whole) = match shard.find(key, query.fields, query.part) {
                 Found::Object(slot) => (shard.object(slot), true),
                 Found::Partial(slot) => (shard.object(slot), false),
                 Found::Nothing => (None, false),
@@ -223,17 +231,20 @@ impl Store {
                 }
                 continue;
             }
-            let reuse =
-                if whole { object.lifetimes().reuse(query.directives, now) } else { Reuse::Revalidate };
+            let reuse = match object.lifetimes().reuse(query.directives, now) {
+                Reuse::Gone => Reuse::Gone,
+                _ if !whole => Reuse::Revalidate,
+                reuse => reuse,
+            };
             return match reuse {
                 Reuse::Fresh | Reuse::MaxStale => {
                     object.hit();
-                    shard.counters.hits += 1;
+                    shard.counters().hits += 1;
                     Lookup::Hit(object)
                 }
                 Reuse::StaleWhileRevalidate => {
                     object.hit();
-                    shard.counters.stale += 1;
+                    shard.counters().stale += 1;
                     let flight = match query.intent {
                         Intent::Fill => self.take_off(&mut shard, key, query, Some(&object)).ok(),
                         Intent::Peek => None,
@@ -288,23 +299,21 @@ impl Store {
             return Lookup::Absent(candidate);
         }
         if let Some(mark) = self.marked(&shard, key, query, now) {
-            shard.counters.marked += 1;
+            shard.counters().marked += 1;
             return Lookup::Marked(mark);
         }
         let alone = candidate.as_ref().is_some_and(|object| !object.is_shareable());
-        // A body that is still arriving cannot be given to another head.
-        let candidate = candidate.filter(|object| object.body().is_whole());
         if alone {
-            shard.counters.misses += 1;
+            shard.counters().misses += 1;
             return Lookup::Miss(Flight::new(self.clone(), key, self.begun(), candidate));
         }
         match self.take_off(&mut shard, key, query, candidate.as_ref()) {
             Ok(flight) => {
-                shard.counters.misses += 1;
+                shard.counters().misses += 1;
                 Lookup::Miss(flight)
             }
             Err(flying) => {
-                shard.counters.waits += 1;
+                shard.counters().waits += 1;
                 Lookup::Wait(Waiter::new(self.clone(), flying))
             }
         }
@@ -332,7 +341,7 @@ impl Store {
         let begun = self.begun();
         let eq = |flying: &Arc<Flying>| flying.key == key && flying.variant == variant;
         let hash = u64::from(key.hash());
-        let candidate = candidate.filter(|object| object.body().is_whole()).cloned();
+        let candidate = candidate.cloned();
         let entry = shard.flights.entry(hash, eq, |flying| u64::from(flying.key.hash()));
         let flying = match entry {
             hashbrown::hash_table::Entry::Occupied(mut entry) => {
@@ -384,7 +393,7 @@ impl Store {
     pub(crate) fn count_hit(&self, object: &Object) {
         let mut shard = self.lock(object.key());
         object.hit();
-        shard.counters.hits += 1;
+        shard.counters().hits += 1;
     }
 
     /// Removes this very object, if it is in the index.
@@ -403,7 +412,7 @@ impl Store {
         let Padded { shard, queued } = &self.shards[at];
         let shard = shard.lock();
         let small_before = shard.queued(Queue::Small);
-        Locked { shard, store: self, queued, small_before }
+        Locked { shard, store: self, queued, changed: false, small_before }
     }
 
     pub(crate) fn lock(&self, key: Key) -> Locked<'_> {

@@ -130,7 +130,7 @@ fn the_limit_holds_for_the_allocator_too() {
         let tags: Vec<Tag> = (0..random % 4).map(|tag| Tag::new(&tag.to_le_bytes())).collect();
         let arrival = Arrival { tags: &tags, ..arrival(&path) };
         let flight = store.open(Key::of(b"http", HOST, &path));
-        if (random >> 20) % 3 == 0 {
+        if (random >> 20).is_multiple_of(3) {
             let mut filling = flight.store(arrival);
             for _ in 0..len / 1000 + 1 {
                 filling.append(&[b'x'; 1000]);

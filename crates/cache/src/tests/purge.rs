@@ -93,9 +93,11 @@ fn a_purge_of_everything_leaves_nothing_fresh() {
     assert_eq!((look(&store, &get("/7"), at(1)), store.stats().objects), ("miss".to_owned(), 0));
 }
 
-/// The ways a purge can meet `/`, whose tag is `t`.
-fn purges() -> Vec<(&'static str, fn(&Store))> {
-    vec![
+/// A way a purge can meet `/`, whose tag is `t`.
+type Way = (&'static str, fn(&Store));
+
+fn purges() -> [Way; 7] {
+    [
         ("key", |store| _ = store.purge(key("/"), Hard, START)),
         ("key, soft", |store| _ = store.purge(key("/"), Soft, START)),
         ("tag", |store| _ = store.purge_tags(&[Tag::new(b"t")], Hard, START)),
