@@ -5,7 +5,9 @@ an addition and not a second application core. Apache and the server start anew 
 one server would occupy the processes of Apache for the next.
 """
 
+import http.client
 import re
+import subprocess
 import time
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ _EXACT_REQUESTS = 20
 _WARM_UP_REQUESTS = 200
 # The most requests at once that servers which can queue give to the application: enough to keep its core busy.
 _APACHE_CONNECTIONS = 128
+_FAILURES = (peers.StartFailed, load.LoadFailed, subprocess.TimeoutExpired, http.client.HTTPException, OSError)
 # Shellac's published comparison; HAProxy runs beside it and does not decide.
 RIVALS = ("apache", "varnish", "nginx")
 
@@ -59,7 +62,7 @@ def run(bench, row, names, effort, site, log):
             name = names[(index + turn) % len(names)]
             try:
                 sample = _sample(bench, row, name, effort, site)
-            except (peers.StartFailed, load.LoadFailed, OSError) as failure:
+            except _FAILURES as failure:
                 results[name]["problems"].append(f"{type(failure).__name__}: {failure}")
                 continue
             results[name]["problems"] += sample.pop("problems")

@@ -4,8 +4,10 @@ All servers of a row run at once and take turns, so that what changes on the mac
 loaded at a time. The floor takes part in every round, and CPU time is compared with the floor of the same round.
 """
 
+import http.client
 import resource
 import statistics
+import subprocess
 import time
 from dataclasses import dataclass
 
@@ -75,13 +77,16 @@ def run(bench, row, names, effort, log):
             result = results[server.name] = {"rounds": [], "problems": []}
             if server.name != "floor":
                 result["problems"] += _check(row, server, origin, body)
-            _load(bench, row, server, WARM_UP)
+        # A server that fails under load takes no part in later rounds.
+        standing = [server for server in servers if _try(results, server, lambda: _load(bench, row, server, WARM_UP))]
         for turn in range(effort.rounds):
-            for index in range(len(servers)):
-                server = servers[(index + turn) % len(servers)]
-                sample = _sample(bench, row, server, origin, servers, effort)
-                results[server.name]["rounds"].append(sample)
-                results[server.name]["problems"] += sample.pop("problems")
+            for index in range(len(standing)):
+                server = standing[(index + turn) % len(standing)]
+                sample = _try(results, server, lambda: _sample(bench, row, server, origin, servers, effort))
+                if sample:
+                    results[server.name]["problems"] += sample.pop("problems")
+                    results[server.name]["rounds"].append(sample)
+            standing = [server for server in standing if len(results[server.name]["rounds"]) == turn + 1]
             log(f"  round {turn + 1} of {effort.rounds}")
         for server in servers:
             results[server.name]["peak_mib"] = server.daemon.memory()["peak"] / 2**20
@@ -92,6 +97,15 @@ def run(bench, row, names, effort, log):
         if result.get("rounds"):
             _summarise(result, results.get("floor"))
     return results
+
+
+def _try(results, server, work):
+    """What `work` returns; None, and a problem of the server's, where the load generator gave up."""
+    try:
+        return work()
+    except (load.LoadFailed, subprocess.TimeoutExpired) as failure:
+        results[server.name]["problems"].append(str(failure))
+        return None
 
 
 def _start(bench, row, names, origin, body, effort, results, log):
@@ -119,6 +133,13 @@ def _start(bench, row, names, origin, body, effort, results, log):
 
 def _check(row, server, origin, body):
     """Whether the server does what the row says, exactly: bodies byte for byte, and requests seen by the origin."""
+    try:
+        return _differences(row, server, origin, body)
+    except (OSError, http.client.HTTPException) as failure:
+        return [f"it could not be checked: {type(failure).__name__}: {failure}"]
+
+
+def _differences(row, server, origin, body):
     problems = []
     # The first requests may fill the cache; a second on each of the server's threads must find it filled.
     load.fetch_kept_alive(server.port, row.path, 2 * _EXACT_CONNECTIONS, _EXACT_CONNECTIONS)

@@ -5,6 +5,7 @@ may hold 256 MiB of objects. The reasons for single settings stand in the templa
 """
 
 import os
+import random
 import shutil
 import socket
 import string
@@ -21,6 +22,9 @@ TEMPLATES = tools.BENCH / "peers"
 _CONNECTIONS = 8192
 _DESCRIPTORS = 20000
 _START_SECONDS = 30
+# net.ipv4.ip_local_port_range begins at 32768.
+_PORTS = (20000, 32000)
+_given = set()
 # Servers that cannot take part when ab, which speaks HTTP/1.0, asks for cached pages, and why.
 NO_HTTP10_CACHE = {"haproxy": "never answers an HTTP/1.0 request from its cache"}
 # What Varnish writes to its log for each hit, miss or pass.
@@ -73,9 +77,9 @@ class Bench:
         self.origin = tools.compile_c("origin", directory)
 
     def working_directory(self, name):
-        """A fresh directory that servers of any user may enter and write to."""
+        """A fresh directory that servers of any user may enter."""
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
-        directory.chmod(0o777)
+        directory.chmod(0o755)
         return directory
 
     def start(self, name, role, origin=None, files=None, clients=64):
@@ -145,9 +149,19 @@ def fill(template, path, **values):
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port nobody listens on, below those the kernel gives to clients: else a waiting `connect` might meet itself."""
+    while True:
+        port = random.randrange(*_PORTS)
+        with socket.socket() as listener:
+            # Connections of an earlier server on it may linger.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 def wait_until_listening(server):
