@@ -8,7 +8,7 @@
 //! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of objects still
 //! arriving included, and those of objects that have left the store for as long as somebody reads them. Before anything
 //! is added, objects are evicted until it fits. Beside head, body and key (its digest, the text of host and path, and
-//! what it varies on), an object takes at most 256 bytes; each tag takes 24 more, and each 64 KiB of a long body 104.
+//! what it varies on), an object takes at most 256 bytes; each of its tags takes 24 more, and each 64 KiB of a long body 88.
 //!
 //! # Locks
 //! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or the freeing

@@ -73,9 +73,9 @@ struct Line {
 /// What the search for a victim came to.
 pub(crate) enum Victim {
     Evicted(Arc<Object>),
-    /// None yet, but there are more objects to look at.
+    /// None yet, but some that have lost a part of their merit.
     Passed,
-    /// The queue is empty.
+    /// The queue is empty, or as far as it was looked at all are being read.
     None,
 }
 
@@ -93,6 +93,11 @@ impl Judge {
         let weight = object.weight();
         let needed = 1 + u8::from(weight > self.limit / 1024) + u8::from(weight > self.limit / 64);
         !self.desperate && object.frequency.load(Relaxed) >= needed
+    }
+
+    /// Whether an object is whole and somebody reads it.
+    fn is_held(self, object: &Arc<Object>) -> bool {
+        !self.desperate && Arc::strong_count(object) > 1 && object.body().is_whole()
     }
 }
 
@@ -283,20 +288,26 @@ impl Shard {
         self.tags.of(object.tags.load(Relaxed)).any(|other| other == tag)
     }
 
-    /// Looks for a victim in one queue.
+    /// Looks for a victim in one queue. A whole object that is being read is passed over: it would free nothing, and be
+    /// fetched again beside the copy that is still held.
     pub(crate) fn evict(&mut self, queue: Queue, judge: Judge) -> Victim {
+        let mut passed = Victim::None;
         for _ in 0..STEPS {
             let slot = self.lines[queue as usize].head;
             let Some(object) = self.object(slot) else {
-                return Victim::None;
+                return passed;
             };
-            if judge.earned(object) {
+            let (earned, held) = (judge.earned(object), judge.is_held(object));
+            if earned {
                 match queue {
                     Queue::Small => object.frequency.store(0, Relaxed),
                     Queue::Main => _ = object.frequency.fetch_sub(1, Relaxed),
                 }
+                passed = Victim::Passed;
+            }
+            if earned || held {
                 self.dequeue(slot);
-                self.enqueue(slot, Queue::Main);
+                self.enqueue(slot, if earned { Queue::Main } else { queue });
                 continue;
             }
             let hash = object.key().hash();
@@ -305,7 +316,7 @@ impl Shard {
             }
             return self.remove(slot, Removal::Evicted).map_or(Victim::None, Victim::Evicted);
         }
-        Victim::Passed
+        passed
     }
 
     /// Moves everything into an index as small as it can be.

@@ -27,7 +27,13 @@ impl Span {
     /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is longer or
     /// stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
     #[inline(always)]
-    pub fn new(bytes: &[u8], name_at: usize, name_len: usize, value_at: usize, value_len: usize) -> Option<Span> {
+    pub fn new(
+        bytes: &[u8],
+        name_at: usize,
+        name_len: usize,
+        value_at: usize,
+        value_len: usize,
+    ) -> Option<Span> {
         if value_at + value_len > MAX_HEAD {
             return None;
         }
@@ -95,6 +101,11 @@ impl<'a> Fields<'a> {
         self.spans.is_empty()
     }
 
+    /// Bytes of all field lines as they are encoded.
+    pub fn encoded_len(&self) -> usize {
+        self.spans.iter().map(|span| span.name_len as usize + span.value_len as usize + 4).sum()
+    }
+
     fn field(&self, span: &Span) -> Field<'a> {
         Field { id: span.name, name: &self.bytes[span.name_range()], value: &self.bytes[span.value_range()] }
     }
@@ -116,7 +127,10 @@ impl<'a> Fields<'a> {
 
     /// Every value of a known name, in order.
     pub fn all(self, name: Name) -> impl Iterator<Item = &'a [u8]> + Clone {
-        self.spans.iter().filter(move |span| span.name == name).map(move |span| &self.bytes[span.value_range()])
+        self.spans
+            .iter()
+            .filter(move |span| span.name == name)
+            .map(move |span| &self.bytes[span.value_range()])
     }
 
     /// Every value of any name, known or not, in order; letter case of the name does not matter.
@@ -205,6 +219,11 @@ impl FieldsBuf {
         FieldsBuf::default()
     }
 
+    /// No fields, with room for so many bytes and lines.
+    pub fn with_capacity(bytes: usize, lines: usize) -> FieldsBuf {
+        FieldsBuf { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(lines) }
+    }
+
     /// A copy of `fields`, and of nothing that stands after them in a read buffer.
     pub fn copy_of(fields: Fields<'_>) -> FieldsBuf {
         let end = fields.spans.iter().map(|span| span.value_range().end).max().unwrap_or(0);
@@ -266,7 +285,7 @@ impl FieldsBuf {
 
     /// The number of bytes that [`FieldsBuf::encode`] writes.
     pub fn encoded_len(&self) -> usize {
-        self.spans.iter().map(|span| span.name_len as usize + span.value_len as usize + 4).sum()
+        self.view().encoded_len()
     }
 
     /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after them.

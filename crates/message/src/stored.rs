@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn fields_for_caches_only_are_kept_but_not_shown() {
-        let fields = [("Surrogate-Key", "a b"), ("Content-Type", "text/plain"), ("xkey", "c")].into_iter().collect();
+        let fields =
+            [("Surrogate-Key", "a b"), ("Content-Type", "text/plain"), ("xkey", "c")].into_iter().collect();
         let head = StoredHead::new(200, b"OK", &fields).unwrap();
         assert_eq!(head.encoded(), b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n");
         assert_eq!(head.fields().get(crate::Name::SurrogateKey), Some(&b"a b"[..]));

@@ -2,8 +2,8 @@
 
 use crate::Conn;
 use sandarac_message::FieldsBuf;
-use sandarac_wire::h1::Refusal;
 use sandarac_wire::h1::BodyFraming;
+use sandarac_wire::h1::Refusal;
 use sandarac_wire::h1::chunked::{Decoded, Decoder, Event};
 use std::io;
 use std::ops::Range;

@@ -96,7 +96,10 @@ impl Conn {
     /// Reads more into [`Conn::data`]: how many bytes, 0 at the end of the stream. A full buffer reads nothing and is
     /// an error of kind `OutOfMemory`: what does not fit a buffer was to be consumed or refused before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let (mut start, mut end) = { self.unpark(); (self.start, self.end) };
+        let (mut start, mut end) = {
+            self.unpark();
+            (self.start, self.end)
+        };
         let buffer = self.buffer.as_mut().expect("unparked");
         if end == buffer.len() {
             if start == 0 {
@@ -111,6 +114,10 @@ impl Conn {
             end += n;
         }
         (self.start, self.end) = (start, end);
+        if polled.is_pending() && start == end {
+            // What waits holds no buffer.
+            self.park();
+        }
         polled
     }
 

@@ -19,10 +19,8 @@ pub use buffer::{BUFFER_SIZE, Buffer};
 pub use clock::{Moment, wall};
 pub use conn::Conn;
 pub use listen::{Acceptor, ListenAddress, Listeners, remove_stale_socket};
-pub use output::Output;
-pub use session::{
-    Answer, Client, Incoming, Next, Peer, Refused, Service, SessionLimits, discard,
-};
+pub use output::{COPIED, Output};
+pub use session::{Answer, Client, Incoming, Next, Peer, Refused, Service, SessionLimits, discard};
 pub use stream::Stream;
 pub use timer::{Timer, within};
 pub use worker::{Command, Entrance, Sessions, run_worker};

@@ -138,7 +138,9 @@ impl Acceptor {
             Acceptor::Tcp(listener) => {
                 listener.accept().await.map(|(stream, peer)| (Stream::tcp(stream), Some(peer)))
             }
-            Acceptor::Unix(listener) => listener.accept().await.map(|(stream, _)| (Stream::Unix(stream), None)),
+            Acceptor::Unix(listener) => {
+                listener.accept().await.map(|(stream, _)| (Stream::Unix(stream), None))
+            }
         }
     }
 }

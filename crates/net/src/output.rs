@@ -4,6 +4,10 @@ use bytes::Bytes;
 use std::io::IoSlice;
 use std::ops::Range;
 
+/// Bytes that are copied behind a head rather than shared. One `send` of a whole small response costs less than a `writev`
+/// of its pieces: importing the vector takes the kernel longer than copying this much (docs/decisions/0001).
+pub const COPIED: usize = 2048;
+
 enum Piece {
     /// A range of [`Output::inline`].
     Inline(Range<usize>),
@@ -35,6 +39,10 @@ impl Output {
 
     /// Adds bytes that are held elsewhere, after everything encoded so far.
     pub fn share(&mut self, bytes: Bytes) {
+        if bytes.len() <= COPIED {
+            self.inline.extend_from_slice(&bytes);
+            return;
+        }
         self.seal();
         self.len += bytes.len();
         if !bytes.is_empty() {

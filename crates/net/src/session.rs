@@ -28,7 +28,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
 /// How long a session waits for its client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
     /// What a request head may hold.
     pub head: Limits,
@@ -76,7 +76,7 @@ pub trait Service: 'static {
     type Deferred;
 
     /// The limits for the next request; they change on reload.
-    fn limits(&self) -> Arc<SessionLimits>;
+    fn limits(&self) -> SessionLimits;
 
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
@@ -209,7 +209,10 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
         refuse(&mut client, &*service, Refused::Crowded).await;
         return;
     }
-    let _place = Place { service: &*service, _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await };
+    let _place = Place {
+        service: &*service,
+        _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
+    };
     client.timer.set(service.limits().head_timeout);
     if client.peer.entrance.proxy_protocol && !Box::pin(receive_proxy_header(&mut client)).await {
         return;
@@ -368,7 +371,12 @@ impl Client {
     }
 
     /// Writes `output` and waits until the client took all but `window` bytes of what is queued.
-    pub async fn send(&mut self, output: &mut Output, window: usize, limits: &SessionLimits) -> io::Result<()> {
+    pub async fn send(
+        &mut self,
+        output: &mut Output,
+        window: usize,
+        limits: &SessionLimits,
+    ) -> io::Result<()> {
         poll_fn(|cx| Poll::Ready(self.conn.write_output(cx, output))).await?;
         self.flush(window, limits).await
     }

@@ -63,9 +63,7 @@ impl Stream {
         let mut cx = Context::from_waker(Waker::noop());
         match self {
             Stream::Tcp(stream) => stream.poll_read_ready(&mut cx).is_ready(),
-            Stream::Unix(stream) => {
-                stream.try_io(tokio::io::Interest::READABLE, || Ok(())).is_ok()
-            }
+            Stream::Unix(stream) => stream.try_io(tokio::io::Interest::READABLE, || Ok(())).is_ok(),
         }
     }
 

@@ -13,8 +13,17 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Debug, Default)]
 pub struct Timer {
     deadline: Option<Moment>,
-    /// The runtime's timer, and when it fires: never later than `deadline`.
-    armed: Option<(Pin<Box<Sleep>>, Moment)>,
+    /// The runtime's timer.
+    armed: Option<Armed>,
+}
+
+#[derive(Debug)]
+struct Armed {
+    sleep: Pin<Box<Sleep>>,
+    /// When it fires.
+    fires: Moment,
+    /// Whether it will wake the task. A timer belongs to one task, whose waker does not change, so asking once is enough.
+    registered: bool,
 }
 
 impl Timer {
@@ -38,7 +47,8 @@ impl Timer {
         self.deadline.is_some()
     }
 
-    /// Ready once the deadline has passed; the task is woken then. Never ready without a deadline.
+    /// Ready once the deadline has passed; the task is woken then. Never ready without a deadline. MUST be polled by one
+    /// task only.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         loop {
@@ -47,18 +57,28 @@ impl Timer {
                 self.deadline = None;
                 return Poll::Ready(());
             }
-            match &mut self.armed {
-                Some((sleep, fires)) if *fires <= deadline => {
-                    std::task::ready!(sleep.as_mut().poll(cx));
-                    // Fired for an earlier deadline, or within the coarseness of the clock.
-                    *fires = deadline;
-                    sleep.as_mut().reset(wake_up(deadline, now));
+            let armed = self.armed.get_or_insert_with(|| Armed {
+                sleep: Box::pin(sleep_until(wake_up(deadline, now))),
+                fires: deadline,
+                registered: false,
+            });
+            if armed.fires > deadline {
+                armed.sleep.as_mut().reset(wake_up(deadline, now));
+                (armed.fires, armed.registered) = (deadline, false);
+            }
+            if armed.registered && now < armed.fires {
+                return Poll::Pending;
+            }
+            match armed.sleep.as_mut().poll(cx) {
+                Poll::Pending => {
+                    armed.registered = true;
+                    return Poll::Pending;
                 }
-                Some((sleep, fires)) => {
-                    *fires = deadline;
-                    sleep.as_mut().reset(wake_up(deadline, now));
+                // It fired for an earlier deadline.
+                Poll::Ready(()) => {
+                    armed.sleep.as_mut().reset(wake_up(deadline, now));
+                    (armed.fires, armed.registered) = (deadline, false);
                 }
-                None => self.armed = Some((Box::pin(sleep_until(wake_up(deadline, now))), deadline)),
             }
         }
     }

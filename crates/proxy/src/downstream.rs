@@ -117,7 +117,9 @@ impl<'a> Downstream<'a> {
             }
             let step = match self.body.step(&mut self.client.conn) {
                 Ok(Some(step)) => step,
-                Ok(None) => ready!(self.body.poll_step(&mut self.client.conn, cx)).map_err(Fault::of_request_body)?,
+                Ok(None) => {
+                    ready!(self.body.poll_step(&mut self.client.conn, cx)).map_err(Fault::of_request_body)?
+                }
                 Err(error) => return Poll::Ready(Err(Fault::of_request_body(error))),
             };
             self.client.timer.set(self.limits.body_timeout);

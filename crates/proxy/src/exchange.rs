@@ -16,7 +16,7 @@ use crate::forward::{Forward, Purpose};
 use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
-use crate::site::Site;
+use crate::site::{LocalSite, Site};
 use crate::step::deliver::{self, Delivery};
 use crate::step::fetch::{Arrived, Errand, Surroundings, fetch};
 use crate::step::hash;
@@ -53,7 +53,7 @@ const DISCARD_FOR: Duration = Duration::from_secs(1);
 /// One exchange.
 pub(crate) struct Exchange<'e> {
     pub(crate) worker: &'e Worker,
-    pub(crate) site: &'e Arc<Site>,
+    pub(crate) site: &'e LocalSite,
     pub(crate) request: RequestHead<'e>,
     pub(crate) keep_alive: bool,
     expect_continue: bool,
@@ -81,7 +81,12 @@ impl Sent {
 }
 
 /// Serves a request that could not be answered from memory at once.
-pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Incoming, deferred: Deferred) -> Next {
+pub(crate) async fn run(
+    worker: &Worker,
+    client: &mut Client,
+    incoming: Incoming,
+    deferred: Deferred,
+) -> Next {
     let Incoming { head, body, keep_alive, expect_continue, began } = incoming;
     let Deferred { site, found } = deferred;
     let transaction = worker.transaction();
@@ -123,7 +128,11 @@ pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Incoming
 }
 
 impl<'e> Exchange<'e> {
-    async fn steps(&mut self, down: &mut Downstream<'_>, found: Option<(Key, Lookup)>) -> Result<Sent, Fault> {
+    async fn steps(
+        &mut self,
+        down: &mut Downstream<'_>,
+        found: Option<(Key, Lookup)>,
+    ) -> Result<Sent, Fault> {
         let site: &'e Site = self.site;
         let received = receive(site, &down.client.peer, &self.request)?;
         if hop::passes(self.request.fields, site.name()) > PASSES {
@@ -194,7 +203,9 @@ impl<'e> Exchange<'e> {
                         return sent;
                     }
                 }
-                Lookup::Miss(flight) => return self.miss(down, received, pool, rule, directives, flight).await,
+                Lookup::Miss(flight) => {
+                    return self.miss(down, received, pool, rule, directives, flight).await;
+                }
                 Lookup::Wait(waiter) => {
                     self.worker.counters.one(Counter::Coalesced);
                     self.handling.collapsed = true;
@@ -210,7 +221,9 @@ impl<'e> Exchange<'e> {
                             return self.miss(down, received, pool, rule, directives, flight).await;
                         }
                         Some(Waited::Again) => self.handling.collapsed = false,
-                        Some(Waited::Failed) => return self.instead(down, key, &query, Fault::NoResponse).await,
+                        Some(Waited::Failed) => {
+                            return self.instead(down, key, &query, Fault::NoResponse).await;
+                        }
                         None => return self.instead(down, key, &query, Fault::ResponseLate).await,
                     }
                 }
@@ -309,7 +322,9 @@ impl<'e> Exchange<'e> {
         fault: Fault,
     ) -> Result<Sent, Fault> {
         let stale = candidate.filter(|object| {
-            fault.is_origins() && object.range().is_none() && object.lifetimes().usable_on_error(&directives, wall())
+            fault.is_origins()
+                && object.range().is_none()
+                && object.lifetimes().usable_on_error(&directives, wall())
         });
         match stale {
             Some(object) => {
@@ -423,19 +438,27 @@ impl<'e> Exchange<'e> {
         let around = Surroundings::of(self.worker, self.site, pool);
         let arrived = fetch(&around, &errand, Some(down)).await?;
         self.origin_time = Some(asked.elapsed());
-        self.backend = Some(arrived.link.address().to_string());
+        if self.worker.recorder.wants() {
+            self.backend = Some(arrived.link.address().to_string());
+        }
         Ok(arrived)
     }
 
     /// Sends a response on as it comes.
-    async fn relay(&mut self, down: &mut Downstream<'_>, arrived: Arrived, pool: usize) -> Result<Sent, Fault> {
-        let mut fields = arrived.head.fields.clone();
+    async fn relay(
+        &mut self,
+        down: &mut Downstream<'_>,
+        mut arrived: Arrived,
+        pool: usize,
+    ) -> Result<Sent, Fault> {
+        let mut fields = std::mem::take(&mut arrived.head.fields);
         fields.retain(|field| !tags::is_surrogate_only(field.id));
         add_date(&mut fields, arrived.received);
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
         let keep_alive = keep_alive && down.is_uploaded_or_small();
-        let mut head = Vec::with_capacity(fields.encoded_len() + 256);
+        // Room for what is added here, and for a small body behind it.
+        let mut head = Vec::with_capacity(fields.encoded_len() + 256 + sandarac_net::COPIED);
         {
             let mut lines = Head::response(&mut head, status, &arrived.head.reason);
             lines.fields(fields.view(), framing);
@@ -470,7 +493,9 @@ impl<'e> Exchange<'e> {
     /// How a response that is passed on is framed for this client, and whether the connection can stay open after it.
     fn framing(&self, arrived: &Arrived) -> (BodyFraming, Encoding, bool) {
         match &arrived.body {
-            Framer::Ended if self.request.method == Method::Head || matches!(arrived.head.status, 204 | 304) => {
+            Framer::Ended
+                if self.request.method == Method::Head || matches!(arrived.head.status, 204 | 304) =>
+            {
                 (BodyFraming::None, Encoding::Plain, self.keep_alive)
             }
             Framer::Ended => (BodyFraming::Length(0), Encoding::Plain, self.keep_alive),
@@ -529,7 +554,11 @@ impl<'e> Exchange<'e> {
             keep_alive,
         );
         let sent = down.client.send(&mut output, WINDOW, down.limits).await;
-        Sent { status: answer.status, bytes: answer.body.len() as u64, keep_alive: keep_alive && sent.is_ok() }
+        Sent {
+            status: answer.status,
+            bytes: answer.body.len() as u64,
+            keep_alive: keep_alive && sent.is_ok(),
+        }
     }
 
     fn passing(&mut self, forward: Forwarded, reason: &'static str) {
@@ -547,18 +576,21 @@ impl<'e> Exchange<'e> {
             return;
         }
         let error = fault.map(Fault::text);
-        self.worker.record(&client.peer, &crate::Record {
-            request: self.transaction,
-            fetch: self.fetched,
-            status: sent.status,
-            bytes: sent.bytes,
-            outcome: self.handling.outcome,
-            reason: self.handling.reason,
-            duration,
-            origin: self.origin_time,
-            backend: self.backend.as_deref(),
-            error: error.as_deref(),
-            ..crate::Record::of(&self.request, wall())
-        });
+        self.worker.record(
+            &client.peer,
+            &crate::Record {
+                request: self.transaction,
+                fetch: self.fetched,
+                status: sent.status,
+                bytes: sent.bytes,
+                outcome: self.handling.outcome,
+                reason: self.handling.reason,
+                duration,
+                origin: self.origin_time,
+                backend: self.backend.as_deref(),
+                error: error.as_deref(),
+                ..crate::Record::of(&self.request, wall())
+            },
+        );
     }
 }

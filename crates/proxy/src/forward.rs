@@ -100,7 +100,8 @@ impl Forward<'_> {
 
     fn fields(&self) -> Result<FieldsBuf, TooLarge> {
         let received = self.request.fields;
-        let mut fields = FieldsBuf::new();
+        // Room for what is added: forwarding fields and Via.
+        let mut fields = FieldsBuf::with_capacity(received.encoded_len() + 256, received.len() + 8);
         fields.add(Name::Host, self.asker.host)?;
         let hop_by_hop = HopByHop::of(received);
         for field in received.iter() {

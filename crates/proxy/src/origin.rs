@@ -78,9 +78,7 @@ impl Origins {
 
     async fn open(&self, endpoint: &Endpoint) -> Result<Stream, Fault> {
         match endpoint {
-            Endpoint::Unix(path) => {
-                UnixStream::connect(path).await.map(Stream::Unix).map_err(connect_failed)
-            }
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix).map_err(connect_failed),
             Endpoint::Tcp(Host::Ip(ip), port) => connect_tcp(SocketAddr::new(*ip, *port)).await,
             Endpoint::Tcp(Host::Name(name), port) => {
                 let mut fault = Fault::Unresolved;

@@ -11,7 +11,7 @@ use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A complaint of one kind is repeated no more often than this: a condition that lasts must not flood the log.
@@ -19,8 +19,9 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// What all workers of a process share.
 pub struct Shared {
-    /// The configuration in force.
-    pub site: ArcSwap<Site>,
+    site: ArcSwap<Site>,
+    /// Counts the configurations, so that a worker can tell with one read whether its own is still in force.
+    generation: AtomicU64,
     /// The store.
     pub store: Arc<Store>,
     /// One set for each worker.
@@ -45,6 +46,7 @@ impl Shared {
     ) -> Arc<Shared> {
         Arc::new(Shared {
             site: ArcSwap::from_pointee(site),
+            generation: AtomicU64::new(0),
             store,
             counters: (0..workers).map(|_| Arc::default()).collect(),
             epoch: Moment::now(),
@@ -53,6 +55,22 @@ impl Shared {
             complained: Mutex::new(None),
             complain,
         })
+    }
+
+    /// The configuration in force.
+    pub fn site(&self) -> Arc<Site> {
+        self.site.load_full()
+    }
+
+    /// Puts another configuration in force. Exchanges that have begun end under the one they began with.
+    pub fn set_site(&self, site: Site) {
+        self.site.store(Arc::new(site));
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Which configuration is in force.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// A counter, summed over all workers.

@@ -7,6 +7,8 @@ use sandarac_config::{Config, Network};
 use sandarac_net::{ListenAddress, SessionLimits};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
+use std::ops::Deref;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A configuration made ready for use.
@@ -14,7 +16,7 @@ pub struct Site {
     /// What was configured.
     pub config: Config,
     pub(crate) pools: Vec<SitePool>,
-    pub(crate) session: Arc<SessionLimits>,
+    pub(crate) session: SessionLimits,
     /// What a response head may hold.
     pub(crate) response_head: Limits,
     pub(crate) introduction: Introduction,
@@ -22,6 +24,24 @@ pub struct Site {
     pub(crate) body_limit: u64,
     /// Whose forwarding fields are believed, by listener; only those listeners that believe anyone.
     trusted: Vec<(ListenAddress, Vec<Network>)>,
+}
+
+/// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
+#[derive(Clone)]
+pub(crate) struct LocalSite(Rc<Arc<Site>>);
+
+impl LocalSite {
+    pub(crate) fn new(site: Arc<Site>) -> LocalSite {
+        LocalSite(Rc::new(site))
+    }
+}
+
+impl Deref for LocalSite {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.0
+    }
 }
 
 /// A pool and how long to wait for it.
@@ -38,7 +58,8 @@ impl Site {
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let seed = seed.wrapping_add(at as u64);
             let built = settings.build(seed);
-            let known = before.and_then(|site| site.pools.iter().find(|other| other.pool.name() == settings.name));
+            let known =
+                before.and_then(|site| site.pools.iter().find(|other| other.pool.name() == settings.name));
             SitePool {
                 pool: known.map_or(built.clone(), |other| built.succeeding(&other.pool, seed)),
                 timeouts: OriginTimeouts {
@@ -66,7 +87,7 @@ impl Site {
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
-            session: Arc::new(SessionLimits {
+            session: SessionLimits {
                 head: request_head,
                 idle_timeout: *config.timeouts.idle,
                 head_timeout: *config.timeouts.head,
@@ -74,14 +95,14 @@ impl Site {
                 send_timeout: *config.timeouts.write,
                 min_rate: limits.min_rate_out.0,
                 max_requests: limits.requests_per_connection.map_or(u32::MAX, |most| most.get()),
-            }),
+            },
             response_head: Limits { head: limits.response_head.get(), ..request_head },
             introduction: Introduction {
                 x_forwarded: config.forwarded.x_forwarded,
                 forwarded: config.forwarded.forwarded,
                 name: name.into(),
             },
-            
+
             body_limit: limits.body.map_or(u64::MAX, |most| most.0),
             trusted,
             config,

@@ -6,7 +6,7 @@ use crate::origin::Origins;
 use crate::record::{Outcome, Recorder};
 use crate::respond::Synthetic;
 use crate::shared::Shared;
-use crate::site::Site;
+use crate::site::LocalSite;
 use crate::step::deliver::{Delivery, synthetic};
 use crate::step::receive::{Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
@@ -15,7 +15,7 @@ use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Timestamp, Version};
 use sandarac_net::{Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, wall};
 use sandarac_wire::h1::request::Request;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -33,11 +33,14 @@ pub struct Worker {
     pub(crate) me: Weak<Worker>,
     /// The next transaction number; workers take turns.
     next: Cell<u64>,
+    site: RefCell<LocalSite>,
+    /// Which configuration that is.
+    generation: Cell<u64>,
 }
 
 /// What was found out about a request before it became an exchange.
 pub struct Deferred {
-    pub(crate) site: Arc<Site>,
+    pub(crate) site: LocalSite,
     pub(crate) found: Option<(Key, Lookup)>,
 }
 
@@ -50,6 +53,9 @@ impl Worker {
             recorder,
             me: me.clone(),
             next: Cell::new(index as u64),
+            // Read before the configuration, so that one put in force meanwhile is noticed.
+            generation: Cell::new(shared.generation()),
+            site: RefCell::new(LocalSite::new(shared.site())),
             shared,
         });
         tokio::task::spawn_local(prune(worker.me.clone()));
@@ -63,8 +69,13 @@ impl Worker {
         number
     }
 
-    pub(crate) fn site(&self) -> Arc<Site> {
-        self.shared.site.load_full()
+    /// The configuration in force.
+    pub(crate) fn site(&self) -> LocalSite {
+        let generation = self.shared.generation();
+        if self.generation.replace(generation) != generation {
+            self.site.replace(LocalSite::new(self.shared.site()));
+        }
+        self.site.borrow().clone()
     }
 
     /// Hands a record on, with what the connection tells.
@@ -76,7 +87,7 @@ impl Worker {
     /// Answers a request from the store where its object is there whole; else says what was found so far.
     fn try_hit(
         &self,
-        site: &Arc<Site>,
+        site: &LocalSite,
         peer: &Peer,
         request: &Request<'_>,
         began: Instant,
@@ -106,7 +117,8 @@ impl Worker {
         let ttl = object.lifetimes().ttl(now);
         let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
         let keep_alive = request.keep_alive;
-        let delivery = Delivery { site, object: &object, request: head, now, handling: &handling, keep_alive };
+        let delivery =
+            Delivery { site, object: &object, request: head, now, handling: &handling, keep_alive };
         let delivered = delivery.encode(output);
         self.counters.one(Counter::Requests);
         self.counters.one(counter);
@@ -114,15 +126,18 @@ impl Worker {
         let duration = began.elapsed();
         self.counters.latency.observe(duration);
         if self.recorder.wants() {
-            self.record(peer, &Record {
-                request: self.transaction(),
-                fetch: Some(object.transaction()),
-                status: delivered.status,
-                bytes: delivered.bytes,
-                outcome,
-                duration,
-                ..Record::of(head, now)
-            });
+            self.record(
+                peer,
+                &Record {
+                    request: self.transaction(),
+                    fetch: Some(object.transaction()),
+                    status: delivered.status,
+                    bytes: delivered.bytes,
+                    outcome,
+                    duration,
+                    ..Record::of(head, now)
+                },
+            );
         }
         Ok(delivered.keep_alive)
     }
@@ -131,8 +146,8 @@ impl Worker {
 impl Service for Worker {
     type Deferred = Deferred;
 
-    fn limits(&self) -> Arc<SessionLimits> {
-        self.site().session.clone()
+    fn limits(&self) -> SessionLimits {
+        self.site().session
     }
 
     fn admit(&self) -> bool {
@@ -192,13 +207,16 @@ impl Service for Worker {
                 version: Version::Http11,
                 fields: Fields::default(),
             };
-            self.record(peer, &Record {
-                request: self.transaction(),
-                status: answer.status,
-                outcome: Outcome::Error,
-                reason: Some(reason),
-                ..Record::of(&nothing, now)
-            });
+            self.record(
+                peer,
+                &Record {
+                    request: self.transaction(),
+                    status: answer.status,
+                    outcome: Outcome::Error,
+                    reason: Some(reason),
+                    ..Record::of(&nothing, now)
+                },
+            );
         }
     }
 }

@@ -7,6 +7,10 @@ use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
 use sandarac_server::{check, commands, demo, run, top};
 
+/// Faster than the system's where small blocks come and go, as with every exchange.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match perform(Cli::parse().job()) {
         Ok(()) => ExitCode::SUCCESS,

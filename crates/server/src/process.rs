@@ -134,7 +134,7 @@ impl Process {
     /// whether all have.
     pub async fn drain(&self) -> bool {
         self.inner.draining.store(true, std::sync::atomic::Ordering::Relaxed);
-        let patience = *self.inner.shared.site.load().config.timeouts.drain;
+        let patience = *self.inner.shared.site().config.timeouts.drain;
         let drained = self.inner.workers.iter().filter_map(|worker| {
             let (done, drained) = oneshot::channel();
             worker.send(Command::Drain(done)).ok().map(|()| drained)
@@ -185,21 +185,29 @@ fn bind_all(config: &Config, workers: usize) -> io::Result<Vec<Listeners>> {
 fn bind(listener: &sandarac_config::Listener, workers: usize) -> io::Result<Listeners> {
     let tcp = |address: SocketAddr| Listeners::bind(&ListenAddress::Tcp(address), workers);
     let bound = match &listener.address {
-        sandarac_config::ListenAddress::Any(port) => tcp((Ipv6Addr::UNSPECIFIED, *port).into()).or_else(|error| {
-            let no_ipv6 = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
-                || error.kind() == io::ErrorKind::AddrNotAvailable;
-            if no_ipv6 { tcp((Ipv4Addr::UNSPECIFIED, *port).into()) } else { Err(error) }
-        }),
+        sandarac_config::ListenAddress::Any(port) => {
+            tcp((Ipv6Addr::UNSPECIFIED, *port).into()).or_else(|error| {
+                let no_ipv6 = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+                    || error.kind() == io::ErrorKind::AddrNotAvailable;
+                if no_ipv6 { tcp((Ipv4Addr::UNSPECIFIED, *port).into()) } else { Err(error) }
+            })
+        }
         sandarac_config::ListenAddress::Tcp(address) => tcp(*address),
         sandarac_config::ListenAddress::Unix(path) => {
             Listeners::bind(&ListenAddress::Unix(path.clone(), listener.mode), workers)
         }
     };
-    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {}: {error}", listener.address)))
+    bound.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot listen on {}: {error}", listener.address))
+    })
 }
 
 /// The address that a listener of the configuration is bound to, if it is the one at `bound`.
-fn is_bound(listener: &sandarac_config::Listener, bound: &ListenAddress, before: &sandarac_config::Listener) -> bool {
+fn is_bound(
+    listener: &sandarac_config::Listener,
+    bound: &ListenAddress,
+    before: &sandarac_config::Listener,
+) -> bool {
     let mode_kept = match bound {
         ListenAddress::Unix(_, mode) => *mode == listener.mode,
         ListenAddress::Tcp(_) => true,
@@ -238,7 +246,10 @@ fn start_admin(
             Some(hint) => format!("; {hint}"),
             None => String::new(),
         };
-        io::Error::new(error.kind(), format!("the admin interface cannot listen on {endpoint}: {error}{hint}"))
+        io::Error::new(
+            error.kind(),
+            format!("the admin interface cannot listen on {endpoint}: {error}{hint}"),
+        )
     })?;
     *inner.admin.lock() = bound.endpoint().to_string();
     let access = Access { token: token.map(|token| token.to_string()), ..Access::default() };

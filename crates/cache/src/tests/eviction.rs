@@ -223,3 +223,20 @@ fn an_arriving_object_that_would_flush_the_store_streams_instead() {
     let hits = (0..popular).filter(|n| ask(&store, &format!("/{n}"), 1000)).count();
     assert!(hits * 10 >= popular * 9, "{hits} of {popular}");
 }
+
+#[test]
+fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
+    let store = Arc::new(Store::new(Settings::new(4 << 20)));
+    let read = response("/read").put(&store, &vec![b'x'; 1 << 20]);
+    (0..20_000).for_each(|n| _ = ask(&store, &format!("/{n}"), 1000));
+    assert!(Arc::ptr_eq(&read, &hit(get("/read").lookup(&store, START))));
+    drop(read);
+    (0..20_000).for_each(|n| _ = ask(&store, &format!("/more/{n}"), 1000));
+    assert_eq!(look(&store, &get("/read"), START), "miss");
+    // Where nothing else can be, it must go; but its bytes stay charged.
+    let all: Vec<_> =
+        (0..3).map(|n| response(&format!("/all/{n}")).put(&store, &vec![b'x'; 1 << 20])).collect();
+    ask(&store, "/last", 2 << 20);
+    assert!(store.stats().bytes >= 3 << 20 && store.stats().bytes <= 4 << 20);
+    drop(all);
+}

@@ -4,7 +4,7 @@ use crate::Counter;
 use crate::forward::{Asker, Forward, Purpose};
 use crate::handling::Handling;
 use crate::record::Outcome;
-use crate::site::Site;
+use crate::site::LocalSite;
 use crate::step::fetch::{Errand, Surroundings, fetch};
 use crate::step::hash;
 use crate::step::receive::Received;
@@ -18,12 +18,11 @@ use sandarac_message::{Method, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::BodyFraming;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// A request made again for the store's sake. Outlives the exchange that found the stale response.
 struct Revalidation {
     worker: Rc<Worker>,
-    site: Arc<Site>,
+    site: LocalSite,
     request: RequestHeadBuf,
     host: Box<[u8]>,
     ip: Option<IpAddr>,
@@ -38,7 +37,7 @@ struct Revalidation {
 /// Starts to validate the flight's candidate, in a task of its own.
 pub(crate) fn revalidate(
     worker: &Worker,
-    site: &Arc<Site>,
+    site: &LocalSite,
     request: &RequestHead<'_>,
     received: &Received<'_>,
     pool: usize,
@@ -88,7 +87,11 @@ impl Revalidation {
             target: &hash::target(&rule.key, target.path_and_query),
             framing: BodyFraming::None,
             expect_continue: false,
-            purpose: Purpose::Fill { rule, candidate: flight.candidate().map(|object| &**object), part: None },
+            purpose: Purpose::Fill {
+                rule,
+                candidate: flight.candidate().map(|object| &**object),
+                part: None,
+            },
         };
         let Ok(head) = forward.encode() else { return };
         let around = Surroundings::of(worker, site, self.pool);

@@ -66,7 +66,14 @@ impl Delivery<'_> {
     fn form(&self) -> Form {
         // One pass: most requests have neither a condition nor a range.
         let special = |name| {
-            matches!(name, Name::IfNoneMatch | Name::IfModifiedSince | Name::IfMatch | Name::IfUnmodifiedSince | Name::Range)
+            matches!(
+                name,
+                Name::IfNoneMatch
+                    | Name::IfModifiedSince
+                    | Name::IfMatch
+                    | Name::IfUnmodifiedSince
+                    | Name::Range
+            )
         };
         let fields = self.request.fields;
         if !fields.iter().any(|field| special(field.id)) && self.object.range().is_none() {
@@ -97,7 +104,9 @@ impl Delivery<'_> {
                 match range::select(value, length) {
                     Selection::Whole => Form::Whole,
                     Selection::Single(range) => Form::Part(range, ContentRange::of(range, length)),
-                    Selection::Several(ranges) if self.object.body().is_whole() => Form::Parts(ranges, length),
+                    Selection::Several(ranges) if self.object.body().is_whole() => {
+                        Form::Parts(ranges, length)
+                    }
                     // Parts out of order cannot be cut from a body that is still arriving.
                     Selection::Several(_) => Form::Whole,
                     Selection::Unsatisfiable => Form::Unsatisfiable(length),
@@ -107,15 +116,17 @@ impl Delivery<'_> {
         }
     }
 
-    /// A stored part serves what it was found to cover.
+    /// A stored part serves what it was found to cover. It goes out as it came where all of it is asked for, and where
+    /// its body is not as long as its Content-Range says: nothing can be cut from that.
     fn part_of_part(&self, wanted: Option<&[u8]>, held: sandarac_cache::ContentRange) -> Form {
-        let (first, last) = (held.first, held.last);
-        let held = ContentRange { range: Some(ByteRange { first, last }), complete: held.complete };
+        let range = ByteRange { first: held.first, last: held.last };
+        let held = ContentRange { range: Some(range), complete: held.complete };
         let spec = wanted.and_then(range::parse).and_then(|specs| specs.first().copied());
-        let served = spec.and_then(|spec| held.serves(&spec)).or(held.range);
-        match served {
-            Some(range) => Form::Part(range, ContentRange { range: Some(range), ..held }),
-            None => Form::Whole,
+        match spec.and_then(|spec| held.serves(&spec)) {
+            Some(served) if served != range && self.object.body().len() == Some(range.len()) => {
+                Form::Part(served, ContentRange { range: Some(served), ..held })
+            }
+            _ => Form::Whole,
         }
     }
 
@@ -223,11 +234,7 @@ impl Delivery<'_> {
     }
 
     /// Writes the stored field lines for which `keep` says so.
-    fn lines(
-        &self,
-        inline: &mut Vec<u8>,
-        keep: impl Fn(Name, &sandarac_message::Field<'_>) -> bool,
-    ) {
+    fn lines(&self, inline: &mut Vec<u8>, keep: impl Fn(Name, &sandarac_message::Field<'_>) -> bool) {
         for field in self.object.fields().iter().filter(|field| keep(field.id, field)) {
             inline.extend_from_slice(field.name);
             inline.extend_from_slice(b": ");

@@ -147,8 +147,13 @@ pub(crate) async fn fetch(
         let reused = pooled.is_some();
         let failed = match connect(around, pooled, address).await {
             Ok(conn) => {
-                let link =
-                    Link { conn, pick, origins: around.origins.clone(), keep_alive: false, epoch: around.epoch };
+                let link = Link {
+                    conn,
+                    pick,
+                    origins: around.origins.clone(),
+                    keep_alive: false,
+                    epoch: around.epoch,
+                };
                 match attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await {
                     Ok(arrived) => return Ok(arrived),
                     Err(failed) => failed,
@@ -221,7 +226,8 @@ async fn attempt(
             return Poll::Ready(Err(Fault::NoResponse));
         }
         loop {
-            match receive(around.limits, errand.method, &mut link, &mut spans, cx, downstream.as_deref_mut()) {
+            match receive(around.limits, errand.method, &mut link, &mut spans, cx, downstream.as_deref_mut())
+            {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
                 Ok(None) => {}
                 Err(fault) => return Poll::Ready(Err(fault)),
@@ -231,7 +237,11 @@ async fn attempt(
                 Poll::Ready(Ok(_)) => answered = true,
                 Poll::Pending => {
                     if timer(&mut own_timer, &mut downstream).poll(cx).is_ready() {
-                        return Poll::Ready(Err(if uploading { Fault::BodyLate } else { Fault::ResponseLate }));
+                        return Poll::Ready(Err(if uploading {
+                            Fault::BodyLate
+                        } else {
+                            Fault::ResponseLate
+                        }));
                     }
                     return Poll::Pending;
                 }
@@ -334,7 +344,8 @@ fn receive(
 
 /// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1).
 pub(crate) fn end_to_end(fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
-    let mut kept = FieldsBuf::new();
+    // Room for what is added on the way: Via, Date.
+    let mut kept = FieldsBuf::with_capacity(fields.encoded_len() + 96, fields.len() + 2);
     let hop_by_hop = HopByHop::of(fields);
     for field in fields.iter().filter(|field| !hop_by_hop.has(field)) {
         kept.push(field.name, field.value)?;

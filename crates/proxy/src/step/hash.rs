@@ -8,7 +8,13 @@ use sandarac_message::{Fields, Name};
 
 /// The key of a request: scheme, host, path and query as received less what the rule ignores, then the fields and
 /// cookies that the rule adds. The host is always part of it.
-pub(crate) fn key(rule: &KeyRule, scheme: Scheme, host: &[u8], path_and_query: &[u8], fields: Fields<'_>) -> Key {
+pub(crate) fn key(
+    rule: &KeyRule,
+    scheme: Scheme,
+    host: &[u8],
+    path_and_query: &[u8],
+    fields: Fields<'_>,
+) -> Key {
     let scheme = scheme.text().as_bytes();
     let mut builder = if rule.ignore_query.is_empty() || !path_and_query.contains(&b'?') {
         KeyBuilder::new(scheme, host, path_and_query)

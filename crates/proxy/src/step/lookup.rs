@@ -60,7 +60,9 @@ pub(crate) fn forward(candidate: Option<&Object>, directives: &RequestDirectives
     match candidate {
         None => Forward::UriMiss,
         Some(object) if object.range().is_some() => Forward::Partial,
-        Some(object) if object.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() => {
+        Some(object)
+            if object.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() =>
+        {
             Forward::Request
         }
         Some(_) => Forward::Stale,

@@ -54,7 +54,8 @@ async fn tunnel(client: &mut Client, origin: &mut Conn, idle: Duration) -> u64 {
     client.timer.set(idle);
     poll_fn(|cx| {
         loop {
-            let moved = match (down.poll(cx, origin, &mut client.conn), up.poll(cx, &mut client.conn, origin)) {
+            let moved = match (down.poll(cx, origin, &mut client.conn), up.poll(cx, &mut client.conn, origin))
+            {
                 (Ok(down), Ok(up)) => down || up,
                 _ => return Poll::Ready(()),
             };

@@ -111,13 +111,18 @@ pub(crate) fn verdict<'a>(
             Ok(Verdict::Synth(Synthetic { status: redirect.status, fields, body: Bytes::new() }))
         }
         Action::Forward { pool, .. } if request.method == Method::Connect => {
-            if received.route.connect { Ok(Verdict::Pipe(*pool)) } else { Err(Fault::TunnelNotAllowed) }
+            if received.route.connect {
+                Ok(Verdict::Pipe(*pool))
+            } else {
+                Err(Fault::TunnelNotAllowed)
+            }
         }
         Action::Forward { pool, .. } if is_upgrade(received.route, request) => Ok(Verdict::Pipe(*pool)),
         Action::Forward { pool, cache: None } => Ok(Verdict::Pass(*pool, PassReason::Rule)),
         Action::Forward { pool, cache: Some(rule) } => {
             let bypass = lookup_bypass(request, &rule.policy);
-            Ok(bypass.map_or(Verdict::Lookup(*pool, rule), |why| Verdict::Pass(*pool, PassReason::Bypass(why))))
+            Ok(bypass
+                .map_or(Verdict::Lookup(*pool, rule), |why| Verdict::Pass(*pool, PassReason::Bypass(why))))
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::downstream::Downstream;
 use crate::step::fetch::{Arrived, Link};
 use crate::{Counter, Counters, Fault};
 use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyStep, Conn, Framer};
+use sandarac_net::{BodyStep, COPIED, Conn, Framer};
 use sandarac_wire::h1::encode;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -26,19 +26,22 @@ impl Encoding {
         self,
         cx: &mut Context<'_>,
         client: &mut Conn,
-        head: &[u8],
+        mut head: Vec<u8>,
         data: &[u8],
     ) -> io::Result<()> {
-        match self {
-            Encoding::Plain if head.is_empty() => client.write(cx, &[IoSlice::new(data)]),
-            Encoding::Plain => client.write(cx, &[IoSlice::new(head), IoSlice::new(data)]),
-            Encoding::Chunked => {
-                let mut before = Vec::with_capacity(head.len() + 18);
-                before.extend_from_slice(head);
-                encode::chunk_size(&mut before, data.len());
-                client.write(cx, &[IoSlice::new(&before), IoSlice::new(data), IoSlice::new(encode::CRLF)])
-            }
+        if self == Encoding::Chunked {
+            encode::chunk_size(&mut head, data.len());
         }
+        let end = if self == Encoding::Chunked { encode::CRLF } else { b"" };
+        if data.len() <= COPIED && !head.is_empty() {
+            head.extend_from_slice(data);
+            head.extend_from_slice(end);
+            return client.write(cx, &[IoSlice::new(&head)]);
+        }
+        let slices = [IoSlice::new(&head), IoSlice::new(data), IoSlice::new(end)];
+        let from = usize::from(head.is_empty());
+        let to = if end.is_empty() { 2 } else { 3 };
+        client.write(cx, &slices[from..to])
     }
 
     /// What ends the body.
@@ -110,14 +113,15 @@ impl Relay<'_, '_> {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
                     let head = self.head.take().unwrap_or_default();
-                    let written = self.encoding.write(cx, client, &head, &link.conn.data()[range.clone()]);
+                    let written = self.encoding.write(cx, client, head, &link.conn.data()[range.clone()]);
                     link.conn.consume(range.end);
                     self.downstream.client.timer.clear();
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
                     let end = self.encoding.end(self.head.take().unwrap_or_default(), &trailers);
-                    let written = if end.is_empty() { Ok(()) } else { client.write(cx, &[IoSlice::new(&end)]) };
+                    let written =
+                        if end.is_empty() { Ok(()) } else { client.write(cx, &[IoSlice::new(&end)]) };
                     return Poll::Ready(Ok(written.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
                 }
                 Poll::Ready(Err(_)) if self.head.is_some() => return Poll::Ready(Err(Fault::ResponseBroken)),

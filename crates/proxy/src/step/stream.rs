@@ -31,7 +31,11 @@ pub(crate) async fn stream(
         let chunk = match poll_fn(|cx| reader.poll_chunk(cx)).await {
             Some(Ok(chunk)) => select(chunk, at, rest),
             Some(Err(broken)) => {
-                counters.one(if broken == Broken::TooSlow { Counter::ClientsSlow } else { Counter::BodiesTruncated });
+                counters.one(if broken == Broken::TooSlow {
+                    Counter::ClientsSlow
+                } else {
+                    Counter::BodiesTruncated
+                });
                 return Streamed { bytes, whole: false };
             }
             None => {

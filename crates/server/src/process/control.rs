@@ -10,8 +10,8 @@ use sandarac_proxy::{Counter, Site};
 
 use super::{Inner, bind, connection_limit, entrance, is_bound, listen, seed};
 use crate::admin::{
-    BackendStatus, Banned, CacheStatus, Control, Latency, Metric, PoolStatus, Purge, Purged, Refusal, Reloaded,
-    State, Stats, Status,
+    BackendStatus, Banned, CacheStatus, Control, Latency, Metric, PoolStatus, Purge, Purged, Refusal,
+    Reloaded, State, Stats, Status,
 };
 use crate::calendar;
 use crate::check;
@@ -23,7 +23,7 @@ pub(super) struct ProcessControl(pub(super) Arc<Inner>);
 impl Control for ProcessControl {
     fn status(&self) -> Status {
         let inner = &*self.0;
-        let site = inner.shared.site.load();
+        let site = inner.shared.site();
         let store = inner.shared.store.stats();
         let pools = inner.shared.pools().into_iter().map(|(name, backends)| PoolStatus {
             name,
@@ -51,11 +51,7 @@ impl Control for ProcessControl {
             threads: inner.workers.len() as u64,
             listeners: inner.listeners.lock().iter().map(ToString::to_string).collect(),
             admin: inner.admin.lock().clone(),
-            cache: CacheStatus {
-                limit_bytes: store.limit,
-                used_bytes: store.bytes,
-                objects: store.objects,
-            },
+            cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
             pools: pools.collect(),
         }
     }
@@ -63,9 +59,9 @@ impl Control for ProcessControl {
     fn stats(&self) -> Stats {
         let inner = &*self.0;
         let shared = &inner.shared;
-        let counted = Counter::ALL.iter().map(|&counter| {
-            Metric::counter(counter.name(), counter.text(), shared.count(counter))
-        });
+        let counted = Counter::ALL
+            .iter()
+            .map(|&counter| Metric::counter(counter.name(), counter.text(), shared.count(counter)));
         let mut metrics: Vec<Metric> = counted.collect();
         let dropped = inner.log.as_ref().map_or(0, |log| log.dropped());
         metrics.push(Metric::counter(
@@ -164,11 +160,15 @@ impl Inner {
         }
         let args = self.args.as_ref().filter(|args| args.config.is_some());
         let args = args.ok_or_else(|| {
-            Refusal::failed("there is no configuration file to read again: this process was started with flags")
+            Refusal::failed(
+                "there is no configuration file to read again: this process was started with flags",
+            )
         })?;
-        let (config, warnings) = check::effective(args).map_err(|failure| Refusal::invalid(failure.to_string()))?;
-        let mut warnings: Vec<String> = warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
-        let before = self.shared.site.load_full();
+        let (config, warnings) =
+            check::effective(args).map_err(|failure| Refusal::invalid(failure.to_string()))?;
+        let mut warnings: Vec<String> =
+            warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+        let before = self.shared.site();
         for setting in config.needs_restart(&before.config) {
             warnings.push(format!("`{setting}` takes effect only at the next start"));
         }
@@ -176,7 +176,7 @@ impl Inner {
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config));
         let site = Site::new(config, &bound, Some(&before), seed());
-        self.shared.site.store(Arc::new(site));
+        self.shared.set_site(site);
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }
@@ -189,15 +189,16 @@ impl Inner {
         let mut bound = Vec::with_capacity(config.listeners.len());
         let mut fresh = Vec::new();
         for listener in &config.listeners {
-            let same = |at: &usize| !kept[*at] && is_bound(listener, &current[*at], &before.config.listeners[*at]);
+            let same =
+                |at: &usize| !kept[*at] && is_bound(listener, &current[*at], &before.config.listeners[*at]);
             match (0..current.len()).find(same) {
                 Some(at) => {
                     kept[at] = true;
                     bound.push(current[at].clone());
                 }
                 None => {
-                    let listeners =
-                        bind(listener, self.workers.len()).map_err(|error| Refusal::failed(error.to_string()))?;
+                    let listeners = bind(listener, self.workers.len())
+                        .map_err(|error| Refusal::failed(error.to_string()))?;
                     bound.push(listeners.address.clone());
                     fresh.push((entrance(&listeners.address, listener.proxy_protocol), listeners));
                 }
