@@ -61,7 +61,8 @@ def ab(core, port, path, requests, concurrency, keep_alive):
         "p50_us": at[50],
         "p99_us": at[99],
         "kept_alive": int(number("Keep-Alive requests")),
-        "errors": int(number("Failed requests") + number("Write errors") + number("Non-2xx responses"))
+        # A refusal of another length than the page counts both as failed and as not 2xx.
+        "errors": int(max(number("Failed requests"), number("Non-2xx responses")) + number("Write errors"))
         + requests
         - int(number("Complete requests")),
     }

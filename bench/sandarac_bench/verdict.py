@@ -39,10 +39,11 @@ def _load_bars(row, results, median):
     rivals = {
         name: result["median"]
         for name, result in results.items()
-        if name not in (SUBJECT, "floor") and "median" in result and not result["problems"]
+        # An error is answered sooner than a page: who made errors is no measure.
+        if name not in (SUBJECT, "floor") and "median" in result and not result["problems"] and not result["errors"]
     }
     if row in {each.name for each in application.ROWS}:
-        return _shellac_bars(rivals, median)
+        return [] if results[SUBJECT]["errors"] else _shellac_bars(rivals, median)
     found = []
     if row in _MAX_RATIO:
         limit = _MAX_RATIO[row]
