@@ -97,7 +97,7 @@ impl Store {
         let shard = if stored && !banned { self.lock_tested(&object) } else { None };
         let removed = shard.and_then(|mut shard| {
             let slot = shard.slot_of(&candidate)?;
-            if self.purges.meets(landing.begun.purges, landing.key, &tags) {
+            if candidate.is_condemned() || self.purges.meets(landing.begun.purges, landing.key, &tags) {
                 return None;
             }
             shard.counters().refreshed += 1;
@@ -162,6 +162,12 @@ impl Store {
         let after = Arc::new(parts.build(content, Some(self.budget().clone())));
         let mut shard = self.lock(before.key());
         let slot = shard.slot_of(before)?;
+        if before.is_condemned() {
+            let removed = shard.remove(slot, Removal::Purged);
+            drop(shard);
+            drop(removed);
+            return None;
+        }
         let exchanged = shard.exchange(slot, after.clone(), None);
         drop(shard);
         exchanged.map(|_| after)

@@ -30,7 +30,7 @@ pub struct Object {
     budget: Option<Arc<Budget>>,
     transaction: u64,
     hits: AtomicU32,
-    /// Seconds from receipt to a soft purge, and one more; zero where there was none.
+    /// Seconds from receipt to a soft purge, and one more; zero where there was none; [`CONDEMNED`] after a hard one.
     purged: AtomicU32,
     /// The last ban it was tested against.
     pub(crate) bans: AtomicU32,
@@ -42,6 +42,9 @@ pub struct Object {
     pub(crate) frequency: AtomicU8,
     pub(crate) queue: AtomicU8,
 }
+
+/// Purged, and only kept until somebody has the time to free it.
+const CONDEMNED: u32 = u32::MAX;
 
 /// The greatest frequency that is told apart.
 pub(crate) const FREQUENT: u8 = 3;
@@ -181,7 +184,7 @@ impl Object {
     /// The lifetimes, a soft purge taken into account.
     pub fn lifetimes(&self) -> Lifetimes {
         match self.purged.load(Relaxed) {
-            0 => self.lifetimes,
+            0 | CONDEMNED => self.lifetimes,
             seconds => {
                 let since = Duration::from_secs(u64::from(seconds - 1));
                 self.lifetimes.soft_purged(self.lifetimes.received().plus(since))
@@ -274,8 +277,17 @@ impl Object {
 
     /// Makes it stale from `now` on; the first time counts.
     pub(crate) fn purge_softly(&self, now: Timestamp) {
-        let since = u32::try_from(now.since(self.received()).as_secs()).unwrap_or(u32::MAX - 1);
-        _ = self.purged.compare_exchange(0, since + 1, Relaxed, Relaxed);
+        let since = u32::try_from(now.since(self.received()).as_secs()).unwrap_or(u32::MAX);
+        _ = self.purged.compare_exchange(0, since.min(CONDEMNED - 2) + 1, Relaxed, Relaxed);
+    }
+
+    /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock is held.
+    pub(crate) fn condemn(&self) -> bool {
+        self.purged.swap(CONDEMNED, Relaxed) != CONDEMNED
+    }
+
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.purged.load(Relaxed) == CONDEMNED
     }
 
     /// Bytes that go when it goes, as far as this object knows: its weight in a queue.

@@ -4,7 +4,6 @@
 //! remembered, and a response that one of them meets is served to those who wait for it and to nobody later.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -12,7 +11,7 @@ use sandarac_message::Timestamp;
 
 use crate::stats::Removal;
 use crate::store::Store;
-use crate::{Key, Object, Tag};
+use crate::{Key, Tag};
 
 /// What a purge does to objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub enum Purge {
     Soft,
 }
 
-/// Objects that one hold of a shard's lock removes.
+/// Objects, or tags, that are dealt with in one hold of a shard's lock.
 const BATCH: usize = 64;
 
 /// Purges that are remembered. A fetch that began before all of these counts as purged.
@@ -102,7 +101,8 @@ impl Store {
     pub fn purge(&self, key: Key, purge: Purge, now: Timestamp) -> usize {
         self.purges.note([Purged::Key(key)]);
         let mut shard = self.lock(key);
-        let slots: Vec<u32> = shard.variants(key).map(|(slot, _)| slot).collect();
+        let present = shard.variants(key).filter(|(_, object)| !object.is_condemned());
+        let slots: Vec<u32> = present.map(|(slot, _)| slot).collect();
         let mut removed = Vec::new();
         for &slot in &slots {
             match purge {
@@ -114,16 +114,26 @@ impl Store {
         slots.len()
     }
 
-    /// Purges every object that carries one of these tags or groups. Returns how many there were.
+    /// Purges every object that carries one of these tags or groups. Returns how many there were. When this returns, none of
+    /// them is served any more; the memory of many is freed by eviction and by [`Store::sweep`].
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
         let mut purged = 0;
-        for shard in 0..self.shards() {
-            for &tag in tags {
-                purged += match purge {
-                    Purge::Hard => self.remove_tagged(shard, tag),
-                    Purge::Soft => self.stale_tagged(shard, tag, now),
-                };
+        for at in 0..self.shards() {
+            for tags in tags.chunks(BATCH) {
+                let shard = self.shard(at);
+                let slots: Vec<(Tag, Vec<u32>)> =
+                    tags.iter().map(|&tag| (tag, shard.tags.slots(tag))).collect();
+                drop(shard);
+                for (tag, slots) in
+                    slots.iter().flat_map(|(tag, slots)| slots.chunks(BATCH).map(|slots| (*tag, slots)))
+                {
+                    let mut shard = self.shard(at);
+                    purged += match purge {
+                        Purge::Hard => shard.condemn(slots, tag),
+                        Purge::Soft => shard.purge_softly(slots, tag, now),
+                    };
+                }
             }
         }
         purged
@@ -132,73 +142,38 @@ impl Store {
     /// Purges everything, marks included. Returns how many objects there were.
     pub fn purge_all(&self, purge: Purge, now: Timestamp) -> usize {
         self.purges.note_all();
-        let mut purged = 0;
-        for shard in 0..self.shards() {
-            self.shard(shard).marks.clear();
-            let mut from = 0;
-            loop {
-                let mut removed: Vec<Arc<Object>> = Vec::new();
-                let mut shard = self.shard(shard);
-                let end = shard.end();
-                let to = end.min(from + BATCH as u32);
-                for slot in from..to {
-                    purged += usize::from(shard.object(slot).is_some());
-                    match purge {
-                        Purge::Hard => removed.extend(shard.remove(slot, Removal::Purged)),
-                        Purge::Soft => {
-                            shard.object(slot).into_iter().for_each(|object| object.purge_softly(now))
-                        }
-                    }
+        (0..self.shards())
+            .map(|at| match purge {
+                Purge::Hard => {
+                    let mut shard = self.shard(at);
+                    let purged = shard.len();
+                    let cleared = shard.clear();
+                    drop(shard);
+                    // Objects are freed without the lock.
+                    drop(cleared);
+                    purged
                 }
-                from = to;
-                if from >= end {
-                    break;
-                }
-            }
-        }
-        purged
+                Purge::Soft => self.purge_shard_softly(at, now),
+            })
+            .sum()
     }
 
-    fn remove_tagged(&self, at: usize, tag: Tag) -> usize {
-        let mut purged = 0;
+    fn purge_shard_softly(&self, at: usize, now: Timestamp) -> usize {
+        self.shard(at).marks.clear();
+        let (mut purged, mut from) = (0, 0);
         loop {
-            let mut removed: Vec<Arc<Object>> = Vec::with_capacity(BATCH);
-            let mut shard = self.shard(at);
-            while removed.len() < BATCH
-                && let Some(node) = shard.tags.first(tag)
+            let shard = self.shard(at);
+            let to = shard.end().min(from + BATCH as u32);
+            for object in
+                (from..to).filter_map(|slot| shard.object(slot)).filter(|object| !object.is_condemned())
             {
-                let (slot, _) = shard.tags.at(node);
-                removed.extend(shard.remove(slot, Removal::Purged));
+                object.purge_softly(now);
+                purged += 1;
             }
-            drop(shard);
-            purged += removed.len();
-            if removed.len() < BATCH {
+            from = to;
+            if from == shard.end() {
                 return purged;
             }
         }
-    }
-
-    fn stale_tagged(&self, at: usize, tag: Tag, now: Timestamp) -> usize {
-        let shard = self.shard(at);
-        let mut slots = Vec::new();
-        let mut next = shard.tags.first(tag);
-        while let Some(node) = next {
-            let slot;
-            (slot, next) = shard.tags.at(node);
-            slots.push(slot);
-        }
-        drop(shard);
-        let mut purged = 0;
-        for slots in slots.chunks(BATCH) {
-            let shard = self.shard(at);
-            for object in slots.iter().filter_map(|&slot| shard.object(slot)) {
-                // Another object may have come into the slot.
-                if shard.carries(object, tag) {
-                    object.purge_softly(now);
-                    purged += 1;
-                }
-            }
-        }
-        purged
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashTable;
-use sandarac_message::Fields;
+use sandarac_message::{Fields, Timestamp};
 
 use crate::flight::Flying;
 use crate::ghost::Ghost;
@@ -119,6 +119,9 @@ pub(crate) struct Shard {
     pub(crate) marks: Marks,
     pub(crate) flights: HashTable<Arc<Flying>>,
     pub(crate) counters: Counters,
+    /// Slots whose objects were condemned, if they still stand there; and how many do.
+    condemned: Vec<u32>,
+    condemned_objects: usize,
     /// What was charged for all this when it was last looked at.
     charged: usize,
 }
@@ -136,13 +139,15 @@ impl Shard {
             marks: Marks::new(marks),
             flights: HashTable::new(),
             counters: Counters::default(),
+            condemned: Vec::new(),
+            condemned_objects: 0,
             charged: 0,
         }
     }
 
-    /// Objects.
+    /// Objects that are not condemned.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.places.len() - self.condemned_objects
     }
 
     /// One past the last slot.
@@ -174,6 +179,7 @@ impl Shard {
             + self.ghost.bytes()
             + self.tags.bytes()
             + self.marks.bytes()
+            + crate::budget::held(self.condemned.capacity() * size_of::<u32>())
     }
 
     /// The object in a slot, if there is one.
@@ -195,7 +201,7 @@ impl Shard {
     pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Part) -> Found {
         let mut found = Found::Nothing;
         for (slot, object) in self.variants(key) {
-            if !object.vary().matches(fields) {
+            if object.is_condemned() || !object.vary().matches(fields) {
                 continue;
             }
             if object.covers(part) {
@@ -246,8 +252,49 @@ impl Shard {
         self.unlink(slot, key);
         let object = self.places.remove(slot).object?;
         self.tags.remove(object.tags.swap(NONE, Relaxed));
-        self.counters.removed[removal as usize] += 1;
+        let condemned = object.is_condemned();
+        self.condemned_objects -= usize::from(condemned);
+        self.counters.removed[if condemned { Removal::Purged } else { removal } as usize] += 1;
         Some(object)
+    }
+
+    /// Lets the objects in these slots answer nobody any more, those at least that carry a tag; they are freed by and by.
+    /// Returns how many did until now.
+    pub(crate) fn condemn(&mut self, slots: &[u32], tag: Tag) -> usize {
+        let before = self.condemned_objects;
+        for &slot in slots {
+            if let Some(object) = self.object(slot)
+                && self.carries(object, tag)
+                && object.condemn()
+            {
+                self.condemned_objects += 1;
+                self.condemned.push(slot);
+            }
+        }
+        self.condemned_objects - before
+    }
+
+    /// Removes a condemned object.
+    pub(crate) fn reclaim(&mut self) -> Option<Arc<Object>> {
+        while let Some(slot) = self.condemned.pop() {
+            if self.object(slot).is_some_and(|object| object.is_condemned()) {
+                return self.remove(slot, Removal::Purged);
+            }
+        }
+        self.condemned = Vec::new();
+        None
+    }
+
+    /// Everything that is stored here, taken out.
+    pub(crate) fn clear(&mut self) -> Shard {
+        let mut before = std::mem::replace(self, Shard::new(0));
+        self.counters = before.counters;
+        self.counters.removed[Removal::Purged as usize] += before.places.len() as u64;
+        self.charged = before.charged;
+        std::mem::swap(&mut self.marks, &mut before.marks);
+        std::mem::swap(&mut self.flights, &mut before.flights);
+        self.marks.clear();
+        before
     }
 
     /// Puts `after` in the place of the object in a slot. Without `tags` it is the same response, its body whole now; with
@@ -283,14 +330,24 @@ impl Shard {
         }
     }
 
+    /// Makes the objects in these slots stale, those at least that carry a tag. Returns how many.
+    pub(crate) fn purge_softly(&self, slots: &[u32], tag: Tag, now: Timestamp) -> usize {
+        let objects = slots.iter().filter_map(|&slot| self.object(slot));
+        let tagged = objects.filter(|object| !object.is_condemned() && self.carries(object, tag));
+        tagged.map(|object| object.purge_softly(now)).count()
+    }
+
     /// Whether an object of this shard carries a tag.
-    pub(crate) fn carries(&self, object: &Object, tag: Tag) -> bool {
+    fn carries(&self, object: &Object, tag: Tag) -> bool {
         self.tags.of(object.tags.load(Relaxed)).any(|other| other == tag)
     }
 
     /// Looks for a victim in one queue. A whole object that is being read is passed over: it would free nothing, and be
     /// fetched again beside the copy that is still held.
     pub(crate) fn evict(&mut self, queue: Queue, judge: Judge) -> Victim {
+        if let Some(object) = self.reclaim() {
+            return Victim::Evicted(object);
+        }
         let mut passed = Victim::None;
         for _ in 0..STEPS {
             let slot = self.lines[queue as usize].head;
@@ -323,6 +380,9 @@ impl Shard {
     pub(crate) fn shrink(&mut self) {
         if self.places.len() * 4 > self.places.end() as usize {
             return;
+        }
+        while let Some(object) = self.reclaim() {
+            drop(object);
         }
         self.ghost = Ghost::new();
         self.marks.clear();

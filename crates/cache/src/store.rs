@@ -387,7 +387,7 @@ impl Store {
 
     /// Whether this very object is in the index.
     pub(crate) fn holds(&self, object: &Arc<Object>) -> bool {
-        self.lock(object.key()).slot_of(object).is_some()
+        self.lock(object.key()).slot_of(object).is_some() && !object.is_condemned()
     }
 
     pub(crate) fn count_hit(&self, object: &Object) {

@@ -29,7 +29,7 @@ pub(crate) struct Sweeper {
 pub struct Swept {
     /// Places looked at, with an object or without.
     pub examined: usize,
-    /// Objects removed: expired or banned.
+    /// Objects removed: expired, banned or purged.
     pub removed: usize,
     /// Whether this step ended a round over the whole store. Bans that were in force when the round began are dropped.
     pub round: bool,
@@ -54,7 +54,7 @@ impl Store {
     /// is banned or past every use. To be called periodically, often enough that a round takes a minute or so.
     pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
         let mut sweeper = self.sweeper.lock();
-        let mut swept = Swept::default();
+        let mut swept = self.reclaim(budget);
         if (sweeper.shard, sweeper.slot) == (0, 0) {
             sweeper.round = self.bans.latest();
         }
@@ -70,6 +70,25 @@ impl Store {
                 self.bans.drop_until(sweeper.round);
                 swept.round = true;
                 break;
+            }
+        }
+        swept
+    }
+
+    /// Frees objects that were purged.
+    fn reclaim(&self, budget: usize) -> Swept {
+        let mut swept = Swept::default();
+        for at in 0..self.shards() {
+            while swept.examined < budget {
+                let mut shard = self.shard(at);
+                let removed: Vec<Arc<Object>> =
+                    std::iter::from_fn(|| shard.reclaim()).take(BATCH as usize).collect();
+                drop(shard);
+                swept.examined += removed.len();
+                swept.removed += removed.len();
+                if removed.is_empty() {
+                    break;
+                }
             }
         }
         swept
@@ -107,6 +126,11 @@ impl Store {
 
     /// The stored variants of a key, the newest first: for the admin interface, and for tests.
     pub fn variants(&self, key: Key) -> Vec<Arc<Object>> {
-        self.lock(key).variants(key).map(|(_, object)| object.clone()).collect()
+        let shard = self.lock(key);
+        shard
+            .variants(key)
+            .filter(|(_, object)| !object.is_condemned())
+            .map(|(_, object)| object.clone())
+            .collect()
     }
 }

@@ -90,15 +90,16 @@ impl TagIndex {
         }
     }
 
-    /// The first node of a tag.
-    pub(crate) fn first(&self, tag: Tag) -> Option<u32> {
-        self.first.find(tag.bits(), |entry| entry.0 == tag).map(|entry| entry.1)
-    }
-
-    /// The slot of a node, and the next node of its tag.
-    pub(crate) fn at(&self, node: u32) -> (u32, Option<u32>) {
-        let node = self.nodes.get(node);
-        (node.slot, (node.after != NONE).then_some(node.after))
+    /// The slots of the objects that carry a tag.
+    pub(crate) fn slots(&self, tag: Tag) -> Vec<u32> {
+        let mut slots = Vec::new();
+        let mut next = self.first.find(tag.bits(), |entry| entry.0 == tag).map_or(NONE, |entry| entry.1);
+        while next != NONE {
+            let node = self.nodes.get(next);
+            slots.push(node.slot);
+            next = node.after;
+        }
+        slots
     }
 
     /// The tags of an object, by the head of its list.

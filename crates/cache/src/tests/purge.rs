@@ -190,3 +190,28 @@ fn a_flight_handed_over_after_a_purge_is_clean() {
     flight.store_complete(response("/").lifetimes(at(20), 10, 0, 0).arrival(), &[b"new"], None);
     assert_eq!(look(&store, &get("/"), at(20)), "hit new");
 }
+
+#[test]
+fn what_a_tag_condemned_is_freed_by_the_sweep_and_by_eviction() {
+    let store = store(4 << 20);
+    let fill =
+        || (0..2000).for_each(|n| _ = response(&format!("/{n}")).tags(&["t"]).put(&store, &[b'x'; 500]));
+    fill();
+    let full = store.stats().bytes;
+    assert_eq!(store.purge_tags(&[Tag::new(b"t")], Hard, START), 2000);
+    assert_eq!(store.purge_tags(&[Tag::new(b"t")], Hard, START), 0);
+    assert_eq!((look(&store, &get("/7"), START), store.stats().objects), ("miss".to_owned(), 0));
+    // What is stored meanwhile, under the same tag too, is left alone.
+    response("/7").tags(&["t"]).put(&store, b"new");
+    let swept = store.sweep(10_000, START);
+    assert_eq!((swept.removed, look(&store, &get("/7"), START)), (1999, "hit new".to_owned()));
+    assert!(store.stats().bytes < full / 10);
+    assert_eq!(store.stats().removed(crate::Removal::Purged), 2000);
+    fill();
+    store.purge_tags(&[Tag::new(b"t")], Hard, START);
+    for n in 0..6000 {
+        response(&format!("/more/{n}")).put(&store, &[b'x'; 200]);
+    }
+    let stats = store.stats();
+    assert_eq!(stats.objects, 6000, "the condemned go first: {stats:?}");
+}
