@@ -9,9 +9,10 @@ use crate::body::{Segment, Whole, shared};
 use crate::budget::Charge;
 use crate::filling::{Filling, ONE};
 use crate::flight::{Arrival, Landing};
+use crate::locked::Locked;
 use crate::object::{Content, Extras, Parts};
 use crate::stats::Removal;
-use crate::store::{Locked, Store};
+use crate::store::Store;
 use crate::{Mark, Object, Tag};
 
 impl Store {
@@ -27,12 +28,11 @@ impl Store {
         let charge = parts.base_bytes() + base;
         let stored = fits && self.reserve(charge);
         let (mode, mut own) =
-            (if stored { Mode::Storing } else { Mode::Streaming }, Charge::none(self.budget()));
+            (if stored { Mode::Storing } else { Mode::Streaming }, Charge::none(&self.budget));
         own.adopt(if stored { base } else { 0 });
         let arriving = Arriving::new(text, expected, mode, own);
-        let object = Arc::new(
-            parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget().clone())),
-        );
+        let object =
+            Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
         self.land(landing, &object, stored, &tags, expected);
         Filling::new(self.clone(), object, limit)
@@ -68,11 +68,11 @@ impl Store {
                 + Whole::list_bytes(count, text.len());
             let base = parts.base_bytes();
             let stored = fits && self.reserve(own + base);
-            let mut charge = Charge::none(self.budget());
+            let mut charge = Charge::none(&self.budget);
             charge.adopt(if stored { own } else { 0 });
             (stored, Whole::many(segments(body, len), &text, charge))
         };
-        let budget = stored.then(|| self.budget().clone());
+        let budget = stored.then(|| self.budget.clone());
         let object = Arc::new(parts.build(Content::Whole(content), budget));
         self.land(landing, &object, stored, &tags, len);
         object
@@ -92,7 +92,7 @@ impl Store {
         (parts.host_len, parts.path_len) = (before.host_len, before.path_len);
         let content = candidate.content.clone();
         let stored = self.reserve(parts.base_bytes() + content.own_bytes());
-        let object = Arc::new(parts.build(content, stored.then(|| self.budget().clone())));
+        let object = Arc::new(parts.build(content, stored.then(|| self.budget.clone())));
         let banned = !self.bans.are_tested(&candidate) && self.bans.meet(&candidate);
         let shard = if stored && !banned { self.lock_tested(&object) } else { None };
         let removed = shard.and_then(|mut shard| {
@@ -159,7 +159,7 @@ impl Store {
             self.discard(before, Removal::Oversize);
             return None;
         }
-        let after = Arc::new(parts.build(content, Some(self.budget().clone())));
+        let after = Arc::new(parts.build(content, Some(self.budget.clone())));
         let mut shard = self.lock(before.key());
         let slot = shard.slot_of(before)?;
         if before.is_condemned() {
@@ -243,7 +243,7 @@ impl Store {
     /// The longest body that may be stored.
     fn limit(&self, arrival: &Arrival<'_>) -> u64 {
         let route = arrival.limit.unwrap_or(u64::MAX);
-        route.min(self.settings().max_object.unwrap_or(u64::MAX)).min(self.budget().limit() as u64)
+        route.min(self.settings().max_object.unwrap_or(u64::MAX)).min(self.budget.limit() as u64)
     }
 }
 

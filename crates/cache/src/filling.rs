@@ -152,7 +152,7 @@ impl Filling {
             + Whole::list_bytes(segments.len(), text.len());
         if after > before {
             // The bytes are there already, and few: the list of segments.
-            self.store.budget().add(after - before);
+            self.store.budget.add(after - before);
             charge.adopt(after - before);
             self.store.fit();
         } else {

@@ -8,11 +8,11 @@ use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 
-use crate::Key;
-use crate::arriving::{Arriving, Reader};
+use crate::arriving::Arriving;
 use crate::body::{Body, Whole};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
+use crate::{Key, Reader};
 
 /// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are charged to
 /// the store until the last of them lets go.

@@ -1,10 +1,10 @@
 //! The store: shards, one budget, and what goes over more than one shard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicUsize};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, Timestamp};
@@ -12,10 +12,11 @@ use sandarac_message::{Fields, Timestamp};
 use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight::{Begun, Flight, Flying, Waiter};
+use crate::locked::{Locked, Padded};
 use crate::object::Part;
 use crate::purge::PurgeLog;
-use crate::shard::{Found, Judge, Queue, Shard, Victim};
-use crate::stats::{Counters, Removal, Stats};
+use crate::shard::{Found, Queue, Shard};
+use crate::stats::{Removal, Stats};
 use crate::sweep::Sweeper;
 use crate::{Key, Mark, Object};
 
@@ -62,81 +63,16 @@ impl Settings {
 
 /// Stored responses, shared by all cores. See the [crate documentation](crate).
 pub struct Store {
-    shards: Box<[Padded]>,
-    budget: Arc<Budget>,
+    pub(crate) shards: Box<[Padded]>,
+    pub(crate) budget: Arc<Budget>,
     /// Bytes in the small queues of all shards.
-    small_bytes: AtomicIsize,
+    pub(crate) small_bytes: AtomicIsize,
     /// The shard that gives the next victim.
-    hand: AtomicUsize,
+    pub(crate) hand: AtomicUsize,
     settings: RwLock<Settings>,
     pub(crate) purges: PurgeLog,
     pub(crate) bans: Bans,
     pub(crate) sweeper: Mutex<Sweeper>,
-}
-
-/// A shard on cache lines of its own.
-#[repr(align(128))]
-struct Padded {
-    shard: Mutex<Shard>,
-    /// Objects in its queues, to be read without the lock.
-    queued: [AtomicUsize; 2],
-}
-
-impl Padded {
-    fn new(marks: usize) -> Padded {
-        Padded { shard: Mutex::new(Shard::new(marks)), queued: [const { AtomicUsize::new(0) }; 2] }
-    }
-}
-
-/// A shard, locked. When it is let go after a change, the store learns how its index and its queues have grown.
-pub(crate) struct Locked<'a> {
-    shard: MutexGuard<'a, Shard>,
-    store: &'a Store,
-    queued: &'a [AtomicUsize; 2],
-    changed: bool,
-    small_before: usize,
-}
-
-impl std::ops::Deref for Locked<'_> {
-    type Target = Shard;
-
-    fn deref(&self) -> &Shard {
-        &self.shard
-    }
-}
-
-impl std::ops::DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut Shard {
-        self.changed = true;
-        &mut self.shard
-    }
-}
-
-impl Locked<'_> {
-    /// What the shard counts. To count is no change.
-    pub(crate) fn counters(&mut self) -> &mut Counters {
-        &mut self.shard.counters
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        if !self.changed {
-            return;
-        }
-        let small = self.shard.queued(Queue::Small);
-        if small != self.small_before {
-            self.store.small_bytes.fetch_add(small as isize - self.small_before as isize, Relaxed);
-        }
-        for queue in [Queue::Small, Queue::Main] {
-            self.queued[queue as usize].store(self.shard.queue_len(queue), Relaxed);
-        }
-        match self.shard.growth() {
-            0 => {}
-            growth if growth > 0 => self.store.budget.add(growth as usize),
-            shrunk => self.store.budget.sub(shrunk.unsigned_abs()),
-        }
-    }
 }
 
 /// A request to be looked up.
@@ -402,104 +338,6 @@ impl Store {
         let removed = shard.slot_of(object).and_then(|slot| shard.remove(slot, removal));
         drop(shard);
         removed.is_some()
-    }
-
-    pub(crate) fn shards(&self) -> usize {
-        self.shards.len()
-    }
-
-    pub(crate) fn shard(&self, at: usize) -> Locked<'_> {
-        let Padded { shard, queued } = &self.shards[at];
-        let shard = shard.lock();
-        let small_before = shard.queued(Queue::Small);
-        Locked { shard, store: self, queued, changed: false, small_before }
-    }
-
-    pub(crate) fn lock(&self, key: Key) -> Locked<'_> {
-        self.shard(key.shard_bits() as usize & (self.shards.len() - 1))
-    }
-
-    pub(crate) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
-    }
-
-    pub(crate) fn judge(&self) -> Judge {
-        Judge { limit: self.budget.limit(), desperate: false }
-    }
-
-    /// Charges `bytes`, evicting until they fit. False where they never will.
-    pub(crate) fn reserve(&self, bytes: usize) -> bool {
-        if bytes > self.budget.limit() {
-            return false;
-        }
-        while !self.budget.try_add(bytes) {
-            if !self.evict() {
-                return false;
-            }
-        }
-        true
-    }
-
-    pub(crate) fn release(&self, bytes: usize) {
-        self.budget.sub(bytes);
-    }
-
-    /// Evicts until the limit is kept. No shard's lock may be held.
-    pub(crate) fn fit(&self) {
-        for evicted in 1.. {
-            if self.budget.fits() {
-                return;
-            }
-            let more = self.evict();
-            // What does not fit may be index that has become too large for what it holds.
-            if evicted % 64 == 0 || !more {
-                (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
-            }
-            if !more {
-                return;
-            }
-        }
-    }
-
-    /// Evicts one object. False where there is none.
-    fn evict(&self) -> bool {
-        // S3-FIFO gives a tenth to objects that have yet to show their worth.
-        let share = self.budget.limit() / 10;
-        let small = usize::try_from(self.small_bytes.load(Relaxed)).unwrap_or(0);
-        let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };
-        for desperate in [false, true] {
-            let judge = Judge { desperate, ..self.judge() };
-            for queue in order {
-                // Hits that come meanwhile could save every object for ever: so this ends, and desperation comes.
-                let mut empty = 0;
-                for _ in 0..8 * self.shards() {
-                    let victim = self.shard(self.turn(queue)).evict(queue, judge);
-                    match victim {
-                        Victim::Evicted(object) => {
-                            object.evicted();
-                            return true;
-                        }
-                        Victim::Passed => empty = 0,
-                        Victim::None => empty += 1,
-                    }
-                    if empty == self.shards() {
-                        break;
-                    }
-                }
-            }
-        }
-        false
-    }
-
-    /// The shard that gives the next victim: they take turns, but of two the one gives that has more objects in the
-    /// queue. So the queues stay equally long, and all together are like one.
-    fn turn(&self, queue: Queue) -> usize {
-        let hand = self.hand.fetch_add(1, Relaxed);
-        let last = self.shards() - 1;
-        // Every pair of neighbours at some distance meets in the course of time.
-        let (one, other) = (hand & last, (hand + 1 + hand / self.shards()) & last);
-        let len = |at: usize| self.shards[at].queued[queue as usize].load(Relaxed);
-        if len(one) >= len(other) { one } else { other }
     }
 }
 
