@@ -20,7 +20,9 @@ fn a_head_a_target_and_a_body_that_are_too_large_have_statuses_of_their_own() {
         let mut client = proxy.connect();
         let _ = client.try_send(sent.to_bytes());
         client.response().expect(status);
-        client.expect_end();
+        if status != 413 {
+            client.expect_end();
+        }
     }
     assert!(origin.requests().iter().all(|request| !request.whole));
     let at_the_limit = request("POST", &format!("/{}", "a".repeat(1000)))

@@ -80,7 +80,7 @@ fn ask(conn: &mut Conn, target: &str) -> Result<Option<String>, String> {
     match conn.try_response("GET") {
         Ok(response) if response.status == 200 => Ok(Some(response.text())),
         Ok(response) => Err(format!("{response:?}")),
-        Err(Trouble::Closed(rest)) if rest.is_empty() => Ok(None),
+        Err(Trouble::Closed(rest) | Trouble::Reset(rest)) if rest.is_empty() => Ok(None),
         Err(trouble) => Err(format!("{trouble:?}")),
     }
 }

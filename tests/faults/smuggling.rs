@@ -71,7 +71,7 @@ fn a_refusal_ends_the_connection_while_the_client_goes_on() {
 fn is_refused(outcome: &Result<sandarac_test_support::Response, Trouble>) -> bool {
     match outcome {
         Ok(response) => response.status == 502,
-        Err(Trouble::Closed(_) | Trouble::Reset) => true,
+        Err(Trouble::Closed(_) | Trouble::Reset(_)) => true,
         Err(_) => false,
     }
 }

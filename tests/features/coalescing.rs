@@ -115,12 +115,12 @@ fn the_fetch_goes_on_when_its_first_client_has_gone() {
 
 #[test]
 fn the_fill_runs_at_the_origins_speed_whatever_the_first_client_does() {
-    let body = "x".repeat(4 << 20);
+    let body = "x".repeat(16 << 20);
     let expected = body.len();
     let origin = Origin::new(move |_| reply(200).cache("max-age=60").body(&body));
     let proxy = start(&origin);
     let mut stalled = proxy.connect();
-    stalled.shrink_receive_buffer(4096);
+    stalled.shrink_receive_buffer();
     stalled.send(get("/page").to_bytes()).read_through("\r\n\r\n");
     let quick = within("the others to be served", || {
         let response = proxy.get("/page").expect(200);

@@ -42,11 +42,13 @@ fn json_lines_tell_how_each_answer_came_about() {
     proxy.get("/page");
     proxy.get("/page");
     proxy.connect().send("BROKEN\r\n\r\n").read_to_end();
-    let records: Vec<serde_json::Value> = lines(&proxy.dir().join("access.json"), 2)
-        .iter()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let (miss, hit) = (&records[0], &records[1]);
+    let records = lines(&proxy.dir().join("access.json"), 3);
+    let records: Vec<serde_json::Value> =
+        records.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Each worker writes its own in order; those of several workers come in any.
+    let of =
+        |outcome: &str| records.iter().find(|record| record["cache"] == outcome).expect("a record of each");
+    let (miss, hit) = (of("miss"), of("hit"));
     assert_eq!(
         (miss["method"].as_str(), miss["target"].as_str(), miss["host"].as_str()),
         (Some("GET"), Some("/page"), Some("www.example"))
@@ -58,7 +60,6 @@ fn json_lines_tell_how_each_answer_came_about() {
             .is_some_and(|backend| backend.contains(&origin.address().port().to_string())),
         "{miss}"
     );
-    assert_eq!((miss["cache"].as_str(), hit["cache"].as_str()), (Some("miss"), Some("hit")));
     assert!(hit["backend"].is_null() && hit["duration_us"].is_u64());
 }
 

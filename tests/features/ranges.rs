@@ -58,26 +58,31 @@ fn a_range_is_cut_from_the_stored_whole() {
 
 #[test]
 fn several_ranges_come_as_parts() {
-    let (proxy, origin) = start();
+    let whole: String = (0..2000).map(|number| format!("{number:05}")).collect();
+    let page = whole.clone();
+    let origin =
+        Origin::new(move |_| reply(200).cache("max-age=60").with("Content-Type", "text/x").body(&page));
+    let proxy = sandarac().before(&origin).rfc().start();
     proxy.get("/");
-    let response = proxy.exchange(&get("/").with("Range", "bytes=0-1, 4-5,-1")).expect(206);
+    let response = proxy.exchange(&get("/").with("Range", "bytes=0-4, 50-59,-5")).expect(206);
     let content_type = response.field("content-type").unwrap_or_default().to_owned();
-    let boundary = content_type
-        .strip_prefix("multipart/byteranges; boundary=")
-        .expect("a multipart type")
-        .trim_matches('"');
+    let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("a multipart type");
     assert!(!response.fields.has("content-range"));
     let text = response.text();
-    let parts: Vec<&str> = text.split(&format!("--{boundary}")).collect();
+    let parts: Vec<&str> = text.split(&format!("--{}", boundary.trim_matches('"'))).collect();
     assert_eq!((parts.len(), parts[4].trim()), (5, "--"), "{text}");
     for (part, range, body) in [
-        (parts[1], "bytes 0-1/16", "01"),
-        (parts[2], "bytes 4-5/16", "45"),
-        (parts[3], "bytes 15-15/16", "f"),
+        (parts[1], "bytes 0-4/10000", &whole[..5]),
+        (parts[2], "bytes 50-59/10000", &whole[50..60]),
+        (parts[3], "bytes 9995-9999/10000", &whole[9995..]),
     ] {
         let (head, content) = part.split_once("\r\n\r\n").expect("a part has a head");
-        assert!(head.to_ascii_lowercase().contains(&format!("content-range: {range}")), "{head}");
-        assert_eq!(content.trim_end_matches("\r\n"), body);
+        let head = head.to_ascii_lowercase();
+        assert!(
+            head.contains(&format!("content-range: {range}")) && head.contains("content-type: text/x"),
+            "{head}"
+        );
+        assert_eq!(content.strip_suffix("\r\n"), Some(body));
     }
     assert_eq!(response.field("content-length"), Some(text.len().to_string().as_str()));
     assert_eq!(origin.count(), 1);
@@ -177,4 +182,19 @@ fn a_part_never_answers_for_the_whole() {
     proxy.exchange(&get("/").with("Range", "bytes=0-4")).expect(206);
     assert_eq!(proxy.get("/").expect(200).text(), "0123456789");
     assert_eq!(proxy.exchange(&get("/").with("Range", "bytes=8-9")).expect(206).text(), "89");
+}
+
+#[test]
+fn a_part_that_is_not_what_it_says_goes_on_as_it_came_and_serves_the_same_range() {
+    let origin =
+        Origin::new(|_| reply(206).cache("max-age=60").with("Content-Range", "bytes 4-9/10").body("01234"));
+    let proxy = sandarac().before(&origin).rfc().start();
+    for _ in 0..2 {
+        let response = proxy.exchange(&get("/").with("Range", "bytes=-5")).expect(206);
+        assert_eq!(
+            (response.field("content-range"), response.text().as_str()),
+            (Some("bytes 4-9/10"), "01234")
+        );
+    }
+    assert_eq!((origin.count(), origin.last().field("range")), (1, Some("bytes=-5")));
 }

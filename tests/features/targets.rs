@@ -38,7 +38,7 @@ fn targets_go_on_as_they_came() {
 fn unusual_bytes_in_a_target_are_carried_through() {
     let (proxy, origin) = before(|_| reply(200));
     for (raw, encoded) in
-        [("/<a>", "/%3Ca%3E"), ("/`", "/%60"), ("/?\"", "/?%22"), ("/{|}^\\", "/%7B%7C%7D%5E%5C")]
+        [("/<a>", "/%3Ca%3E"), ("/`", "/%60"), ("/?\"", "/?%22"), ("/{|}^", "/%7B%7C%7D%5E")]
     {
         proxy.get(raw).expect(200);
         let target = origin.last().target;

@@ -24,8 +24,8 @@ pub struct Conn {
 pub enum Trouble {
     /// The peer closed; what came before, and was not enough.
     Closed(Vec<u8>),
-    /// The peer reset the connection.
-    Reset,
+    /// The peer reset the connection; what came before, and was not enough.
+    Reset(Vec<u8>),
     /// Nothing came in time.
     TimedOut,
     /// What came is not HTTP/1.1.
@@ -126,10 +126,12 @@ impl Conn {
         }
     }
 
-    /// Makes the receive buffer small, for a client that reads slowly. Only what is set before data flows is certain to count.
-    pub fn shrink_receive_buffer(&self, bytes: usize) {
+    /// Keeps the system from taking megabytes on behalf of a client that reads slowly. Less than this, and a window smaller than
+    /// the segments of the loopback interface makes every read wait for timers of TCP.
+    pub fn shrink_receive_buffer(&self) {
+        const BYTES: usize = 128 << 10;
         if let Stream::Tcp(stream) = &self.stream {
-            let _ = socket2::SockRef::from(stream).set_recv_buffer_size(bytes);
+            let _ = socket2::SockRef::from(stream).set_recv_buffer_size(BYTES);
         }
     }
 
@@ -267,8 +269,8 @@ impl Conn {
         loop {
             match self.fill() {
                 Ok(()) => {}
-                Err(Trouble::TimedOut) => self.insist("the end of the connection", Err(Trouble::TimedOut)),
-                Err(_) => return std::mem::take(&mut self.buffer),
+                Err(Trouble::Closed(rest) | Trouble::Reset(rest)) => return rest,
+                Err(trouble) => self.insist("the end of the connection", Err(trouble)),
             }
         }
     }
@@ -377,7 +379,7 @@ impl Conn {
         let mut piece = [0; 65536];
         loop {
             let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            self.stream.set_read_timeout(left).map_err(|_| Trouble::Reset)?;
+            self.stream.set_read_timeout(left).map_err(|_| Trouble::Reset(Vec::new()))?;
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(Trouble::Closed(std::mem::take(&mut self.buffer))),
                 Ok(count) => {
@@ -391,7 +393,7 @@ impl Conn {
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     return Err(Trouble::TimedOut);
                 }
-                Err(_) => return Err(Trouble::Reset),
+                Err(_) => return Err(Trouble::Reset(std::mem::take(&mut self.buffer))),
             }
         }
     }
