@@ -64,7 +64,7 @@ fn several_ranges_come_as_parts() {
         Origin::new(move |_| reply(200).cache("max-age=60").with("Content-Type", "text/x").body(&page));
     let proxy = sandarac().before(&origin).rfc().start();
     proxy.get("/");
-    let response = proxy.exchange(&get("/").with("Range", "bytes=0-4, 50-59,-5")).expect(206);
+    let response = proxy.exchange(&get("/").with("Range", "bytes=0-4, 5000-5009,-5")).expect(206);
     let content_type = response.field("content-type").unwrap_or_default().to_owned();
     let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("a multipart type");
     assert!(!response.fields.has("content-range"));
@@ -73,7 +73,7 @@ fn several_ranges_come_as_parts() {
     assert_eq!((parts.len(), parts[4].trim()), (5, "--"), "{text}");
     for (part, range, body) in [
         (parts[1], "bytes 0-4/10000", &whole[..5]),
-        (parts[2], "bytes 50-59/10000", &whole[50..60]),
+        (parts[2], "bytes 5000-5009/10000", &whole[5000..5010]),
         (parts[3], "bytes 9995-9999/10000", &whole[9995..]),
     ] {
         let (head, content) = part.split_once("\r\n\r\n").expect("a part has a head");

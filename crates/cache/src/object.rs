@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
+use sandarac_message::caching::Lifetimes;
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 
@@ -257,13 +257,10 @@ impl Object {
         self.hits.load(Relaxed)
     }
 
-    /// Whether some request could use it without asking the origin at the time it was received. If not, nobody who waits
-    /// for it is helped.
+    /// Whether what comes in its place can be of use to those who wait for it: not where the origin wants to be asked for
+    /// every request. One that was too old when it came may be followed by one that is not.
     pub(crate) fn is_shareable(&self) -> bool {
-        !matches!(
-            self.lifetimes.reuse(&RequestDirectives::default(), self.received()),
-            Reuse::Revalidate | Reuse::Gone
-        )
+        !self.lifetimes.no_cache() && self.lifetimes.is_ever_fresh()
     }
 
     /// Counts a hit. The shard's lock is held, so that reading and writing need not be one step.

@@ -241,7 +241,8 @@ fn check_others(file: &File, report: &mut Report) {
             );
         }
         let clients = file.listen.iter().filter_map(|listener| listener.value.address.as_ref());
-        if let Some(same) = clients.into_iter().find(|address| address.value == *listen) {
+        let free_port = matches!(listen, ListenAddress::Tcp(address) if address.port() == 0);
+        if let Some(same) = clients.into_iter().find(|address| address.value == *listen).filter(|_| !free_port) {
             let message = format!("{listen} is listened on for clients and as the admin interface");
             report.error(same.place.clone(), message);
         }

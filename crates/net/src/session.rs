@@ -5,7 +5,7 @@
 //! connection to itself until it is done.
 
 use crate::worker::{Entrance, Membership, Sessions};
-use crate::{BodyStep, Conn, Framer, Output, Stream, Timer};
+use crate::{BodyStep, Conn, Framer, LeastRate, Output, Pace, Stream, Timer};
 use sandarac_message::{RequestHeadBuf, Span};
 use sandarac_wire::h1::request::{self, Request};
 use sandarac_wire::h1::{Limits, Parsed, Refusal};
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Pipelined requests answered before the answers are written.
 const BATCH: usize = 32;
+
+/// How long a connection accepted while draining is given to make its request.
+const LAST_REQUEST: Duration = Duration::from_millis(500);
 
 /// How long, and for how many bytes, a refused client's input is still read, so that closing does not destroy the
 /// answer on its way (RFC 9112 §9.6).
@@ -40,9 +43,10 @@ pub struct SessionLimits {
     pub body_timeout: Duration,
     /// For the client to take the next piece of a response.
     pub send_timeout: Duration,
-    /// Bytes per second that a client must send of a body, or take of a response, on average once a timeout's worth
-    /// of time has passed; 0 is no limit.
-    pub min_rate: u64,
+    /// What a client must send of a request body, at least.
+    pub least_in: LeastRate,
+    /// What a client must take of a response, at least.
+    pub least_out: LeastRate,
     /// Requests on one connection before it is closed.
     pub max_requests: u32,
 }
@@ -83,6 +87,9 @@ pub trait Service: 'static {
 
     /// A connection that was admitted has ended.
     fn closed(&self);
+
+    /// A client was cut off because it took too little of a response, or is gone.
+    fn cut_off(&self);
 
     /// Accepting a connection failed.
     fn accept_failed(&self, error: &io::Error);
@@ -170,6 +177,8 @@ pub struct Client {
 enum Turn<D> {
     Exchange(Box<Incoming>, D),
     Refused(Refused),
+    /// The client has to take what is queued before anything else.
+    Flush,
     Close,
 }
 
@@ -223,11 +232,11 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                 let limits = service.limits();
                 let next = Box::pin(service.exchange(&mut client, *request, deferred)).await;
                 match next {
-                    Next::KeepAlive if client.peer.requests < limits.max_requests => {
+                    Next::KeepAlive => {
                         client.conn.park();
                         client.await_request(&limits);
                     }
-                    Next::KeepAlive | Next::Close => client.close = true,
+                    Next::Close => client.close = true,
                     Next::CloseLingering => {
                         Box::pin(linger(&mut client)).await;
                         return;
@@ -237,6 +246,15 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
             Turn::Refused(refused) => {
                 Box::pin(refuse(&mut client, &*service, refused)).await;
                 return;
+            }
+            Turn::Flush => {
+                let limits = service.limits();
+                let flushed = Box::pin(async { client.flush(0, &limits, &mut Pace::default()).await }).await;
+                if flushed.is_err() {
+                    service.cut_off();
+                    return;
+                }
+                client.timer.set(limits.idle_timeout);
             }
             Turn::Close => return,
         }
@@ -271,14 +289,7 @@ impl Client {
     ) -> Poll<Turn<S::Deferred>> {
         loop {
             if self.conn.queued() > 0 {
-                match self.conn.poll_flush(cx) {
-                    Poll::Ready(Ok(())) => self.timer.set(service.limits().idle_timeout),
-                    Poll::Ready(Err(_)) => return Poll::Ready(Turn::Close),
-                    Poll::Pending => {
-                        ready!(self.timer.poll(cx));
-                        return Poll::Ready(Turn::Close);
-                    }
-                }
+                return Poll::Ready(Turn::Flush);
             }
             if self.close {
                 return Poll::Ready(Turn::Close);
@@ -290,7 +301,11 @@ impl Client {
                     Poll::Pending => {
                         self.conn.park();
                         if sessions.draining() && !self.partial {
-                            return Poll::Ready(Turn::Close);
+                            if self.peer.requests > 0 {
+                                return Poll::Ready(Turn::Close);
+                            }
+                            // It was accepted on the way out: its request may be on its way, too.
+                            self.timer.set_earlier(LAST_REQUEST);
                         }
                         ready!(self.timer.poll(cx));
                         let late = self.in_head && (self.partial || self.peer.requests == 0);
@@ -305,9 +320,6 @@ impl Client {
             scratch.keep();
             if written.is_err() {
                 return Poll::Ready(Turn::Close);
-            }
-            if self.conn.queued() > 0 {
-                self.timer.set(limits.send_timeout);
             }
             if let Some(turn) = turn {
                 return Poll::Ready(turn);
@@ -329,7 +341,7 @@ impl Client {
                 break;
             }
             let parsed = request::parse(self.conn.data(), &limits.head, &mut scratch.spans);
-            let request = match parsed {
+            let mut request = match parsed {
                 Ok(Parsed::Complete(request)) => request,
                 Ok(Parsed::Partial) => {
                     if !self.in_head {
@@ -342,12 +354,13 @@ impl Client {
                 Err(refusal) => return Some(Turn::Refused(Refused::Message(refusal))),
             };
             self.peer.requests += 1;
+            request.keep_alive &= self.peer.requests < limits.max_requests && !sessions.draining();
             match service.answer(&self.peer, &request, began, &mut scratch.output) {
                 Answer::Answered { keep_alive } => {
                     let head_len = request.head_len;
                     self.conn.consume(head_len);
                     self.await_request(limits);
-                    if !keep_alive || self.peer.requests >= limits.max_requests || sessions.draining() {
+                    if !keep_alive {
                         self.close = true;
                         break;
                     }
@@ -356,7 +369,7 @@ impl Client {
                     let incoming = Incoming {
                         head: RequestHeadBuf::copy_of(&request.head),
                         body: request.framing.into(),
-                        keep_alive: request.keep_alive && !sessions.draining(),
+                        keep_alive: request.keep_alive,
                         expect_continue: request.expect_continue,
                         began,
                     };
@@ -376,56 +389,50 @@ impl Client {
         output: &mut Output,
         window: usize,
         limits: &SessionLimits,
+        pace: &mut Pace,
     ) -> io::Result<()> {
         poll_fn(|cx| Poll::Ready(self.conn.write_output(cx, output))).await?;
-        self.flush(window, limits).await
+        self.flush(window, limits, pace).await
     }
 
-    /// Waits until no more than `window` bytes are queued for the client, at the rate the limits ask for.
-    pub async fn flush(&mut self, window: usize, limits: &SessionLimits) -> io::Result<()> {
-        if self.conn.queued() <= window {
-            return Ok(());
+    /// Waits until no more than `window` bytes are queued for the client, as long as it takes some in time and enough
+    /// on average.
+    pub async fn flush(&mut self, window: usize, limits: &SessionLimits, pace: &mut Pace) -> io::Result<()> {
+        self.timer.clear();
+        poll_fn(|cx| self.poll_room(cx, window, limits, pace)).await
+    }
+
+    /// The same, as a poll. The timer MUST be clear, or set by an earlier call.
+    pub fn poll_room(
+        &mut self,
+        cx: &mut Context<'_>,
+        window: usize,
+        limits: &SessionLimits,
+        pace: &mut Pace,
+    ) -> Poll<io::Result<()>> {
+        if self.conn.queued() == 0 {
+            return Poll::Ready(Ok(()));
         }
-        self.timer.set(limits.send_timeout);
-        let mut pace = Pace::new(self.conn.sent());
-        poll_fn(|cx| {
-            loop {
-                let before = self.conn.sent();
-                match self.conn.poll_flush(cx) {
-                    Poll::Ready(result) => return Poll::Ready(result),
-                    Poll::Pending if self.conn.queued() <= window => return Poll::Ready(Ok(())),
-                    Poll::Pending => {}
-                }
-                let moved = self.conn.sent() > before;
-                if moved && limits.min_rate == 0 {
+        let before = self.conn.sent();
+        match self.conn.poll_flush(cx) {
+            Poll::Ready(result) => {
+                pace.goes_on(self.conn.sent());
+                Poll::Ready(result)
+            }
+            Poll::Pending if self.conn.queued() <= window => {
+                pace.goes_on(self.conn.sent());
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => {
+                if self.conn.sent() > before || !self.timer.is_set() {
                     self.timer.set(limits.send_timeout);
                 }
-                ready!(self.timer.poll(cx));
-                if !pace.keeps_up(self.conn.sent(), limits.send_timeout, limits.min_rate) {
+                if pace.waits(self.conn.sent(), limits.least_out) {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
-                self.timer.set(limits.send_timeout);
+                self.timer.poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
-        })
-        .await
-    }
-}
-
-/// Whether a peer moves enough bytes in each period.
-struct Pace {
-    at: u64,
-}
-
-impl Pace {
-    fn new(at: u64) -> Pace {
-        Pace { at }
-    }
-
-    /// Called at the end of a period, with the count of bytes moved so far.
-    fn keeps_up(&mut self, now_at: u64, period: Duration, min_rate: u64) -> bool {
-        let moved = now_at - self.at;
-        self.at = now_at;
-        moved > 0 && moved >= min_rate.saturating_mul(period.as_secs().max(1))
+        }
     }
 }
 
@@ -433,7 +440,7 @@ async fn refuse<S: Service>(client: &mut Client, service: &S, refused: Refused) 
     let mut output = Output::new();
     service.refuse(&client.peer, &refused, &mut output);
     let limits = service.limits();
-    if client.send(&mut output, 0, &limits).await.is_ok() {
+    if client.send(&mut output, 0, &limits, &mut Pace::default()).await.is_ok() {
         linger(client).await;
     }
 }

@@ -37,6 +37,12 @@ impl Timer {
         self.deadline = Some(Moment::now().plus(after));
     }
 
+    /// Sets the deadline `after` from now, unless it is earlier already.
+    pub fn set_earlier(&mut self, after: Duration) {
+        let wanted = Moment::now().plus(after);
+        self.deadline = Some(self.deadline.map_or(wanted, |deadline| deadline.min(wanted)));
+    }
+
     /// Removes the deadline.
     pub fn clear(&mut self) {
         self.deadline = None;
@@ -66,7 +72,8 @@ impl Timer {
                 armed.sleep.as_mut().reset(wake_up(deadline, now));
                 (armed.fires, armed.registered) = (deadline, false);
             }
-            if armed.registered && now < armed.fires {
+            // The clocks differ by a tick: it may have fired before this one shows it.
+            if armed.registered && !armed.sleep.is_elapsed() {
                 return Poll::Pending;
             }
             match armed.sleep.as_mut().poll(cx) {

@@ -12,7 +12,7 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 /// How long a worker that could not accept waits before it tries again: descriptors come back as connections end.
@@ -45,6 +45,7 @@ pub enum Command {
 pub struct Sessions {
     wakers: RefCell<Slab<Waker>>,
     draining: Cell<bool>,
+    drained: Notify,
 }
 
 impl Sessions {
@@ -62,8 +63,17 @@ impl Sessions {
         Membership { slot: self.wakers.borrow_mut().insert(waker.clone()), sessions: self.clone() }
     }
 
+    /// Waits until no further request is to be taken.
+    async fn drained(&self) {
+        let notified = self.drained.notified();
+        if !self.draining() {
+            notified.await;
+        }
+    }
+
     fn drain(&self) {
         self.draining.set(true);
+        self.drained.notify_waiters();
         for (_, waker) in self.wakers.borrow().iter() {
             waker.wake_by_ref();
         }
@@ -114,10 +124,13 @@ pub fn run_worker<S: Service>(
                     }
                 }
                 Command::Drain(done) => {
-                    accepting.drain().for_each(|(_, task)| task.abort());
                     sessions.drain();
                     let sessions = sessions.clone();
+                    let accepting: Vec<_> = accepting.drain().map(|(_, task)| task).collect();
                     tokio::task::spawn_local(async move {
+                        for task in accepting {
+                            let _ = task.await;
+                        }
                         while sessions.count() > 0 {
                             tokio::time::sleep(Duration::from_millis(10)).await;
                         }
@@ -138,7 +151,13 @@ async fn accept_loop<S: Service>(
     sessions: Rc<Sessions>,
 ) {
     loop {
-        match acceptor.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            accepted = acceptor.accept() => accepted,
+            // What the kernel had accepted by then was taken: closing the socket would reset it.
+            () = sessions.drained() => return,
+        };
+        match accepted {
             Ok((stream, remote)) => {
                 let arrival = Arrival { stream, remote, entrance: entrance.clone() };
                 tokio::task::spawn_local(session::serve(arrival, service.clone(), sessions.clone()));

@@ -2,10 +2,10 @@
 
 use crate::Fault;
 use sandarac_message::{Fields, Version};
-use sandarac_net::{BodyStep, Client, Conn, Framer, Output, SessionLimits};
+use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits};
 use sandarac_wire::h1::{BodyFraming, encode};
 use std::io::IoSlice;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 /// Body bytes that may wait for an origin that reads slowly.
 const UPLOAD_WINDOW: usize = 64 * 1024;
@@ -28,6 +28,10 @@ pub(crate) struct Downstream<'a> {
     /// The body so far, for sending it again; `None` once it is too long.
     replay: Option<Vec<u8>>,
     ended: bool,
+    /// How fast the body comes.
+    pace_in: Pace,
+    /// How fast the response is taken.
+    pub(crate) pace_out: Pace,
 }
 
 impl<'a> Downstream<'a> {
@@ -50,6 +54,8 @@ impl<'a> Downstream<'a> {
             received: 0,
             replay: Some(Vec::new()),
             ended,
+            pace_in: Pace::default(),
+            pace_out: Pace::default(),
         }
     }
 
@@ -108,19 +114,22 @@ impl<'a> Downstream<'a> {
                 match origin.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(Fault::NoResponse)),
-                    Poll::Pending if origin.queued() > UPLOAD_WINDOW || self.ended => return Poll::Pending,
+                    Poll::Pending if origin.queued() > UPLOAD_WINDOW || self.ended => {
+                        self.pace_in.goes_on(self.received);
+                        return Poll::Pending;
+                    }
                     Poll::Pending => {}
                 }
             }
             if self.ended {
                 return Poll::Ready(Ok(()));
             }
-            let step = match self.body.step(&mut self.client.conn) {
-                Ok(Some(step)) => step,
-                Ok(None) => {
-                    ready!(self.body.poll_step(&mut self.client.conn, cx)).map_err(Fault::of_request_body)?
+            let step = match self.body.poll_step(&mut self.client.conn, cx) {
+                Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
+                Poll::Pending if self.pace_in.waits(self.received, self.limits.least_in) => {
+                    return Poll::Ready(Err(Fault::BodyLate));
                 }
-                Err(error) => return Poll::Ready(Err(Fault::of_request_body(error))),
+                Poll::Pending => return Poll::Pending,
             };
             self.client.timer.set(self.limits.body_timeout);
             match step {
@@ -167,6 +176,11 @@ impl<'a> Downstream<'a> {
         head.finish();
         // A client that is gone is noticed when the final response is written.
         let _ = self.client.conn.write_output(cx, &mut output);
+    }
+
+    /// Writes `output` and waits until the client took all but `window` bytes of what is queued.
+    pub(crate) async fn send(&mut self, output: &mut Output, window: usize) -> std::io::Result<()> {
+        self.client.send(output, window, self.limits, &mut self.pace_out).await
     }
 
     /// Gives back the client's side, with what is left of the body.

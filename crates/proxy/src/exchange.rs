@@ -109,6 +109,8 @@ pub(crate) async fn run(
         Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
+            // Nobody reads the rest of a body that was part of the fault.
+            exchange.keep_alive &= down.is_uploaded();
             let answer = Synthetic::fault(&fault, site.name());
             (exchange.synth(&mut down, answer).await, Some(fault))
         }
@@ -276,7 +278,11 @@ impl<'e> Exchange<'e> {
         self.worker.counters.one(Counter::Misses);
         let candidate = flight.candidate().cloned();
         self.handling.outcome = Outcome::Miss;
-        self.handling.forward = Some(lookup::forward(candidate.as_deref(), &directives));
+        self.handling.forward = Some(match &candidate {
+            Some(object) => lookup::forward(object, &directives),
+            None if self.worker.shared.store.variants(flight.key()).is_empty() => Forwarded::UriMiss,
+            None => Forwarded::VaryMiss,
+        });
         let target = hash::target(&rule.key, received.target.path_and_query);
         let part = lookup::part_to_fetch(&self.request, candidate.as_deref());
         // A part is completed by fetching anew: it is no candidate for validation.
@@ -434,7 +440,8 @@ impl<'e> Exchange<'e> {
             purpose,
         };
         let head = forward.encode().map_err(|_| Fault::HeadTooLarge)?;
-        let errand = Errand { method: self.request.method, head: &head };
+        let tunnel = matches!(purpose, Purpose::Tunnel);
+        let errand = Errand { method: self.request.method, head: &head, tunnel };
         let around = Surroundings::of(self.worker, self.site, pool);
         let arrived = fetch(&around, &errand, Some(down)).await?;
         self.origin_time = Some(asked.elapsed());
@@ -456,7 +463,7 @@ impl<'e> Exchange<'e> {
         add_date(&mut fields, arrived.received);
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
-        let keep_alive = keep_alive && down.is_uploaded_or_small();
+        let keep_alive = keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
         // Room for what is added here, and for a small body behind it.
         let mut head = Vec::with_capacity(fields.encoded_len() + 256 + sandarac_net::COPIED);
         {
@@ -521,10 +528,10 @@ impl<'e> Exchange<'e> {
             request: &self.request,
             now: wall(),
             handling: &self.handling,
-            keep_alive: self.keep_alive,
+            keep_alive: self.keep_alive && !self.worker.sessions.draining(),
         };
         let delivered = delivery.encode(&mut output);
-        let sent = down.client.send(&mut output, WINDOW, down.limits).await;
+        let sent = down.send(&mut output, WINDOW).await;
         let mut sent = sent.map(|()| Sent {
             status: delivered.status,
             bytes: delivered.bytes,
@@ -543,7 +550,8 @@ impl<'e> Exchange<'e> {
     pub(crate) async fn synth(&mut self, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
         let mut output = Output::new();
         // After a request body that was not read, the connection is in no state for another request.
-        let keep_alive = self.keep_alive && down.is_uploaded_or_small();
+        let keep_alive =
+            self.keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
         let status = self.site.config.cache.cache_status && self.handling.forward.is_some();
         deliver::synthetic(
             &mut output,
@@ -553,7 +561,7 @@ impl<'e> Exchange<'e> {
             wall(),
             keep_alive,
         );
-        let sent = down.client.send(&mut output, WINDOW, down.limits).await;
+        let sent = down.send(&mut output, WINDOW).await;
         Sent {
             status: answer.status,
             bytes: answer.body.len() as u64,

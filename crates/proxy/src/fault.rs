@@ -45,6 +45,10 @@ pub enum Fault {
     ResponseLate,
     /// The response breaks the protocol.
     BadResponse(Refusal),
+    /// Interim responses went on without a final one.
+    TooManyInterim,
+    /// 101 although no other protocol was asked for.
+    UnaskedSwitch,
     /// The response broke off.
     ResponseBroken,
     /// The header edits make the head too large.
@@ -73,6 +77,8 @@ impl Fault {
             | Fault::ConnectFailed(_)
             | Fault::NoResponse
             | Fault::BadResponse(_)
+            | Fault::TooManyInterim
+            | Fault::UnaskedSwitch
             | Fault::ResponseBroken
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
@@ -101,6 +107,7 @@ impl Fault {
             Fault::NoResponse => ProxyError::ConnectionTerminated,
             Fault::ResponseLate => ProxyError::HttpResponseTimeout,
             Fault::BadResponse(refusal) => proxy_error(*refusal),
+            Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
             Fault::HeadTooLarge | Fault::TooManyTurns => ProxyError::ProxyInternalError,
@@ -129,6 +136,8 @@ impl Fault {
             Fault::NoResponse => "the backend closed the connection without a response".into(),
             Fault::ResponseLate => "the backend did not respond in time".into(),
             Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
+            Fault::TooManyInterim => "the backend sent interim responses without end".into(),
+            Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::Loop => "the request goes in circles: a backend is this proxy itself".into(),
@@ -148,6 +157,8 @@ impl Fault {
                 | Fault::NoResponse
                 | Fault::ResponseLate
                 | Fault::BadResponse(_)
+                | Fault::TooManyInterim
+                | Fault::UnaskedSwitch
                 | Fault::ResponseBroken
         )
     }

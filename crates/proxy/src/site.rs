@@ -4,7 +4,7 @@ use crate::forward::Introduction;
 use crate::step::fetch::OriginTimeouts;
 use sandarac_balance::Pool;
 use sandarac_config::{Config, Network};
-use sandarac_net::{ListenAddress, SessionLimits};
+use sandarac_net::{LeastRate, ListenAddress, SessionLimits};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -93,7 +93,8 @@ impl Site {
                 head_timeout: *config.timeouts.head,
                 body_timeout: *config.timeouts.body,
                 send_timeout: *config.timeouts.write,
-                min_rate: limits.min_rate_out.0,
+                least_in: LeastRate { bytes: limits.min_rate_in.0, after: *limits.min_rate_after },
+                least_out: LeastRate { bytes: limits.min_rate_out.0, after: *limits.min_rate_after },
                 max_requests: limits.requests_per_connection.map_or(u32::MAX, |most| most.get()),
             },
             response_head: Limits { head: limits.response_head.get(), ..request_head },

@@ -13,7 +13,7 @@ use crate::step::{background, hash, lookup};
 use crate::{Counter, Counters, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Timestamp, Version};
-use sandarac_net::{Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, wall};
+use sandarac_net::{Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall};
 use sandarac_wire::h1::request::Request;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -31,6 +31,7 @@ pub struct Worker {
     pub(crate) origins: Rc<Origins>,
     pub(crate) recorder: Box<dyn Recorder>,
     pub(crate) me: Weak<Worker>,
+    pub(crate) sessions: Rc<Sessions>,
     /// The next transaction number; workers take turns.
     next: Cell<u64>,
     site: RefCell<LocalSite>,
@@ -46,12 +47,18 @@ pub struct Deferred {
 
 impl Worker {
     /// The part of worker `index` of a process. MUST be called within its runtime.
-    pub fn new(shared: Arc<Shared>, index: usize, recorder: Box<dyn Recorder>) -> Rc<Worker> {
+    pub fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        recorder: Box<dyn Recorder>,
+        sessions: Rc<Sessions>,
+    ) -> Rc<Worker> {
         let worker = Rc::new_cyclic(|me| Worker {
             counters: shared.counters[index].clone(),
             origins: Origins::new(),
             recorder,
             me: me.clone(),
+            sessions,
             next: Cell::new(index as u64),
             // Read before the configuration, so that one put in force meanwhile is noticed.
             generation: Cell::new(shared.generation()),
@@ -158,6 +165,10 @@ impl Service for Worker {
 
     fn closed(&self) {
         self.shared.closed();
+    }
+
+    fn cut_off(&self) {
+        self.counters.one(Counter::ClientsSlow);
     }
 
     fn accept_failed(&self, error: &io::Error) {

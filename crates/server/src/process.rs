@@ -84,8 +84,8 @@ impl Process {
             let (shared, feed) = (shared.clone(), feed.clone());
             let batch = log.as_ref().map(|log| log.handle().batch());
             let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-                let ended = run_worker(received, |_| {
-                    Worker::new(shared, index, Box::new(WorkerRecorder::new(batch, feed)))
+                let ended = run_worker(received, |sessions| {
+                    Worker::new(shared, index, Box::new(WorkerRecorder::new(batch, feed)), sessions)
                 });
                 if let Err(error) = ended {
                     eprintln!("sandarac: worker {index} cannot start: {error}");

@@ -3,6 +3,7 @@
 mod diagnostics;
 mod documents;
 mod flags;
+mod pages;
 mod reading;
 mod robustness;
 mod routes;

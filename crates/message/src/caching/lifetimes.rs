@@ -101,6 +101,11 @@ impl Lifetimes {
         self.freshness > self.age_ms(now)
     }
 
+    /// Whether it has a freshness lifetime at all, however old it was on arrival.
+    pub fn is_ever_fresh(&self) -> bool {
+        self.freshness > 0
+    }
+
     /// Whether the origin forbade every reuse without validation (`no-cache`).
     pub fn no_cache(&self) -> bool {
         self.flags & NO_CACHE != 0

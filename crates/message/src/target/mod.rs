@@ -126,7 +126,7 @@ impl<'a> Target<'a> {
                 path_and_query: target,
             });
         }
-        absolute(target)
+        absolute(target, request.method)
     }
 
     /// The path as received.
@@ -140,7 +140,7 @@ impl<'a> Target<'a> {
     }
 }
 
-fn absolute(target: &[u8]) -> Result<Target<'_>, TargetError> {
+fn absolute(target: &[u8], method: Method) -> Result<Target<'_>, TargetError> {
     let (scheme, rest) = Scheme::strip(target).ok_or_else(|| {
         let named = target.windows(3).any(|window| window == b"://");
         if named { TargetError::Scheme } else { TargetError::Form }
@@ -149,6 +149,11 @@ fn absolute(target: &[u8]) -> Result<Target<'_>, TargetError> {
     let (authority, path_and_query) = rest.split_at(end);
     let authority = Authority::parse(authority).ok_or(TargetError::Host)?;
     let path_and_query = match path_and_query.first() {
+        // RFC 9112 §3.2.4: OPTIONS of a host as a whole.
+        None if method == Method::Options => {
+            let form = Form::Asterisk;
+            return Ok(Target { form, scheme: Some(scheme), authority: Some(authority), path_and_query: b"*" });
+        }
         None => &b"/"[..],
         Some(b'/') => path_and_query,
         // There is no path to put a `/` into without copying, and no client writes this.

@@ -17,6 +17,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+/// Interim responses before the final one: 100, a few 103 and 102 while something slow is under way.
+const INTERIM: usize = 64;
+
 /// How long an exchange waits for an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginTimeouts {
@@ -66,6 +69,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) method: Method,
     /// The encoded head.
     pub(crate) head: &'a [u8],
+    /// Whether it asks for another protocol.
+    pub(crate) tunnel: bool,
 }
 
 /// A connection to a backend, in use.
@@ -205,6 +210,7 @@ async fn attempt(
     let mut spans: Vec<Span> = Vec::new();
     let mut sent = false;
     let mut answered = false;
+    let mut interim = 0;
     let arrived = poll_fn(|cx| {
         if !sent {
             sent = true;
@@ -226,7 +232,8 @@ async fn attempt(
             return Poll::Ready(Err(Fault::NoResponse));
         }
         loop {
-            match receive(around.limits, errand.method, &mut link, &mut spans, cx, downstream.as_deref_mut())
+            let down = downstream.as_deref_mut();
+            match receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down)
             {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
                 Ok(None) => {}
@@ -294,9 +301,10 @@ struct Head {
 /// Parses what has arrived: the final head, or `None` where more is to be read. Interim ones are forwarded.
 fn receive(
     limits: &Limits,
-    method: Method,
+    errand: &Errand<'_>,
     link: &mut Link,
     spans: &mut Vec<Span>,
+    interim: &mut usize,
     cx: &mut Context<'_>,
     mut downstream: Option<&mut Downstream<'_>>,
 ) -> Result<Option<Head>, Fault> {
@@ -304,11 +312,15 @@ fn receive(
         if link.conn.data().is_empty() {
             return Ok(None);
         }
-        let parsed = response::parse(link.conn.data(), limits, spans, method).map_err(Fault::BadResponse)?;
+        let parsed = response::parse(link.conn.data(), limits, spans, errand.method).map_err(Fault::BadResponse)?;
         let Parsed::Complete(response) = parsed else { return Ok(None) };
         let head_len = response.head_len;
         match response.kind {
             Kind::Interim => {
+                *interim += 1;
+                if *interim > INTERIM {
+                    return Err(Fault::TooManyInterim);
+                }
                 if let Some(down) = downstream.as_deref_mut()
                     && let Ok(fields) = end_to_end(response.head.fields)
                 {
@@ -316,6 +328,7 @@ fn receive(
                 }
                 link.conn.consume(head_len);
             }
+            Kind::Switching if !errand.tunnel => return Err(Fault::UnaskedSwitch),
             kind => {
                 let switched = kind != Kind::Final;
                 // What a new protocol is called stands in hop-by-hop fields.

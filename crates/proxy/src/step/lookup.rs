@@ -55,17 +55,14 @@ pub(crate) fn part_to_fetch(request: &RequestHead<'_>, candidate: Option<&Object
     single_range(request).filter(|spec| !whole && !matches!(spec, RangeSpec::From(0, None)))
 }
 
-/// Why a request is forwarded although it was looked up.
-pub(crate) fn forward(candidate: Option<&Object>, directives: &RequestDirectives) -> Forward {
-    match candidate {
-        None => Forward::UriMiss,
-        Some(object) if object.range().is_some() => Forward::Partial,
-        Some(object)
-            if object.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() =>
-        {
-            Forward::Request
-        }
-        Some(_) => Forward::Stale,
+/// Why a request is forwarded although something is stored for it.
+pub(crate) fn forward(candidate: &Object, directives: &RequestDirectives) -> Forward {
+    if candidate.range().is_some() {
+        Forward::Partial
+    } else if candidate.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() {
+        Forward::Request
+    } else {
+        Forward::Stale
     }
 }
 

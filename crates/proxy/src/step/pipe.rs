@@ -37,7 +37,7 @@ pub(crate) async fn pipe(
     let mut head = Head::response(output.inline(), arrived.head.status, &arrived.head.reason);
     head.fields(arrived.head.fields.view(), BodyFraming::None);
     head.finish();
-    let sent = down.client.send(&mut output, WINDOW, down.limits).await;
+    let sent = down.send(&mut output, WINDOW).await;
     sent.map_err(|_| Fault::ClientGone)?;
     let idle = *exchange.site.config.timeouts.tunnel;
     let bytes = tunnel(down.client, &mut arrived.link.conn, idle).await;

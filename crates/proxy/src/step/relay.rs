@@ -152,20 +152,13 @@ impl Relay<'_, '_> {
 
     /// Waits until the client has taken enough that more may be queued.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<Relayed>> {
-        let client = &mut *self.downstream.client;
-        if client.conn.queued() == 0 {
-            return Poll::Ready(None);
-        }
-        match client.conn.poll_flush(cx) {
-            Poll::Ready(Ok(())) => Poll::Ready(None),
-            Poll::Ready(Err(_)) => Poll::Ready(Some(Relayed::ClientGone)),
-            Poll::Pending if client.conn.queued() <= self.window => Poll::Ready(None),
-            Poll::Pending => {
-                if !client.timer.is_set() {
-                    client.timer.set(self.downstream.limits.send_timeout);
+        let Downstream { client, limits, pace_out, .. } = &mut *self.downstream;
+        match std::task::ready!(client.poll_room(cx, self.window, limits, pace_out)) {
+            Ok(()) => Poll::Ready(None),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    self.counters.one(Counter::ClientsSlow);
                 }
-                std::task::ready!(client.timer.poll(cx));
-                self.counters.one(Counter::ClientsSlow);
                 Poll::Ready(Some(Relayed::ClientGone))
             }
         }

@@ -44,7 +44,7 @@ pub(crate) async fn stream(
                         Some(trailers) => encode::last_chunk(output.inline(), trailers.view()),
                         None => output.inline().extend_from_slice(encode::LAST_CHUNK),
                     }
-                    let sent = downstream.client.send(&mut output, WINDOW, downstream.limits).await;
+                    let sent = downstream.send(&mut output, WINDOW).await;
                     return Streamed { bytes, whole: sent.is_ok() };
                 }
                 break;
@@ -61,7 +61,7 @@ pub(crate) async fn stream(
         } else {
             output.share(chunk);
         }
-        if downstream.client.send(&mut output, WINDOW, downstream.limits).await.is_err() {
+        if downstream.send(&mut output, WINDOW).await.is_err() {
             return Streamed { bytes, whole: false };
         }
     }
