@@ -34,7 +34,7 @@ fn blocks(text: &str, language: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut open: Option<(bool, usize, String)> = None;
     for (at, line) in text.lines().enumerate() {
-        match (line.strip_prefix("```"), open.take()) {
+        match (line.trim_start().strip_prefix("```"), open.take()) {
             (Some(named), None) => open = Some((named == language, at + 2, String::new())),
             (Some(_), Some((wanted, first, block))) => {
                 if wanted {
@@ -69,7 +69,7 @@ fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut code = false;
     for line in text.lines() {
-        code ^= line.starts_with("```");
+        code ^= line.trim_start().starts_with("```");
         if code {
             continue;
         }
