@@ -50,9 +50,10 @@ impl Backend {
         self.state.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Gives back a place that [`Backend::reserve`] took.
+    /// Gives back a place that [`Backend::reserve`] took. The caller looks afterwards whether someone waits for it.
     pub(crate) fn release(&self) {
-        let before = self.state.in_flight.fetch_sub(1, Ordering::Relaxed);
+        // In one order with that look, and with those who come to wait and then look for a place.
+        let before = self.state.in_flight.fetch_sub(1, Ordering::SeqCst);
         debug_assert!(before > 0, "a place is given back once");
     }
 }

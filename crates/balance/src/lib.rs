@@ -4,15 +4,18 @@
 //! any fixed moment of the caller's choice, the same for all calls on one pool, and it should not run backwards;
 //! the seed of the choices is given to the pool.
 //!
-//! A [`Pool`] is shared by all cores. Choosing takes no lock; ejecting a backend takes a short one.
+//! A [`Pool`] is shared by all cores. Choosing takes no lock while there is room and nobody waits; ejecting a
+//! backend takes a short one, and so does waiting in the queue before the pool, see [`Pool::queue`].
 
 mod address;
 mod algorithm;
 mod backend;
 mod pool;
+mod queue;
 mod random;
 
 pub use address::{Address, AddressError, Endpoint, Host};
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::{Backend, Ejection};
 pub use pool::{BackendId, BackendReport, NoBackend, Outcome, Pick, Pool};
+pub use queue::{QueueReport, Ticket};

@@ -1,29 +1,36 @@
 //! A pool: backends that can all answer the same requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::backend::{Standing, millis};
+use crate::queue::Queue;
 use crate::random::Random;
-use crate::{Algorithm, Backend, Ejection};
+use crate::{Algorithm, Backend, Ejection, QueueReport, Ticket};
 
 /// A pool of backends. Cloning it is cheap, and the clones are one pool.
 #[derive(Clone)]
 pub struct Pool(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     name: Box<str>,
     backends: Box<[Backend]>,
+    /// The id of each backend.
+    ids: Box<[BackendId]>,
     algorithm: Algorithm,
     ejection: Ejection,
     random: Random,
     turn: AtomicUsize,
     /// Held while a backend is ejected, so that two cores do not eject the last two at once.
     ejecting: Mutex<()>,
+    /// The most that may wait for a place.
+    queue_limit: u32,
+    /// Shared with the pools before and after this one.
+    queue: Arc<Queue>,
 }
 
-/// A backend of one pool. It means nothing to another pool, also not to the one that takes its place on a reload.
+/// A backend of one pool, and the same backend of the pools that take its place on reloads. It means nothing to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BackendId(u32);
 
@@ -36,6 +43,8 @@ pub enum NoBackend {
     AllTried,
     /// Every backend that was not excluded has as many requests in flight as it may have.
     AllFull,
+    /// Every backend is full, and as many requests wait for a place as may.
+    QueueFull,
 }
 
 impl std::fmt::Display for NoBackend {
@@ -44,6 +53,7 @@ impl std::fmt::Display for NoBackend {
             NoBackend::Empty => "the pool has no backend",
             NoBackend::AllTried => "every backend was tried",
             NoBackend::AllFull => "every backend has as many requests in flight as it may have",
+            NoBackend::QueueFull => "every backend is full, and so is the queue before them",
         })
     }
 }
@@ -81,39 +91,70 @@ pub struct BackendReport {
 }
 
 impl Pool {
-    /// A pool called `name` that chooses among `backends` by `algorithm`, with the default [`Ejection`] and seed 0.
+    /// How many may wait for a place, where nothing else is said. A thousand are a second of work for a pool that
+    /// answers each in 10 ms at ten places: a burst is waited out, while what comes on top of a lasting overload is
+    /// refused before its client has gone. At some 100 bytes here and a connection each, they are cheap to hold.
+    pub const QUEUE_LIMIT: u32 = 1000;
+
+    /// A pool called `name` that chooses among `backends` by `algorithm`, with the default [`Ejection`],
+    /// [`Pool::QUEUE_LIMIT`] and seed 0.
     pub fn new(name: &str, backends: Vec<Backend>, algorithm: Algorithm) -> Pool {
-        Pool::with(name, backends, algorithm, Ejection::default(), 0)
+        Pool::with(name, backends, algorithm, Ejection::default(), Pool::QUEUE_LIMIT, 0)
     }
 
-    /// A pool with everything stated. Equal seeds and equal calls give equal choices.
+    /// A pool with everything stated. At most `queue_limit` requests wait for a place; 0 means that none does.
+    /// Equal seeds and equal calls give equal choices.
     pub fn with(
         name: &str,
         backends: Vec<Backend>,
         algorithm: Algorithm,
         ejection: Ejection,
+        queue_limit: u32,
         seed: u64,
     ) -> Pool {
         Pool(Arc::new(Inner {
             name: name.into(),
+            ids: (0..backends.len() as u32).map(BackendId).collect(),
             backends: backends.into(),
             algorithm,
             ejection,
             random: Random::new(seed),
             turn: AtomicUsize::new(0),
             ejecting: Mutex::new(()),
+            queue_limit,
+            queue: Arc::default(),
         }))
     }
 
     /// A pool like this one, where each backend that `before` had under the same address carries on from there:
-    /// what is in flight to it and what is known of its health. For a reload.
+    /// what is in flight to it and what is known of its health. Requests that wait for a place at `before` are served
+    /// by the new pool. For a reload; the new pool must be put in the place of `before`.
     pub fn succeeding(&self, before: &Pool, seed: u64) -> Pool {
+        // Ids that `before` does not use; one of a pool before it may come again, for a request that lived to see
+        // three configurations and then passes over a backend that it could have tried.
+        let mut unused = before.0.ids.iter().max().map_or(0, |last| last.0.wrapping_add(1))..;
         let carry_on = |backend: &Backend| {
-            let same = before.0.backends.iter().find(|other| other.address() == backend.address());
-            same.map_or_else(|| backend.clone(), |same| backend.clone().with_state_of(same))
+            let same = before.0.backends.iter().position(|other| other.address() == backend.address());
+            match same {
+                Some(at) => (before.0.ids[at], backend.clone().with_state_of(&before.0.backends[at])),
+                None => (BackendId(unused.next().unwrap_or(0)), backend.clone()),
+            }
         };
-        let backends = self.0.backends.iter().map(carry_on).collect();
-        Pool::with(&self.0.name, backends, self.0.algorithm, self.0.ejection, seed)
+        let (ids, backends): (Vec<_>, Vec<_>) = self.0.backends.iter().map(carry_on).unzip();
+        let pool = Pool(Arc::new(Inner {
+            name: self.0.name.clone(),
+            ids: ids.into(),
+            backends: backends.into(),
+            algorithm: self.0.algorithm,
+            ejection: self.0.ejection,
+            random: Random::new(seed),
+            turn: AtomicUsize::new(0),
+            ejecting: Mutex::new(()),
+            queue_limit: self.0.queue_limit,
+            queue: before.0.queue.clone(),
+        }));
+        pool.0.queue.follow(&pool);
+        pool
     }
 
     /// The pool's name.
@@ -135,6 +176,10 @@ impl Pool {
     ///
     /// `class` is the request class, for algorithms that tell requests apart; none of the present ones does.
     /// Backends in `exclude` are not chosen; those that are ejected only where no other can take the request.
+    /// It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that shall wait.
+    ///
+    /// # Errors
+    /// All but [`NoBackend::QueueFull`].
     pub fn pick(
         &self,
         class: Option<&[u8]>,
@@ -142,25 +187,77 @@ impl Pool {
         exclude: &[BackendId],
     ) -> Result<Pick, NoBackend> {
         let _ = class;
-        let inner = &*self.0;
+        let queue = &*self.0.queue;
         let now = millis(now);
+        let pick = if queue.waiting() == 0 {
+            let pick = self.take_any(now, exclude);
+            // On the way it may have taken a place and given it back, while someone came to wait for it.
+            queue.pass_on(self);
+            pick
+        } else if self.has_room() {
+            queue.after_those_waiting(self, || self.take_any(now, exclude))
+        } else {
+            None
+        };
+        pick.ok_or_else(|| self.refusal(exclude))
+    }
+
+    /// A turn at this pool, for a request that waits for a place where all are taken.
+    pub fn queue(&self) -> Ticket {
+        Ticket::new(self.clone())
+    }
+
+    /// How many wait for a place.
+    pub fn queue_report(&self) -> QueueReport {
+        self.0.queue.report(self.0.queue_limit)
+    }
+
+    pub(crate) fn queue_limit(&self) -> u32 {
+        self.0.queue_limit
+    }
+
+    pub(crate) fn line(&self) -> &Queue {
+        &self.0.queue
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<Pool> {
+        inner.upgrade().map(Pool)
+    }
+
+    /// Whether any backend has a place free.
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.backends.iter().any(Backend::has_room)
+    }
+
+    /// A pick if there is one to be had, whoever waits. `now` is in milliseconds.
+    pub(crate) fn take_any(&self, now: u64, exclude: &[BackendId]) -> Option<Pick> {
+        let inner = &*self.0;
         // A place seen free may be taken before it is reserved, by another core: choose again, but not for ever.
         const ATTEMPTS: usize = 8;
         for ejected_too in [false, true] {
             for _ in 0..ATTEMPTS {
                 let Some(at) = inner.choose(ejected_too, now, exclude) else { break };
                 if let Some(trial) = inner.take(at, now) {
-                    return Ok(Pick { pool: self.clone(), at, trial });
+                    return Some(Pick { pool: self.clone(), at, trial });
                 }
             }
         }
-        Err(if inner.backends.is_empty() {
+        None
+    }
+
+    /// Why there is no pick to be had.
+    pub(crate) fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
+        if self.0.backends.is_empty() {
             NoBackend::Empty
-        } else if (0..inner.backends.len()).all(|at| exclude.contains(&BackendId(at as u32))) {
+        } else if self.0.ids.iter().all(|id| exclude.contains(id)) {
             NoBackend::AllTried
         } else {
             NoBackend::AllFull
-        })
+        }
     }
 
     /// What is known of every backend.
@@ -170,7 +267,7 @@ impl Pool {
             let state = &backend.state;
             let left = state.ejected_until.load(Ordering::Relaxed).saturating_sub(now);
             BackendReport {
-                id: BackendId(at as u32),
+                id: self.0.ids[at],
                 address: backend.address().to_string(),
                 in_flight: backend.in_flight(),
                 picks: state.picks.load(Ordering::Relaxed),
@@ -203,7 +300,7 @@ impl Inner {
             let backend = &self.backends[at];
             backend.has_room()
                 && (ejected_too || backend.state.standing(now) != Standing::Ejected)
-                && !exclude.contains(&BackendId(at as u32))
+                && !exclude.contains(&self.ids[at])
         };
         match self.algorithm {
             Algorithm::RoundRobin => {
@@ -294,7 +391,7 @@ pub struct Pick {
 impl Pick {
     /// Which backend it is; to be excluded from the next pick of this request if it fails.
     pub fn id(&self) -> BackendId {
-        BackendId(self.at as u32)
+        self.pool.0.ids[self.at]
     }
 
     /// The backend.
@@ -315,6 +412,7 @@ impl Pick {
 impl Drop for Pick {
     fn drop(&mut self) {
         self.backend().release();
+        self.pool.0.queue.pass_on(&self.pool);
     }
 }
 

@@ -59,7 +59,7 @@ fn least_requests_keeps_two_backends_level() {
 fn random_choices_are_spread_and_repeat_with_the_seed() {
     let draw = |seed| {
         let backends = (0..4).map(backend).collect();
-        let pool = Pool::with("app", backends, Algorithm::Random, Ejection::default(), seed);
+        let pool = Pool::with("app", backends, Algorithm::Random, Ejection::default(), 0, seed);
         (0..4000).map(|_| pick(&pool, NOW).id().0).collect::<Vec<_>>()
     };
     let ids = draw(7);
@@ -162,7 +162,7 @@ fn the_last_backend_is_never_ejected_and_ejected_ones_are_a_last_resort() {
 #[test]
 fn no_more_than_the_share_is_ejected() {
     let half = Ejection { max_percent: 50, ..Ejection::default() };
-    let pool = Pool::with("app", (0..5).map(backend).collect(), Algorithm::Random, half, 1);
+    let pool = Pool::with("app", (0..5).map(backend).collect(), Algorithm::Random, half, 0, 1);
     for id in 0..5 {
         fail(&pool, id, 3, NOW);
     }

@@ -308,7 +308,7 @@ impl Client {
                             self.timer.set_earlier(LAST_REQUEST);
                         }
                         ready!(self.timer.poll(cx));
-                        let late = self.in_head && (self.partial || self.peer.requests == 0);
+                        let late = self.partial;
                         return Poll::Ready(if late { Turn::Refused(Refused::Late) } else { Turn::Close });
                     }
                 }

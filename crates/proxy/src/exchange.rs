@@ -30,7 +30,7 @@ use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, W
 use sandarac_config::CacheRule;
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::status_fields::Forward as Forwarded;
-use sandarac_message::{Method, Name, RequestHead, Version, hop, tags};
+use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode::Head;
@@ -305,17 +305,18 @@ impl<'e> Exchange<'e> {
             between_bytes: self.site.pools[pool].timeouts.between_bytes,
             transaction: self.fetched.unwrap_or_default(),
         };
-        match landing.land(flight, arrived, &mut self.handling) {
-            Landed::Object(object, reader) => {
-                match self.handling.outcome {
-                    Outcome::Revalidated => self.worker.counters.one(Counter::Revalidated),
-                    Outcome::Stale => self.worker.counters.one(Counter::HitsStale),
-                    _ => {}
-                }
-                self.deliver(down, &object, reader).await
-            }
-            Landed::Relay(arrived) => self.relay(down, arrived, pool).await,
+        let landed = landing.land(flight, arrived, &mut self.handling);
+        let (object, reader, own) = match landed {
+            Landed::Object(object, reader) => (object, reader, None),
+            Landed::ObjectAnd(object, reader, own) => (object, reader, Some(own)),
+            Landed::Relay(arrived) => return self.relay(down, arrived, pool).await,
+        };
+        match self.handling.outcome {
+            Outcome::Revalidated => self.worker.counters.one(Counter::Revalidated),
+            Outcome::Stale => self.worker.counters.one(Counter::HitsStale),
+            _ => {}
         }
+        self.deliver_with(down, &object, reader, own.as_ref()).await
     }
 
     /// The origin failed: a stale response stands in where it may, for those who wait too.
@@ -399,6 +400,9 @@ impl<'e> Exchange<'e> {
         purge::invalidate(self, received, &arrived.head.view());
         let arrived = match purge::storable_post(self, received, pool, arrived) {
             Landed::Object(object, reader) => return self.deliver(down, &object, reader).await,
+            Landed::ObjectAnd(object, reader, own) => {
+                return self.deliver_with(down, &object, reader, Some(&own)).await;
+            }
             Landed::Relay(arrived) => arrived,
         };
         self.relay_edited(down, received, arrived, pool).await
@@ -521,6 +525,17 @@ impl<'e> Exchange<'e> {
         object: &Arc<Object>,
         reader: Option<Reader>,
     ) -> Result<Sent, Fault> {
+        self.deliver_with(down, object, reader, None).await
+    }
+
+    /// The same, with fields for this client alone.
+    async fn deliver_with(
+        &mut self,
+        down: &mut Downstream<'_>,
+        object: &Arc<Object>,
+        reader: Option<Reader>,
+        own: Option<&FieldsBuf>,
+    ) -> Result<Sent, Fault> {
         let mut output = Output::new();
         let delivery = Delivery {
             site: self.site,
@@ -528,6 +543,7 @@ impl<'e> Exchange<'e> {
             request: &self.request,
             now: wall(),
             handling: &self.handling,
+            own,
             keep_alive: self.keep_alive && !self.worker.sessions.draining(),
         };
         let delivered = delivery.encode(&mut output);
@@ -550,8 +566,7 @@ impl<'e> Exchange<'e> {
     pub(crate) async fn synth(&mut self, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
         let mut output = Output::new();
         // After a request body that was not read, the connection is in no state for another request.
-        let keep_alive =
-            self.keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
+        let keep_alive = self.keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
         let status = self.site.config.cache.cache_status && self.handling.forward.is_some();
         deliver::synthetic(
             &mut output,

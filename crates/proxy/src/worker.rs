@@ -13,7 +13,9 @@ use crate::step::{background, hash, lookup};
 use crate::{Counter, Counters, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Timestamp, Version};
-use sandarac_net::{Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall};
+use sandarac_net::{
+    Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall,
+};
 use sandarac_wire::h1::request::Request;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -124,8 +126,15 @@ impl Worker {
         let ttl = object.lifetimes().ttl(now);
         let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
         let keep_alive = request.keep_alive;
-        let delivery =
-            Delivery { site, object: &object, request: head, now, handling: &handling, keep_alive };
+        let delivery = Delivery {
+            site,
+            object: &object,
+            request: head,
+            now,
+            handling: &handling,
+            own: None,
+            keep_alive,
+        };
         let delivered = delivery.encode(output);
         self.counters.one(Counter::Requests);
         self.counters.one(counter);

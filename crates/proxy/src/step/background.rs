@@ -95,7 +95,9 @@ impl Revalidation {
         };
         let Ok(head) = forward.encode() else { return };
         let around = Surroundings::of(worker, site, self.pool);
-        let Ok(arrived) = fetch(&around, &Errand { method: Method::Get, head: &head, tunnel: false }, None).await else {
+        let Ok(arrived) =
+            fetch(&around, &Errand { method: Method::Get, head: &head, tunnel: false }, None).await
+        else {
             // The stale response goes on being served while its lifetimes allow it.
             flight.fail();
             return;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sandarac_cache::Object;
 use sandarac_message::conditional::{self, Outcome as Condition, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
-use sandarac_message::{Method, Name, RequestHead, Timestamp, Version, date};
+use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Timestamp, Version, date};
 use sandarac_net::Output;
 use sandarac_wire::h1::encode::{Head, decimal};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) request: &'a RequestHead<'a>,
     pub(crate) now: Timestamp,
     pub(crate) handling: &'a Handling,
+    /// Fields for this client alone.
+    pub(crate) own: Option<&'a FieldsBuf>,
     /// Whether the connection stays open.
     pub(crate) keep_alive: bool,
 }
@@ -246,6 +248,9 @@ impl Delivery<'_> {
     /// Writes what belongs to this response alone, and the empty line.
     fn end(&self, out: &mut Output, keep_alive: bool) {
         let inline = out.inline();
+        if let Some(own) = self.own {
+            own.encode(inline);
+        }
         let age = self.object.lifetimes().age(self.now).as_secs();
         if age > 0 || self.handling.is_reuse() {
             inline.extend_from_slice(b"Age: ");

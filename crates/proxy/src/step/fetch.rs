@@ -221,7 +221,9 @@ async fn attempt(
         }
         let mut uploading = false;
         if let Some(down) = downstream.as_deref_mut() {
+            let before = down.is_uploaded();
             match down.poll_upload(cx, &mut link.conn) {
+                Poll::Ready(Ok(())) if !before => down.client.timer.set(around.timeouts.first_byte),
                 Poll::Ready(Ok(())) => {}
                 // The origin may have answered before it closed on us: look for the answer first.
                 Poll::Ready(Err(Fault::NoResponse)) => {}
@@ -233,8 +235,7 @@ async fn attempt(
         }
         loop {
             let down = downstream.as_deref_mut();
-            match receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down)
-            {
+            match receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down) {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
                 Ok(None) => {}
                 Err(fault) => return Poll::Ready(Err(fault)),
@@ -312,7 +313,8 @@ fn receive(
         if link.conn.data().is_empty() {
             return Ok(None);
         }
-        let parsed = response::parse(link.conn.data(), limits, spans, errand.method).map_err(Fault::BadResponse)?;
+        let parsed =
+            response::parse(link.conn.data(), limits, spans, errand.method).map_err(Fault::BadResponse)?;
         let Parsed::Complete(response) = parsed else { return Ok(None) };
         let head_len = response.head_len;
         match response.kind {

@@ -11,9 +11,10 @@ use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
 };
 use sandarac_message::range::{ByteRange, ContentRange};
-use sandarac_message::status_fields::Forward;
 use sandarac_message::vary::VarySpec;
-use sandarac_message::{FieldsBuf, Name, RequestHead, ResponseHead, StoredHead, Timestamp, date, hop, tags};
+use sandarac_message::{
+    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, StoredHead, Timestamp, date, hop, tags,
+};
 use sandarac_net::{BodyStep, Framer, Timer};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub(crate) struct Landing<'a> {
 pub(crate) enum Landed {
     /// It is stored, or freshened what was; the body may still be arriving.
     Object(Arc<Object>, Option<sandarac_cache::Reader>),
+    /// The same, with fields that are for the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
+    ObjectAnd(Arc<Object>, Option<sandarac_cache::Reader>, FieldsBuf),
     /// It is not stored, and goes to the one who asked.
     Relay(Arrived),
 }
@@ -53,7 +56,6 @@ impl Landing<'_> {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
         if let Some(candidate) = &candidate {
-            handling.forward = Some(Forward::Stale);
             if arrived.head.status == 304 {
                 return self.refresh(flight, candidate.clone(), arrived, handling);
             }
@@ -81,6 +83,7 @@ impl Landing<'_> {
         match storable {
             Storability::Store(lifetimes) => {
                 let vary = VarySpec::of(view.fields, &policy.ignored_vary);
+                let own = own_fields(view.fields);
                 let Ok(head) = self.stored_head(&arrived) else {
                     handling.reason = Some("head-too-large");
                     return Landed::Relay(arrived);
@@ -91,7 +94,10 @@ impl Landing<'_> {
                 let filling = flight.store(arrival);
                 handling.stored = filling.is_stored();
                 handling.ttl = Some(lifetimes.ttl(now));
-                self.fill(filling, arrived)
+                match (self.fill(filling, arrived), own) {
+                    (Landed::Object(object, reader), Some(own)) => Landed::ObjectAnd(object, reader, own),
+                    (landed, _) => landed,
+                }
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);
@@ -310,6 +316,18 @@ fn read(
     }
 }
 
+/// The fields that are not stored although they are end to end, if there are any.
+fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
+    // Only a directive with field names, hence an argument in quotes, withholds any.
+    if !fields.all(Name::CacheControl).any(|value| value.contains(&b'"')) {
+        return None;
+    }
+    let stored = stored_fields(fields);
+    let is_own = |field: &Field<'_>| stored.view().all_named(field.name).next().is_none();
+    let own: FieldsBuf = fields.iter().filter(is_own).map(|field| (field.name, field.value)).collect();
+    Some(own).filter(|own| !own.view().is_empty())
+}
+
 /// Adds a Date where the origin sent none (RFC 9110 §6.6.1).
 pub(crate) fn add_date(fields: &mut FieldsBuf, now: Timestamp) {
     if !fields.view().has(Name::Date) {
@@ -328,7 +346,7 @@ fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
 }
 
 /// The tags and groups that a response can be purged by.
-pub(crate) fn tags_of(fields: sandarac_message::Fields<'_>, host: &[u8]) -> Vec<Tag> {
+pub(crate) fn tags_of(fields: Fields<'_>, host: &[u8]) -> Vec<Tag> {
     let groups = tags::groups(fields, Name::CacheGroups);
     tags::tags(fields)
         .map(Tag::new)
