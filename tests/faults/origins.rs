@@ -127,7 +127,7 @@ fn a_head_without_end_is_502_and_not_waited_for() {
 
 #[test]
 fn a_flood_of_interim_responses_is_not_gathered() {
-    const FLOOD: usize = 50_000;
+    const FLOOD: usize = 500_000;
     let listener = Listener::new();
     let proxy = sandarac().before_listener(&listener).start();
     let resting = proxy.resident_bytes();
