@@ -18,6 +18,8 @@ pub(crate) struct Inner {
     backends: Box<[Backend]>,
     /// The id of each backend.
     ids: Box<[BackendId]>,
+    /// The first id that neither this pool nor one before it has used.
+    next_id: u32,
     algorithm: Algorithm,
     ejection: Ejection,
     random: Random,
@@ -115,6 +117,7 @@ impl Pool {
         Pool(Arc::new(Inner {
             name: name.into(),
             ids: (0..backends.len() as u32).map(BackendId).collect(),
+            next_id: backends.len() as u32,
             backends: backends.into(),
             algorithm,
             ejection,
@@ -130,20 +133,23 @@ impl Pool {
     /// what is in flight to it and what is known of its health. Requests that wait for a place at `before` are served
     /// by the new pool. For a reload; the new pool must be put in the place of `before`.
     pub fn succeeding(&self, before: &Pool, seed: u64) -> Pool {
-        // Ids that `before` does not use; one of a pool before it may come again, for a request that lived to see
-        // three configurations and then passes over a backend that it could have tried.
-        let mut unused = before.0.ids.iter().max().map_or(0, |last| last.0.wrapping_add(1))..;
+        let mut next_id = before.0.next_id;
         let carry_on = |backend: &Backend| {
             let same = before.0.backends.iter().position(|other| other.address() == backend.address());
             match same {
                 Some(at) => (before.0.ids[at], backend.clone().with_state_of(&before.0.backends[at])),
-                None => (BackendId(unused.next().unwrap_or(0)), backend.clone()),
+                None => {
+                    let id = BackendId(next_id);
+                    next_id = next_id.wrapping_add(1);
+                    (id, backend.clone())
+                }
             }
         };
         let (ids, backends): (Vec<_>, Vec<_>) = self.0.backends.iter().map(carry_on).unzip();
         let pool = Pool(Arc::new(Inner {
             name: self.0.name.clone(),
             ids: ids.into(),
+            next_id,
             backends: backends.into(),
             algorithm: self.0.algorithm,
             ejection: self.0.ejection,

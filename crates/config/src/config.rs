@@ -72,6 +72,10 @@ pub struct PoolConfig {
     pub balance: Algorithm,
     /// The most requests in flight to each backend.
     pub max_in_flight: Option<u32>,
+    /// The most requests that wait for a place at a backend when all are full.
+    pub queue: u32,
+    /// How long one of them waits.
+    pub queue_timeout: Duration,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long a backend may take from the request to the first byte of its response.
@@ -90,6 +94,13 @@ impl PoolConfig {
         let limit = self.max_in_flight.unwrap_or(u32::MAX);
         let backend = |address: &Address| Backend::new(address.clone()).max_in_flight(limit);
         let backends = self.backends.iter().map(backend).collect();
-        Pool::with(&self.name, backends, self.balance, sandarac_balance::Ejection::default(), seed)
+        Pool::with(
+            &self.name,
+            backends,
+            self.balance,
+            sandarac_balance::Ejection::default(),
+            self.queue,
+            seed,
+        )
     }
 }

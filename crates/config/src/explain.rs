@@ -74,7 +74,7 @@ fn explain_pool(pool: &PoolConfig) -> String {
         let _ = write!(text, " ({})", pool.balance);
     }
     if let Some(limit) = pool.max_in_flight {
-        let _ = write!(text, ", at most {limit} requests in flight to each");
+        let _ = write!(text, ", at most {limit} requests in flight to each, then {} waiting", pool.queue);
     }
     text + "."
 }

@@ -1,6 +1,6 @@
 //! The whole file as settings, before it is made a [`Config`](crate::Config).
 
-use sandarac_balance::{Address, Algorithm};
+use sandarac_balance::{Address, Algorithm, Pool};
 
 use crate::address::{ListenAddress, Network};
 use crate::edits::EditSettings;
@@ -65,8 +65,15 @@ settings! {
         /// How a backend is chosen. `least_requests`: of two drawn at random, the one with fewer requests in flight.
         /// `round_robin`: each in turn. `random`: any.
         balance: Algorithm = Algorithm::LeastRequests;
-        /// The most requests in flight to each backend; when all are full, requests are answered with 503.
+        /// The most requests in flight to each backend; when all are full, requests wait in the queue.
         max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
+        /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
+        /// with 503, and with 0 nothing waits.
+        // The reason stands at the constant.
+        queue: Bounded<0, 1_000_000> = Bounded::of::<{ Pool::QUEUE_LIMIT }>();
+        /// How long a request waits for a place before it is answered with 503.
+        // About as long as people wait for a page before they load it again, which would only make the queue longer.
+        queue_timeout: Timeout = Timeout::secs::<10>();
         /// How long connecting to a backend may take.
         // A round trip around the world and one lost SYN.
         connect_timeout: Timeout = Timeout::secs::<5>();

@@ -138,6 +138,8 @@ fn pool_config(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report
         backends: settings.backends.iter().map(|backend| backend.value.clone()).collect(),
         balance: settings.balance,
         max_in_flight: settings.max_in_flight.map(|limit| limit.get()),
+        queue: settings.queue.get(),
+        queue_timeout: *settings.queue_timeout,
         connect_timeout: *settings.connect_timeout,
         first_byte_timeout: *settings.first_byte_timeout,
         between_bytes_timeout: *settings.between_bytes_timeout,
@@ -242,7 +244,9 @@ fn check_others(file: &File, report: &mut Report) {
         }
         let clients = file.listen.iter().filter_map(|listener| listener.value.address.as_ref());
         let free_port = matches!(listen, ListenAddress::Tcp(address) if address.port() == 0);
-        if let Some(same) = clients.into_iter().find(|address| address.value == *listen).filter(|_| !free_port) {
+        if let Some(same) =
+            clients.into_iter().find(|address| address.value == *listen).filter(|_| !free_port)
+        {
             let message = format!("{listen} is listened on for clients and as the admin interface");
             report.error(same.place.clone(), message);
         }

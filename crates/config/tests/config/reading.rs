@@ -106,6 +106,8 @@ fn listeners_logs_limits_and_the_rest_are_read() {
         backends = \"unix:/run/b.sock\"
         balance = \"round_robin\"
         max_in_flight = 3
+        queue = 7
+        queue_timeout = \"2s\"
         retries = 0
         [[route]]
         pool = \"b\"
@@ -136,7 +138,8 @@ fn listeners_logs_limits_and_the_rest_are_read() {
     assert_eq!((config.listeners[1].mode, config.listeners[1].proxy_protocol), (Some(0o660), true));
     let pool = &config.pools[0];
     assert_eq!((pool.balance.name(), pool.max_in_flight, pool.retries), ("round_robin", Some(3), 0));
-    assert_eq!(pool.build(1).backends().len(), 1);
+    assert_eq!(pool.queue_timeout, Duration::from_secs(2));
+    assert_eq!((pool.build(1).backends().len(), pool.build(1).queue_report().limit), (1, 7));
     assert_eq!(config.limits.head.get(), 60 << 10);
     assert_eq!(config.limits.body, Some(ByteSize(1_000_000_000)));
     assert_eq!(config.limits.connections.map(|limit| limit.get()), Some(100));
