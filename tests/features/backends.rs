@@ -105,10 +105,10 @@ fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
 }
 
 #[test]
-fn a_full_pool_is_told_at_once() {
+fn a_full_pool_without_a_queue_is_told_at_once() {
     let listener = Listener::new();
     let text = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nqueue = 0\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
         listener.url()
     );
     let proxy = sandarac().config(text).start();
@@ -118,6 +118,44 @@ fn a_full_pool_is_told_at_once() {
     origin.request();
     let refused = proxy.get("/refused").expect(503);
     assert!(refused.fields.has("proxy-status"), "{refused:?}");
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    busy.response().expect(200);
+}
+
+#[test]
+fn requests_wait_their_turn_before_a_full_pool() {
+    let listener = Listener::new();
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
+        listener.url()
+    );
+    let proxy = sandarac().config(text).start();
+    let (mut first, mut second) = (proxy.connect(), proxy.connect());
+    first.send(get("/first").to_bytes());
+    let mut origin = listener.accept();
+    assert_eq!(origin.request().path(), "/first");
+    second.send(get("/second").to_bytes());
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    first.response().expect(200);
+    assert_eq!(origin.request().path(), "/second");
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    second.response().expect(200);
+}
+
+#[test]
+fn a_request_that_waits_too_long_before_a_full_pool_is_503() {
+    let listener = Listener::new();
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nqueue_timeout = \"50ms\"\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
+        listener.url()
+    );
+    let proxy = sandarac().config(text).start();
+    let mut busy = proxy.connect();
+    busy.send(get("/busy").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    let refused = proxy.get("/late").expect(503);
+    assert!(refused.fields.has("retry-after") && refused.fields.has("proxy-status"), "{refused:?}");
     origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     busy.response().expect(200);
 }

@@ -37,7 +37,7 @@ pub use manual::{defaults, manual, schema, settings};
 pub use pattern::{HostPattern, MethodName, PathPattern};
 pub use routes::{Action, Answer, Match, Redirect, Route, Routes};
 pub use rules::{CacheRule, KeyRule};
-pub use section::{Admin, Forwarded, Limits, Log, LogFormat, LogLevel, LogTarget, Purge, Timeouts};
+pub use section::{Admin, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
 pub use template::Template;
 pub use value::{ByteSize, Secret};

@@ -87,10 +87,6 @@ settings! {
         access: LogTarget = LogTarget::Off;
         /// How: `combined` as Apache and nginx have it, or `json`, one object to a line.
         format: LogFormat = LogFormat::Combined;
-        /// Where errors and warnings of the proxy itself go.
-        error: LogTarget = LogTarget::Stderr;
-        /// How much the proxy says of itself.
-        level: LogLevel = LogLevel::Info;
     }
 }
 
@@ -155,17 +151,3 @@ pub enum LogFormat {
 }
 
 choice!(LogFormat { "combined" => LogFormat::Combined, "json" => LogFormat::Json });
-
-/// How much the proxy says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-}
-
-choice!(LogLevel {
-    "error" => LogLevel::Error, "warn" => LogLevel::Warn, "info" => LogLevel::Info, "debug" => LogLevel::Debug,
-});

@@ -80,36 +80,34 @@ impl Framer {
 
     /// What the bytes that have arrived hold; `None` where more must be read first.
     pub fn step(&mut self, conn: &mut Conn) -> Result<Option<BodyStep>, BodyError> {
-        loop {
-            let data = conn.data();
-            match self {
-                Framer::Ended | Framer::Length(0) => {
-                    *self = Framer::Ended;
-                    return Ok(Some(BodyStep::End(FieldsBuf::new())));
-                }
-                _ if data.is_empty() => return Ok(None),
-                Framer::Length(left) => {
-                    let n = data.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    *left -= n as u64;
-                    return Ok(Some(BodyStep::Data(0..n)));
-                }
-                Framer::UntilClose => return Ok(Some(BodyStep::Data(0..data.len()))),
-                Framer::Chunked(decoder) => {
-                    let Decoded { consumed, event } = decoder.decode(data).map_err(BodyError::Refused)?;
-                    match event {
-                        Event::Data(range) => {
-                            debug_assert_eq!(consumed, range.end);
-                            return Ok(Some(BodyStep::Data(range)));
-                        }
-                        Event::NeedMore => {
-                            conn.consume(consumed);
-                            return Ok(None);
-                        }
-                        Event::End(trailers) => {
-                            conn.consume(consumed);
-                            *self = Framer::Ended;
-                            return Ok(Some(BodyStep::End(trailers)));
-                        }
+        let data = conn.data();
+        match self {
+            Framer::Ended | Framer::Length(0) => {
+                *self = Framer::Ended;
+                Ok(Some(BodyStep::End(FieldsBuf::new())))
+            }
+            _ if data.is_empty() => Ok(None),
+            Framer::Length(left) => {
+                let n = data.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= n as u64;
+                Ok(Some(BodyStep::Data(0..n)))
+            }
+            Framer::UntilClose => Ok(Some(BodyStep::Data(0..data.len()))),
+            Framer::Chunked(decoder) => {
+                let Decoded { consumed, event } = decoder.decode(data).map_err(BodyError::Refused)?;
+                match event {
+                    Event::Data(range) => {
+                        debug_assert_eq!(consumed, range.end);
+                        Ok(Some(BodyStep::Data(range)))
+                    }
+                    Event::NeedMore => {
+                        conn.consume(consumed);
+                        Ok(None)
+                    }
+                    Event::End(trailers) => {
+                        conn.consume(consumed);
+                        *self = Framer::Ended;
+                        Ok(Some(BodyStep::End(trailers)))
                     }
                 }
             }

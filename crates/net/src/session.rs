@@ -375,6 +375,9 @@ impl Client {
                     };
                     let head_len = request.head_len;
                     self.conn.consume(head_len);
+                    if self.conn.data().is_empty() {
+                        self.conn.park();
+                    }
                     self.partial = false;
                     return Some(Turn::Exchange(Box::new(incoming), deferred));
                 }

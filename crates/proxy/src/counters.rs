@@ -49,6 +49,7 @@ counters! {
     Purges "purges" "Purge requests over HTTP that were allowed.",
     PurgesDenied "purges_denied" "Purge requests over HTTP that were denied.",
     Fetches "fetches" "Requests sent to origins, retries included.",
+    FetchesQueued "fetches_queued" "Requests that waited for a place at a backend because all were full.",
     FetchRetries "fetch_retries" "Requests sent to an origin once more.",
     FetchFailures "fetch_failures" "Fetches that brought no response.",
     FetchesBackground "fetches_background" "Revalidations with no client waiting.",
@@ -56,9 +57,8 @@ counters! {
     OriginConnectionsReused "origin_connections_reused" "Fetches that used a connection of the pool.",
     BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",
     ClientsSlow "clients_slow" "Clients cut off because they sent or took too little in time.",
-    BytesToClients "bytes_to_clients" "Bytes of responses written to clients, heads included.",
+    BytesToClients "bytes_to_clients" "Bytes of response bodies sent to clients.",
     BytesFromOrigins "bytes_from_origins" "Bytes of bodies received from origins.",
-    LogLinesDropped "log_lines_dropped" "Access log lines dropped because the log could not be written fast enough.",
 }
 
 /// One worker's counters.

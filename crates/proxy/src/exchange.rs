@@ -143,7 +143,11 @@ impl<'e> Exchange<'e> {
         if down.is_too_large() {
             return Err(Fault::BodyTooLarge);
         }
-        match verdict(site, &received, &self.request)? {
+        let verdict = verdict(site, &received, &self.request);
+        if matches!(verdict, Err(Fault::PurgeDenied)) {
+            self.worker.counters.one(Counter::PurgesDenied);
+        }
+        match verdict? {
             Verdict::Lookup(pool, rule) => self.lookup(down, &received, pool, rule, found).await,
             Verdict::Pass(pool, reason) => {
                 self.worker.counters.one(Counter::Passes);

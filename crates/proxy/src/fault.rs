@@ -33,6 +33,8 @@ pub enum Fault {
     ClientGone,
     /// No backend takes the request.
     NoBackend(NoBackend),
+    /// No place at a backend came free in time.
+    QueuedTooLong,
     /// The backend's name has no address.
     Unresolved,
     /// The backend refused the connection, or it failed before a byte was sent.
@@ -71,7 +73,7 @@ impl Fault {
             Fault::BodyTooLarge => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
-            Fault::NoBackend(_) | Fault::TooManyTurns => 503,
+            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::TooManyTurns => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -98,7 +100,9 @@ impl Fault {
                 ProxyError::HttpRequestDenied
             }
             Fault::NoRoute => ProxyError::DestinationNotFound,
-            Fault::NoBackend(NoBackend::AllFull) => ProxyError::ConnectionLimitReached,
+            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) | Fault::QueuedTooLong => {
+                ProxyError::ConnectionLimitReached
+            }
             Fault::NotCached | Fault::NoBackend(_) => ProxyError::DestinationUnavailable,
             Fault::Unresolved => ProxyError::DnsError,
             Fault::ConnectFailed(io::ErrorKind::ConnectionRefused) => ProxyError::ConnectionRefused,
@@ -130,6 +134,7 @@ impl Fault {
             Fault::PurgeDenied => "purging is not allowed from this address".into(),
             Fault::ClientGone => "the client is gone".into(),
             Fault::NoBackend(why) => why.to_string(),
+            Fault::QueuedTooLong => "no backend had room for the request in time".into(),
             Fault::Unresolved => "the backend's name has no address".into(),
             Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
             Fault::ConnectLate => "no connection to the backend in time".into(),
@@ -151,6 +156,7 @@ impl Fault {
         matches!(
             self,
             Fault::NoBackend(_)
+                | Fault::QueuedTooLong
                 | Fault::Unresolved
                 | Fault::ConnectFailed(_)
                 | Fault::ConnectLate

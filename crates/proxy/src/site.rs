@@ -28,6 +28,10 @@ pub struct Site {
 
 /// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
 #[derive(Clone)]
+#[expect(
+    clippy::redundant_allocation,
+    reason = "the inner count is shared by all cores, the outer one by none"
+)]
 pub(crate) struct LocalSite(Rc<Arc<Site>>);
 
 impl LocalSite {
@@ -63,6 +67,7 @@ impl Site {
             SitePool {
                 pool: known.map_or(built.clone(), |other| built.succeeding(&other.pool, seed)),
                 timeouts: OriginTimeouts {
+                    queue: settings.queue_timeout,
                     connect: settings.connect_timeout,
                     first_byte: settings.first_byte_timeout,
                     between_bytes: settings.between_bytes_timeout,

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use sandarac_config::{
-    Action, ByteSize, CacheRule, Config, ListenAddress, LogFormat, LogLevel, LogTarget, Network,
-};
+use sandarac_config::{Action, ByteSize, CacheRule, Config, ListenAddress, LogFormat, LogTarget, Network};
 use sandarac_message::caching::{CookieRule, Policy, Profile};
 use sandarac_message::glob::Glob;
 
@@ -125,8 +123,6 @@ fn listeners_logs_limits_and_the_rest_are_read() {
         [log]
         access = \"/var/log/a.log\"
         format = \"json\"
-        error = \"off\"
-        level = \"debug\"
         [forwarded]
         forwarded = false
         name = \"edge-1\"
@@ -147,8 +143,7 @@ fn listeners_logs_limits_and_the_rest_are_read() {
     assert!(sandarac_config::contains(&config.purge.allow, Some("127.0.0.1".parse().unwrap())));
     assert_eq!(config.admin.token.as_deref(), Some("0123456789abcdef"));
     assert_eq!(config.log.access, LogTarget::File("/var/log/a.log".into()));
-    assert_eq!((config.log.format, config.log.level), (LogFormat::Json, LogLevel::Debug));
-    assert_eq!(config.log.error, LogTarget::Off);
+    assert_eq!(config.log.format, LogFormat::Json);
     assert!(!config.forwarded.forwarded && config.forwarded.x_forwarded);
     assert_eq!(config.forwarded.name.as_str(), "edge-1");
 }

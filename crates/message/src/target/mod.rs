@@ -152,7 +152,12 @@ fn absolute(target: &[u8], method: Method) -> Result<Target<'_>, TargetError> {
         // RFC 9112 §3.2.4: OPTIONS of a host as a whole.
         None if method == Method::Options => {
             let form = Form::Asterisk;
-            return Ok(Target { form, scheme: Some(scheme), authority: Some(authority), path_and_query: b"*" });
+            return Ok(Target {
+                form,
+                scheme: Some(scheme),
+                authority: Some(authority),
+                path_and_query: b"*",
+            });
         }
         None => &b"/"[..],
         Some(b'/') => path_and_query,

@@ -5,7 +5,7 @@ use crate::origin::Origins;
 use crate::site::Site;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
-use sandarac_balance::{Address, BackendId, Outcome, Pick, Pool};
+use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool};
 use sandarac_message::hop::HopByHop;
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{Conn, Framer, Moment, Timer, wall};
@@ -23,6 +23,8 @@ const INTERIM: usize = 64;
 /// How long an exchange waits for an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginTimeouts {
+    /// For a place at a backend, where all are full.
+    pub queue: Duration,
     /// For a connection.
     pub connect: Duration,
     /// For the first byte of a response, once the request is sent.
@@ -142,10 +144,8 @@ pub(crate) async fn fetch(
     let mut fresh = false;
     let mut retries = 0;
     loop {
-        let pick = match around.pool.pick(around.class, Moment::now().since(around.epoch), &tried) {
-            Ok(pick) => pick,
-            Err(none) => return Err(Fault::NoBackend(none)),
-        };
+        let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
+        let pick = place(around, &tried, timer).await?;
         let backend = pick.id();
         let address = pick.backend().address();
         let pooled = if fresh { None } else { around.origins.checkout(address, around.timeouts.idle) };
@@ -185,6 +185,29 @@ pub(crate) async fn fetch(
         retries += 1;
         around.counters.one(Counter::FetchRetries);
     }
+}
+
+/// A place at a backend: at once where there is one, else in the pool's queue.
+async fn place(
+    around: &Surroundings<'_>,
+    tried: &[BackendId],
+    timer: Option<&mut Timer>,
+) -> Result<Pick, Fault> {
+    let now = || Moment::now().since(around.epoch);
+    match around.pool.pick(around.class, now(), tried) {
+        Err(NoBackend::AllFull) => {}
+        picked => return picked.map_err(Fault::NoBackend),
+    }
+    around.counters.one(Counter::FetchesQueued);
+    let mut ticket = around.pool.queue();
+    let mut own = Timer::new();
+    let timer = timer.unwrap_or(&mut own);
+    timer.set(around.timeouts.queue);
+    poll_fn(|cx| match ticket.poll_pick(cx, around.class, now(), tried) {
+        Poll::Ready(picked) => Poll::Ready(picked.map_err(Fault::NoBackend)),
+        Poll::Pending => timer.poll(cx).map(|()| Err(Fault::QueuedTooLong)),
+    })
+    .await
 }
 
 async fn connect(around: &Surroundings<'_>, pooled: Option<Conn>, address: &Address) -> Result<Conn, Fault> {

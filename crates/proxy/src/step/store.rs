@@ -41,6 +41,7 @@ pub(crate) struct Landing<'a> {
 }
 
 /// What became of it.
+#[expect(clippy::large_enum_variant, reason = "made once for a fetch and taken apart at once")]
 pub(crate) enum Landed {
     /// It is stored, or freshened what was; the body may still be arriving.
     Object(Arc<Object>, Option<sandarac_cache::Reader>),

@@ -1,0 +1,107 @@
+//! What the shape of the repository promises: arrows between crates that only point downward, pure crates that are pure, and
+//! files that can be read in one sitting.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every crate, and which of the others it may use. ARCHITECTURE.md draws the same.
+const MAY_USE: [(&str, &[&str]); 8] = [
+    ("message", &[]),
+    ("balance", &[]),
+    ("wire", &["message"]),
+    ("cache", &["message"]),
+    ("config", &["message", "balance", "cache"]),
+    ("net", &["message", "wire"]),
+    ("proxy", &["message", "balance", "wire", "cache", "config", "net"]),
+    ("server", &["message", "balance", "wire", "cache", "config", "net", "proxy"]),
+];
+
+/// Crates without sockets, threads, clocks and ambient randomness.
+const PURE: [&str; 5] = ["message", "balance", "wire", "cache", "config"];
+
+/// What would make them impure. Types such as `SocketAddr` are values and stay allowed.
+const IMPURE: [&str; 8] = [
+    "Instant::now",
+    "SystemTime::now",
+    "thread::spawn",
+    "TcpStream",
+    "TcpListener",
+    "UnixStream",
+    "UdpSocket",
+    "RandomState",
+];
+
+/// A file longer than this is two files.
+const LONGEST: usize = 1000;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn files(directory: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("the directory is there").flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with("node_modules") {
+            files(&path, ending, found);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
+            found.push(path);
+        }
+    }
+}
+
+/// The crates of this repository among the dependencies of a crate, those for its tests left out.
+fn uses(name: &str) -> Vec<String> {
+    let manifest =
+        fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+    let after = manifest.split_once("\n[dependencies]").map_or("", |(_, after)| after);
+    let dependencies = after.split("\n[").next().unwrap_or_default();
+    let own = |line: &str| Some(line.strip_prefix("sandarac-")?.split(['.', ' ', '=']).next()?.to_owned());
+    dependencies.lines().filter_map(own).collect()
+}
+
+#[test]
+fn arrows_between_crates_only_point_downward() {
+    let crates: Vec<String> = fs::read_dir(root().join("crates"))
+        .expect("there are crates")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    for name in &crates {
+        let (_, allowed) = MAY_USE.iter().find(|(known, _)| known == name).unwrap_or_else(|| {
+            panic!("crate {name} has no place in the table of arrows");
+        });
+        for used in uses(name) {
+            assert!(allowed.contains(&used.as_str()), "{name} must not use {used}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_have_no_sockets_threads_clocks_or_chance() {
+    for name in PURE {
+        let mut sources = Vec::new();
+        files(&root().join("crates").join(name).join("src"), "rs", &mut sources);
+        for path in sources.iter().filter(|path| !path.to_string_lossy().contains("test")) {
+            let text = fs::read_to_string(path).expect("a source file");
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for impure in IMPURE {
+                let found =
+                    code.lines().any(|line| line.contains(impure) && !line.trim_start().starts_with("//"));
+                assert!(!found, "{} has {impure}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_can_be_read() {
+    let mut sources = Vec::new();
+    for directory in ["crates", "tests", "fuzz"] {
+        files(&root().join(directory), "rs", &mut sources);
+    }
+    assert!(sources.len() > 100);
+    for path in sources {
+        let lines = fs::read_to_string(&path).expect("a source file").lines().count();
+        assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+    }
+}
