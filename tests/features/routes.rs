@@ -177,6 +177,22 @@ fn a_cookie_that_makes_no_difference_does_not_reach_what_is_cached() {
 }
 
 #[test]
+fn cookies_that_stay_here_do_not_split_what_varies_on_cookies() {
+    let origin = Origin::new(|_| reply(200).cache("s-maxage=60").with("Vary", "Cookie"));
+    let route = "cache = { bypass_cookies = [\"session\"], key_cookies = [\"theme\"] }";
+    let proxy = sandarac().config(site(&origin.url(), route, "")).start();
+    for cookie in ["_ga=1", "_ga=2", "_ga=3; other=4"] {
+        proxy.exchange(&get("/").with("Cookie", cookie)).expect(200);
+    }
+    assert_eq!(origin.count(), 1);
+    proxy.exchange(&get("/").with("Cookie", "theme=dark; _ga=1")).expect(200);
+    proxy.exchange(&get("/").with("Cookie", "_ga=2; theme=dark")).expect(200);
+    assert_eq!(origin.count(), 2);
+    proxy.exchange(&get("/").with("Cookie", "session=1")).expect(200);
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
 fn query_parameters_that_make_no_difference_are_left_out_of_the_key() {
     let origin = Origin::new(numbered(|_| reply(200).cache("max-age=60")));
     let proxy = sandarac()

@@ -241,10 +241,17 @@ impl RuleSettings {
         // A cookie that is keyed sends nothing past the cache. It is forwarded for all that: the key knows of it.
         let mut ignored_cookies = patterns(&self.ignore_cookies);
         ignored_cookies.extend(patterns(&self.key_cookies));
+        let bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
+        let mut ignored_vary = names(&self.ignore_vary);
+        if bypass_cookies != CookieRule::Never {
+            // What has a cookie that matters goes past the cache, and the others are keyed or stay here: those that
+            // `Vary: Cookie` would tell apart the backend never saw.
+            ignored_vary.push(b"cookie"[..].into());
+        }
         let policy = Policy {
             profile: store.profile,
             bypass_authorization: self.bypass_authorization.unwrap_or(base.bypass_authorization),
-            bypass_cookies: self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0),
+            bypass_cookies,
             ignored_cookies,
             request_directives: self.request_directives.unwrap_or(base.request_directives),
             store_set_cookie: self.store_set_cookie.unwrap_or(base.store_set_cookie),
@@ -261,7 +268,7 @@ impl RuleSettings {
             stale_if_error: self.stale_if_error.unwrap_or(base.stale_if_error),
             keep: self.keep.unwrap_or(base.keep),
             stale_when_disconnected: self.stale_when_disconnected.unwrap_or(base.stale_when_disconnected),
-            ignored_vary: names(&self.ignore_vary),
+            ignored_vary,
         };
         let key = KeyRule {
             ignore_query: patterns(&self.ignore_query),

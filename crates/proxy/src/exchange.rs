@@ -148,7 +148,8 @@ impl<'e> Exchange<'e> {
             self.worker.counters.one(Counter::PurgesDenied);
         }
         match verdict? {
-            Verdict::Lookup(pool, rule) => self.lookup(down, &received, pool, rule, found).await,
+            // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
+            Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
             Verdict::Pass(pool, reason) => {
                 self.worker.counters.one(Counter::Passes);
                 let forward = match reason {
@@ -161,7 +162,7 @@ impl<'e> Exchange<'e> {
             Verdict::Pipe(pool) => {
                 self.worker.counters.one(Counter::Pipes);
                 self.handling = Handling::new(Outcome::Pipe);
-                pipe::pipe(self, down, &received, pool).await
+                Box::pin(pipe::pipe(self, down, &received, pool)).await
             }
             Verdict::Synth(answer) => {
                 self.worker.counters.one(Counter::Synthetic);

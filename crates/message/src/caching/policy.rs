@@ -110,7 +110,8 @@ impl Policy {
             keep: Duration::from_secs(3600),
             // The same section allows it to a disconnected cache, and an old page beats an error.
             stale_when_disconnected: true,
-            ignored_vary: Vec::new(),
+            // Whatever has a cookie that matters bypasses the cache: what is stored was made without any.
+            ignored_vary: vec![b"cookie"[..].into()],
         }
     }
 
@@ -123,6 +124,7 @@ impl Policy {
             request_directives: true,
             store_set_cookie: true,
             default_ttl: Duration::ZERO,
+            ignored_vary: Vec::new(),
             // RFC 9111 §4.2.2 names a tenth; a day at most, as Apache and Traffic Server have it.
             heuristics: Some(Heuristics { percent: 10, cap: Duration::from_secs(86_400) }),
             ..Policy::safe()

@@ -198,6 +198,16 @@ async fn place(
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
+    Box::pin(wait_for_place(around, tried, timer)).await
+}
+
+/// Waits its turn in the pool's queue.
+async fn wait_for_place(
+    around: &Surroundings<'_>,
+    tried: &[BackendId],
+    timer: Option<&mut Timer>,
+) -> Result<Pick, Fault> {
+    let now = || Moment::now().since(around.epoch);
     around.counters.one(Counter::FetchesQueued);
     let mut ticket = around.pool.queue();
     let mut own = Timer::new();
@@ -216,7 +226,8 @@ async fn connect(around: &Surroundings<'_>, pooled: Option<Conn>, address: &Addr
         return Ok(conn);
     }
     around.counters.one(Counter::OriginConnections);
-    around.origins.connect(address, around.timeouts.connect).await
+    // Resolving a name is a large state machine that a kept connection has no use for.
+    Box::pin(around.origins.connect(address, around.timeouts.connect)).await
 }
 
 /// Sends the request once, and its body as it comes; forwards interim responses.
