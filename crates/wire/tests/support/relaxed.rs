@@ -35,7 +35,7 @@ pub(crate) fn request(bytes: &[u8]) -> Reading {
     if !preface && !reader.faults.contains("TargetTooLong") && !reader.faults.contains("HeadTooLarge") {
         reader.host(&fields, &version);
         for (_, value) in named(&fields, "expect") {
-            if !value.eq_ignore_ascii_case("100-continue") {
+            if !value.trim_matches([' ', '\t']).eq_ignore_ascii_case("100-continue") {
                 reader.fault("UnknownExpectation");
             }
         }
