@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -215,7 +216,7 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
         close: false,
     };
     if !service.admit() {
-        refuse(&mut client, &*service, Refused::Crowded).await;
+        Box::pin(refuse(&mut client, &*service, Refused::Crowded)).await;
         return;
     }
     let _place = Place {
@@ -229,12 +230,11 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
     loop {
         match poll_fn(|cx| client.poll_turn(cx, &*service, &sessions)).await {
             Turn::Exchange(request, deferred) => {
-                let limits = service.limits();
-                let next = Box::pin(service.exchange(&mut client, *request, deferred)).await;
+                let next = exchange(&*service, &mut client, *request, deferred).await;
                 match next {
                     Next::KeepAlive => {
                         client.conn.park();
-                        client.await_request(&limits);
+                        client.await_request(&service.limits());
                     }
                     Next::Close => client.close = true,
                     Next::CloseLingering => {
@@ -248,17 +248,35 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                 return;
             }
             Turn::Flush => {
-                let limits = service.limits();
-                let flushed = Box::pin(async { client.flush(0, &limits, &mut Pace::default()).await }).await;
-                if flushed.is_err() {
-                    service.cut_off();
+                if !Box::pin(flush(&mut client, &*service)).await {
                     return;
                 }
-                client.timer.set(limits.idle_timeout);
             }
             Turn::Close => return,
         }
     }
+}
+
+/// The exchange in memory of its own. Not a block of [`serve`], whose state would keep room for what is moved out of it:
+/// that state is most of what an idle connection costs.
+fn exchange<'a, S: Service>(
+    service: &'a S,
+    client: &'a mut Client,
+    request: Incoming,
+    deferred: S::Deferred,
+) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
+    Box::pin(service.exchange(client, request, deferred))
+}
+
+/// Lets the client take what is queued; false where it does not.
+async fn flush<S: Service>(client: &mut Client, service: &S) -> bool {
+    let limits = service.limits();
+    let flushed = client.flush(0, &limits, &mut Pace::default()).await;
+    client.timer.set(limits.idle_timeout);
+    if flushed.is_err() {
+        service.cut_off();
+    }
+    flushed.is_ok()
 }
 
 /// Counts a connection for as long as it is there, however it ends.
