@@ -1,6 +1,6 @@
 //! Pools: several backends, connections kept and lost.
 
-use sandarac_test_support::{Listener, Origin, Reply, TempDir, get, post, reply, request};
+use sandarac_test_support::{Listener, Origin, Reply, Sandarac, TempDir, get, post, reply, request};
 
 use crate::{before, sandarac, site};
 
@@ -104,14 +104,19 @@ fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
     assert_eq!(client.response().text(), "b");
 }
 
+/// Sandarac before a backend that takes one request at a time; `queue` says how the others wait.
+fn before_one_at_a_time(listener: &Listener, queue: &str) -> Sandarac {
+    let url = listener.url();
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\n{queue}\nbackends = [\"{url}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n"
+    );
+    sandarac().config(text).start()
+}
+
 #[test]
 fn a_full_pool_without_a_queue_is_told_at_once() {
     let listener = Listener::new();
-    let text = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nqueue = 0\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
-        listener.url()
-    );
-    let proxy = sandarac().config(text).start();
+    let proxy = before_one_at_a_time(&listener, "queue = 0");
     let mut busy = proxy.connect();
     busy.send(get("/busy").to_bytes());
     let mut origin = listener.accept();
@@ -125,11 +130,7 @@ fn a_full_pool_without_a_queue_is_told_at_once() {
 #[test]
 fn requests_wait_their_turn_before_a_full_pool() {
     let listener = Listener::new();
-    let text = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
-        listener.url()
-    );
-    let proxy = sandarac().config(text).start();
+    let proxy = before_one_at_a_time(&listener, "");
     let (mut first, mut second) = (proxy.connect(), proxy.connect());
     first.send(get("/first").to_bytes());
     let mut origin = listener.accept();
@@ -145,11 +146,7 @@ fn requests_wait_their_turn_before_a_full_pool() {
 #[test]
 fn a_request_that_waits_too_long_before_a_full_pool_is_503() {
     let listener = Listener::new();
-    let text = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\nqueue_timeout = \"50ms\"\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
-        listener.url()
-    );
-    let proxy = sandarac().config(text).start();
+    let proxy = before_one_at_a_time(&listener, "queue_timeout = \"50ms\"");
     let mut busy = proxy.connect();
     busy.send(get("/busy").to_bytes());
     let mut origin = listener.accept();
