@@ -104,11 +104,12 @@ fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
     assert_eq!(client.response().text(), "b");
 }
 
-/// Sandarac before a backend that takes one request at a time; `queue` says how the others wait.
+/// Sandarac before a backend that takes one request at a time; `queue` says how the others wait. One worker, so that a connection
+/// that has become free is the one used next.
 fn before_one_at_a_time(listener: &Listener, queue: &str) -> Sandarac {
     let url = listener.url();
     let text = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\n{queue}\nbackends = [\"{url}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n"
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nmax_in_flight = 1\n{queue}\nbackends = [\"{url}\"]\n[[route]]\npool = \"app\"\ncache = \"pass\"\n"
     );
     sandarac().config(text).start()
 }
