@@ -89,11 +89,6 @@ impl<'a> Downstream<'a> {
         self.replay.is_some()
     }
 
-    /// Whether no byte of the body was passed on yet.
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.received == 0
-    }
-
     /// Writes the part of the body that was received already, for a second attempt.
     pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> std::io::Result<()> {
         let replay = self.replay.take().unwrap_or_default();

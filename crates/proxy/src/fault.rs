@@ -11,8 +11,6 @@ use std::io;
 pub enum Fault {
     /// The request's target cannot be used: why.
     BadTarget(&'static str),
-    /// The request's Host cannot be used: why.
-    BadHost(&'static str),
     /// No route matches.
     NoRoute,
     /// The rules do not allow the method here.
@@ -65,7 +63,7 @@ impl Fault {
     /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) | Fault::BadHost(_) => 400,
+            Fault::BadTarget(_) => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::NoRoute => 404,
             Fault::MethodNotAllowed => 405,
@@ -91,7 +89,6 @@ impl Fault {
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Fault::BadTarget(_)
-            | Fault::BadHost(_)
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
             | Fault::BodyLate
@@ -122,7 +119,6 @@ impl Fault {
     pub fn text(&self) -> String {
         match self {
             Fault::BadTarget(why) => format!("the request target {why}"),
-            Fault::BadHost(why) => format!("the Host field {why}"),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),

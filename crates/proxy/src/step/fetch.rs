@@ -170,7 +170,7 @@ pub(crate) async fn fetch(
             }
         };
         around.counters.one(Counter::FetchFailures);
-        let body_at_hand = downstream.as_deref().is_none_or(|down| down.is_untouched() || down.can_replay());
+        let body_at_hand = downstream.as_deref().is_none_or(|down| down.can_replay());
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
         let another = around.pool.backends().len() > tried.len() + 1;
         if !safe || retries == around.retries || !failed.fault.is_origins() || !(reused || another) {
