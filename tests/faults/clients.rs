@@ -68,6 +68,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
     let mut client = proxy.connect();
     client.shrink_receive_buffer();
     client.send(get("/").to_bytes());
+    client.response_head();
     within("the client to be let go", || {
         (proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["in_flight"] == 0).then_some(())
     });
