@@ -48,12 +48,12 @@ pub(crate) enum Landed {
     /// The same, with fields that are for the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
     ObjectAnd(Arc<Object>, Option<sandarac_cache::Reader>, FieldsBuf),
     /// It is not stored, and goes to the one who asked.
-    Relay(Arrived),
+    Relay(Box<Arrived>),
 }
 
 impl Landing<'_> {
     /// Takes a response: stores it, freshens the candidate with it, puts the candidate in its place, or lets it pass.
-    pub(crate) fn land(&self, flight: Flight, mut arrived: Arrived, handling: &mut Handling) -> Landed {
+    pub(crate) fn land(&self, flight: Flight, mut arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
         if let Some(candidate) = &candidate {
@@ -122,7 +122,7 @@ impl Landing<'_> {
         &self,
         flight: Flight,
         candidate: Arc<Object>,
-        mut arrived: Arrived,
+        mut arrived: Box<Arrived>,
         handling: &mut Handling,
     ) -> Landed {
         let now = arrived.received;
@@ -214,8 +214,8 @@ impl Landing<'_> {
 
     /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
     /// origin's pace whatever becomes of the client that asked first.
-    fn fill(&self, mut filling: Filling, arrived: Arrived) -> Landed {
-        let Arrived { mut link, mut body, .. } = arrived;
+    fn fill(&self, mut filling: Filling, arrived: Box<Arrived>) -> Landed {
+        let Arrived { mut link, mut body, .. } = *arrived;
         let object = filling.object().clone();
         let reader = object.reader();
         loop {
