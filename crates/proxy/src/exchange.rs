@@ -33,7 +33,7 @@ use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode::Head;
+use sandarac_wire::h1::encode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,10 +84,12 @@ impl Sent {
 pub(crate) async fn run(
     worker: &Worker,
     client: &mut Client,
-    incoming: Box<Incoming>,
+    mut incoming: Box<Incoming>,
     deferred: Deferred,
 ) -> Next {
-    let Incoming { head, body, keep_alive, expect_continue, began } = *incoming;
+    let body = std::mem::replace(&mut incoming.body, Framer::Ended);
+    let Incoming { head, keep_alive, expect_continue, began, .. } = &*incoming;
+    let (keep_alive, expect_continue, began) = (*keep_alive, *expect_continue, *began);
     let Deferred { site, found } = deferred;
     let transaction = worker.transaction();
     let mut exchange = Exchange {
@@ -436,7 +438,7 @@ impl<'e> Exchange<'e> {
         target: &[u8],
         purpose: Purpose<'_>,
     ) -> Result<Box<Arrived>, Fault> {
-        let asked = Instant::now();
+        let asked = self.worker.recorder.wants().then(Instant::now);
         self.fetched = Some(self.worker.transaction());
         let forward = Forward {
             request: self.request,
@@ -453,8 +455,8 @@ impl<'e> Exchange<'e> {
         let errand = Errand { method: self.request.method, head: &head, tunnel };
         let around = Surroundings::of(self.worker, self.site, pool);
         let arrived = fetch(&around, &errand, Some(down)).await?;
-        self.origin_time = Some(asked.elapsed());
-        if self.worker.recorder.wants() {
+        if let Some(asked) = asked {
+            self.origin_time = Some(asked.elapsed());
             self.backend = Some(arrived.link.address().to_string());
         }
         Ok(arrived)
@@ -473,15 +475,14 @@ impl<'e> Exchange<'e> {
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
         let keep_alive = keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
-        // Room for what is added here, and for a small body behind it.
-        let mut head = Vec::with_capacity(fields.encoded_len() + 256 + sandarac_net::COPIED);
-        {
-            let mut lines = Head::response(&mut head, status, &arrived.head.reason);
-            lines.fields(fields.view(), framing);
-            if let (BodyFraming::None, Some(length)) = (framing, fields.view().get(Name::ContentLength)) {
-                // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
-                lines.known(Name::ContentLength, length);
-            }
+        // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+        let would_be = match framing {
+            BodyFraming::None => fields.view().get(Name::ContentLength).map(<[u8]>::to_vec),
+            _ => None,
+        };
+        let mut head = encode::lines(fields, framing).map_err(|_| Fault::HeadTooLarge)?;
+        if let Some(length) = would_be {
+            encode::line(&mut head, Name::ContentLength, &length);
         }
         if self.site.config.cache.cache_status {
             self.handling.encode(self.site.name(), &mut head);

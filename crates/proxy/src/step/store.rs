@@ -41,7 +41,6 @@ pub(crate) struct Landing<'a> {
 }
 
 /// What became of it.
-#[expect(clippy::large_enum_variant, reason = "made once for a fetch and taken apart at once")]
 pub(crate) enum Landed {
     /// It is stored, or freshened what was; the body may still be arriving.
     Object(Arc<Object>, Option<sandarac_cache::Reader>),
@@ -95,7 +94,7 @@ impl Landing<'_> {
                 let filling = flight.store(arrival);
                 handling.stored = filling.is_stored();
                 handling.ttl = Some(lifetimes.ttl(now));
-                match (self.fill(filling, arrived), own) {
+                match (self.fill(filling, *arrived), own) {
                     (Landed::Object(object, reader), Some(own)) => Landed::ObjectAnd(object, reader, own),
                     (landed, _) => landed,
                 }
@@ -214,8 +213,8 @@ impl Landing<'_> {
 
     /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
     /// origin's pace whatever becomes of the client that asked first.
-    fn fill(&self, mut filling: Filling, arrived: Box<Arrived>) -> Landed {
-        let Arrived { mut link, mut body, .. } = *arrived;
+    fn fill(&self, mut filling: Filling, arrived: Arrived) -> Landed {
+        let Arrived { mut link, mut body, .. } = arrived;
         let object = filling.object().clone();
         let reader = object.reader();
         loop {
