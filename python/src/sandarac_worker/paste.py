@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,6 @@ from .worker import process_worker
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-
-logger = logging.getLogger("sandarac_worker")
 
 
 def server_runner(
@@ -55,18 +52,18 @@ def server_runner(
     if trace_log is not None:
         trace.open_trace(trace_log)
     listener = unix_listener(socket, int(mode, 8)) if socket else tcp_listener(Tcp.parse(address))
-    server = Server(
-        app,
-        worker,
-        listener.socket,
-        threads=int(threads),
-        drain_timeout=float(drain_timeout),
-        on_drain=listener.withdraw,
-    )
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: server.drain())
     try:
+        server = Server(
+            app,
+            worker,
+            listener.socket,
+            threads=int(threads),
+            drain_timeout=float(drain_timeout),
+            on_drain=listener.withdraw,
+        )
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: server.drain())
         listener.announce()
         print(f"worker: {listener.address}", flush=True)
         server.serve()

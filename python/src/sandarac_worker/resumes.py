@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import math
 import os
@@ -102,6 +104,7 @@ class Resumes:
 
 def read_file(path: str) -> bytes | None:
     """The bytes of a résumé file, ``None`` where there is none; bounded. Raises ``OSError`` and :class:`Malformed`."""
+    _clear_abandoned(path)
     try:
         with open(path, "rb") as file:
             body = file.read(MAX_FILE + 1)
@@ -110,6 +113,21 @@ def read_file(path: str) -> bytes | None:
     if len(body) > MAX_FILE:
         raise Malformed("too-large", f"longer than {MAX_FILE} bytes")
     return body
+
+
+def _clear_abandoned(path: str) -> None:
+    """Removes what processes have left that were killed while they wrote."""
+    for abandoned in glob.glob(f"{glob.escape(path)}.*.tmp"):
+        writer = abandoned[len(path) + 1 : -len(".tmp")]
+        if not writer.isdigit():
+            continue
+        try:
+            os.kill(int(writer), 0)
+        except ProcessLookupError:
+            with contextlib.suppress(OSError):
+                os.unlink(abandoned)
+        except (OSError, OverflowError):
+            continue
 
 
 def write_file(path: str, body: bytes) -> None:
