@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
@@ -181,3 +182,31 @@ def test_who_waits_for_a_word_before_the_body_gets_it() -> None:
 def test_http_1_0_is_answered_once() -> None:
     (request,) = requests(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     assert (request.minor, request.keep_alive) == (0, False)
+
+
+def test_no_bytes_are_read_in_two_ways_or_break_the_reader() -> None:
+    chance = random.Random(20261121)
+    cases = [data for _, _, data in smuggling() if len(data) < 2000]
+    for _ in range(4000):
+        data = bytearray(chance.choice(cases))
+        for _ in range(chance.randint(0, 3)):
+            at = chance.randrange(len(data))
+            data[at : at + chance.randint(0, 2)] = chance.choice(
+                (b"", b"\r", b"\n", b"\r\n", b":", b" ", b"0", b"\xff", b"a")
+            )
+        assert outcome(bytes(data), None) == outcome(bytes(data), chance.randint(1, 9))
+
+
+def outcome(data: bytes, step: int | None) -> list[object]:
+    """What was read of some bytes up to a refusal, and which that is."""
+    reader = RequestReader(SMALL)
+    read: list[object] = []
+    try:
+        for start in range(0, len(data), step or max(len(data), 1)):
+            reader.feed(data[start : start + step] if step else data)
+            while event := reader.next():
+                if isinstance(event, Request):
+                    read.append((event.method, event.target, event.fields, event.body.read()))
+    except Refused:
+        read.append("refused")
+    return read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -143,3 +144,24 @@ def test_a_resume_read_back_is_the_one_that_was_written() -> None:
         third = Resumes(settings)
         third.load(second.dump())
         assert second.dump() == third.dump()
+
+
+def test_no_bytes_break_a_reader() -> None:
+    chance = random.Random(20261121)
+    readers = (
+        ("request-class.json", "field", RequestClass.parse),
+        ("worker-state.json", "field", WorkerState.parse),
+        ("worker-skills.json", "field", parse_skills),
+        ("documents.json", "document", lambda text: Document.parse(text.encode("utf-8"))),
+    )
+    for name, key, read in readers:
+        texts = [case[key] for case in vectors(name) if 0 < len(case[key]) < 1000]
+        for _ in range(3000):
+            text = list(chance.choice(texts))
+            for _ in range(chance.randint(1, 4)):
+                at = chance.randrange(len(text) + 1)
+                text[at : at + chance.randint(0, 3)] = chance.choice(' ";:,=()?@%*\\-.09aZ\u00ff\t{}[]')
+            try:
+                read("".join(text))  # type: ignore[operator]
+            except Malformed as error:
+                assert error.reason  # noqa: PT017 -- most of them are refused, some are not
