@@ -1,7 +1,7 @@
 //! The steps: reading a head, making the key, looking up, judging and writing a head.
 
 use crate::samples::{BODY, BROWSER_REQUEST, RESPONSE, SHORT_REQUEST};
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Part, Query, Settings, Store};
+use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store};
 use sandarac_message::caching::{
     Policy, RequestDirectives, Storability, lookup_bypass, storability, stored_fields,
 };
@@ -123,7 +123,7 @@ fn stored_head(head: &ResponseHead<'_>, fields: &FieldsBuf) -> StoredHead {
 }
 
 fn query<'a>(fields: Fields<'a>, directives: &'a RequestDirectives) -> Query<'a> {
-    Query { fields, directives, part: Part::Whole, intent: Intent::Fill }
+    Query { fields, directives, part: None, intent: Intent::Fill }
 }
 
 fn lookup_hit(objects: usize, times: usize) {

@@ -14,11 +14,11 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
 use crate::filling::Filling;
-use crate::object::ContentRange;
 use crate::store::{Query, Store};
 use crate::wakers::{Entries, Wake};
 use crate::{Key, Mark, Object, Tag};
@@ -326,6 +326,6 @@ impl Drop for Waiter {
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
     object.vary().matches(query.fields)
-        && object.covers(query.part)
+        && object.answers(query.part)
         && !matches!(object.lifetimes().reuse(&asked, now), Reuse::Revalidate | Reuse::Gone)
 }

@@ -47,7 +47,7 @@ pub use filling::Filling;
 pub use flight::{Arrival, Flight, Waited, Waiter};
 pub use key::{Key, KeyBuilder, Tag};
 pub use marks::Mark;
-pub use object::{ContentRange, Object, Part};
+pub use object::Object;
 pub use purge::Purge;
 pub use reader::{Broken, Reader};
 pub use stats::{Removal, Stats};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use sandarac_message::caching::Lifetimes;
+use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 
@@ -61,55 +62,6 @@ pub(crate) enum Content {
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
     pub(crate) trailers: Option<FieldsBuf>,
-}
-
-/// What part of a representation a response carries: `Content-Range` of a 206 (RFC 9110 §14.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContentRange {
-    /// The position of the first byte.
-    pub first: u64,
-    /// The position of the last byte.
-    pub last: u64,
-    /// The length of the whole representation, where the origin said so.
-    pub complete: Option<u64>,
-}
-
-/// What part of a representation a request wants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
-    /// All of it, or several ranges of it.
-    #[default]
-    Whole,
-    /// One range, to the end where there is no last byte.
-    Range {
-        /// The position of the first byte.
-        first: u64,
-        /// The position of the last byte.
-        last: Option<u64>,
-    },
-    /// The last so many bytes.
-    Suffix(u64),
-}
-
-impl ContentRange {
-    /// Whether all that `part` wants lies in this range.
-    pub fn covers(&self, part: Part) -> bool {
-        let end = self.complete.map(|complete| complete.saturating_sub(1));
-        match part {
-            Part::Whole => self.first == 0 && Some(self.last) == end,
-            Part::Range { first, last } => {
-                let last = match (last, end) {
-                    (Some(last), Some(end)) => Some(last.min(end)),
-                    (last, end) => last.or(end),
-                };
-                first >= self.first && first <= self.last && last.is_some_and(|last| last <= self.last)
-            }
-            Part::Suffix(len) => match (end, self.complete) {
-                (Some(end), Some(complete)) => self.last == end && complete.saturating_sub(len) >= self.first,
-                _ => false,
-            },
-        }
-    }
 }
 
 /// What makes an object, besides its body.
@@ -242,9 +194,9 @@ impl Object {
         self.extras.as_ref().and_then(|extras| extras.range)
     }
 
-    /// Whether it holds all that `part` wants.
-    pub fn covers(&self, part: Part) -> bool {
-        self.range().is_none_or(|range| range.covers(part))
+    /// Whether it answers a request for `part`, or for the whole where that is `None`.
+    pub fn answers(&self, part: Option<RangeSpec>) -> bool {
+        self.range().is_none_or(|range| range.answers(part))
     }
 
     /// The transaction number of the fetch it came by.

@@ -10,7 +10,7 @@ use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
 };
-use sandarac_message::range::{ByteRange, ContentRange};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, StoredHead, Timestamp, date, hop, tags,
@@ -202,10 +202,7 @@ impl Landing<'_> {
             host: self.host,
             path: self.path,
             tags,
-            range: range.and_then(|part| {
-                let ByteRange { first, last } = part.range?;
-                Some(sandarac_cache::ContentRange { first, last, complete: part.complete })
-            }),
+            range,
             len,
             limit: Some(self.rule.max_object.0),
             transaction: self.transaction,
@@ -342,8 +339,7 @@ fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     if head.status != 206 {
         return None;
     }
-    let range = ContentRange::parse(head.fields.get(Name::ContentRange)?)?;
-    range.range.is_some().then_some(range)
+    ContentRange::parse(head.fields.get(Name::ContentRange)?)
 }
 
 /// The tags and groups that a response can be purged by.
