@@ -14,11 +14,12 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
-use sandarac_message::range::ContentRange;
+use sandarac_message::range::{ByteRange, ContentRange};
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
 use crate::filling::Filling;
+use crate::joint::Joint;
 use crate::store::{Query, Store};
 use crate::wakers::{Entries, Wake};
 use crate::{Key, Mark, Object, Tag};
@@ -180,7 +181,21 @@ impl Flight {
     /// Stores a response whose body is to come. Those who wait get it now.
     pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
         let (store, landing) = self.leave();
-        store.fill(landing, arrival)
+        store.fill(landing, arrival, None)
+    }
+
+    /// Joins a response that carries the bytes `part` of a representation with the candidate, which holds other bytes of it: the
+    /// object has the segments of the candidate and what comes. `arrival` has the head and the range of both together; its
+    /// `len` does not matter. The caller MUST have found that both share a strong validator (RFC 9111 §3.4). The
+    /// flight comes back where they cannot be joined: there is no candidate, it isn't as long as it says, or it and the part
+    /// do not touch, or nothing of it is needed.
+    pub fn join(mut self, arrival: Arrival<'_>, part: ByteRange) -> Result<Filling, Flight> {
+        let Some(joint) = self.candidate.clone().and_then(|stored| Joint::of(stored, part)) else {
+            return Err(self);
+        };
+        let (store, landing) = self.leave();
+        let arrival = Arrival { len: Some(joint.joined_len()), ..arrival };
+        Ok(store.fill(landing, arrival, Some(joint)))
     }
 
     /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored

@@ -333,12 +333,12 @@ impl Object {
             Content::Whole(whole) => (None, Some(whole)),
             Content::Arriving(arriving) => (Some(arriving), arriving.whole()),
         };
-        let arriving = arriving.map(|arriving| (Arc::as_ptr(arriving) as usize, arriving.recount()));
+        let arriving = arriving.into_iter().flat_map(|arriving| arriving.recount());
         let many = match whole {
-            Some(Whole::Many(many)) => Some((Arc::as_ptr(many) as usize, many.recount())),
+            Some(Whole::Many(many)) => Some(many.recount()),
             _ => None,
         };
-        arriving.into_iter().chain(many).collect()
+        arriving.chain(many.into_iter().flatten()).collect()
     }
 
     /// What ought to be charged for it in all.

@@ -3,6 +3,7 @@
 mod arriving;
 mod bans;
 mod eviction;
+mod joining;
 mod lookup;
 mod model;
 mod purge;
