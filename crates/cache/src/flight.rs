@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
-use sandarac_message::range::{ByteRange, ContentRange};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
@@ -184,18 +184,13 @@ impl Flight {
         store.fill(landing, arrival, None)
     }
 
-    /// Joins a response that carries the bytes `part` of a representation with the candidate, which holds other bytes of it: the
-    /// object has the segments of the candidate and what comes. `arrival` has the head and the range of both together; its
-    /// `len` does not matter. The caller MUST have found that both share a strong validator (RFC 9111 §3.4). The
-    /// flight comes back where they cannot be joined: there is no candidate, it isn't as long as it says, or it and the part
-    /// do not touch, or nothing of it is needed.
-    pub fn join(mut self, arrival: Arrival<'_>, part: ByteRange) -> Result<Filling, Flight> {
-        let Some(joint) = self.candidate.clone().and_then(|stored| Joint::of(stored, part)) else {
-            return Err(self);
-        };
+    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes of the latter.
+    /// `arrival` has the head and the range of both together; its `len` does not matter. The caller MUST have found that
+    /// both share a strong validator (RFC 9111 §3.4).
+    pub fn join(mut self, arrival: Arrival<'_>, joint: Joint) -> Filling {
         let (store, landing) = self.leave();
         let arrival = Arrival { len: Some(joint.joined_len()), ..arrival };
-        Ok(store.fill(landing, arrival, Some(joint)))
+        store.fill(landing, arrival, Some(joint))
     }
 
     /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored

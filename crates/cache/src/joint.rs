@@ -7,8 +7,8 @@ use sandarac_message::range::ByteRange;
 
 use crate::Object;
 
-/// What of an arriving body is wanted, and the stored part that stands before or after it.
-pub(crate) struct Joint {
+/// A stored part of a representation, and what is wanted of the body of another that touches it.
+pub struct Joint {
     /// The stored part, where it comes first and has yet to be laid in.
     before: Option<Arc<Object>>,
     /// The stored part, where it comes last.
@@ -22,10 +22,11 @@ pub(crate) struct Joint {
 
 impl Joint {
     /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where nothing of what is
-    /// stored is needed, and where that is not as long as it says.
-    pub(crate) fn of(stored: Arc<Object>, part: ByteRange) -> Option<Joint> {
+    /// stored is needed, and where that is still arriving or not as long as it says.
+    pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<Joint> {
         let held = stored.range()?.range;
-        if part.covers(&held) || stored.body().len() != Some(held.len()) {
+        let body = stored.body();
+        if part.covers(&held) || !body.is_whole() || body.len() != Some(held.len()) {
             return None;
         }
         let len = part.len();

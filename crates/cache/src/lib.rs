@@ -46,6 +46,7 @@ pub use ban::{Expression, ExpressionError};
 pub use body::{Body, Slices};
 pub use filling::Filling;
 pub use flight::{Arrival, Flight, Waited, Waiter};
+pub use joint::Joint;
 pub use key::{Key, KeyBuilder, Tag};
 pub use marks::Mark;
 pub use object::Object;

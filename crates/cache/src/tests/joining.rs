@@ -3,7 +3,7 @@
 use sandarac_message::range::ByteRange;
 
 use super::*;
-use crate::{Filling, Purge};
+use crate::{Filling, Joint, Purge};
 
 fn range(first: u64, last: u64) -> ByteRange {
     ByteRange { first, last }
@@ -26,12 +26,17 @@ fn store_part(store: &Arc<Store>, held: ByteRange, complete: u64) -> Arc<Object>
 }
 
 /// Begins to join `new` with what is stored.
-fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Result<Filling, Flight> {
+fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<Filling> {
     let flight = flight(get("/").lookup(store, START));
     let held = flight.candidate().unwrap().range().unwrap();
+    let joint = joint(&flight, new)?;
     let joined = held.union(&ContentRange::of(new, complete));
     let range = joined.filter(|joined| !joined.is_whole());
-    flight.join(Response { range, ..response("/") }.arrival(), new)
+    Some(flight.join(Response { range, ..response("/") }.arrival(), joint))
+}
+
+fn joint(flight: &Flight, new: ByteRange) -> Option<Joint> {
+    Joint::of(flight.candidate().unwrap().clone(), new)
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn joined(held: ByteRange, new: ByteRange, complete: u64, piece: usize) {
     let case = format!("{held:?} {new:?} in pieces of {piece}");
     let store = store(8 << 20);
     store_part(&store, held, complete);
-    let mut filling = join(&store, new, complete).unwrap_or_else(|_| panic!("{case}"));
+    let mut filling = join(&store, new, complete).unwrap_or_else(|| panic!("{case}"));
     let task = Task::new();
     let mut reader = filling.reader().unwrap();
     let mut read = task.read(&mut reader);
@@ -103,7 +108,7 @@ fn long_segments_are_shared_and_charged_once() {
     let store = store(3 << 20);
     store_part(&store, range(0, 1_999_999), 2_100_000);
     let before = store.stats().bytes;
-    let mut filling = join(&store, range(2_000_000, 2_099_999), 2_100_000).ok().unwrap();
+    let mut filling = join(&store, range(2_000_000, 2_099_999), 2_100_000).unwrap();
     filling.append(&bytes(range(2_000_000, 2_099_999)));
     let object = filling.finish(None);
     let grown = store.stats().bytes - before;
@@ -114,20 +119,19 @@ fn long_segments_are_shared_and_charged_once() {
 }
 
 #[test]
-fn what_does_not_fit_gives_the_flight_back() {
+fn what_does_not_fit_is_not_joined() {
     let store = store(1 << 20);
     store_part(&store, range(10, 19), 100);
     // A gap on either side, and a part that has all that is stored.
     for new in [range(21, 30), range(0, 8), range(5, 30)] {
-        let flight = join(&store, new, 100).err().expect("no join");
-        assert_eq!(flight.candidate().unwrap().body().len(), Some(10));
+        assert!(join(&store, new, 100).is_none(), "{new:?}");
     }
     let mut short = part(range(10, 19), 100);
     short.len = None;
     let mut filling = store.open(key("/")).store(short.arrival());
     filling.append(b"short");
     filling.finish(None);
-    assert!(join(&store, range(20, 29), 100).is_err(), "it is not as long as it says");
+    assert!(join(&store, range(20, 29), 100).is_none(), "it is not as long as it says");
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn a_body_that_is_not_as_long_as_it_says_breaks_the_joined_object_off() {
     ] {
         let store = store(1 << 20);
         store_part(&store, range(10, 19), 100);
-        let mut filling = join(&store, new, 100).ok().unwrap();
+        let mut filling = join(&store, new, 100).unwrap();
         filling.append(body);
         filling.finish(None);
         assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
@@ -156,7 +160,8 @@ fn a_joined_object_without_room_streams_to_its_reader() {
         let flight = flight(get("/").lookup(&store, START));
         let mut arrival = part(range(held.first.min(new.first), held.last.max(new.last)), 800_000);
         arrival.limit = Some(1000);
-        let mut filling = flight.join(arrival.arrival(), new).ok().unwrap();
+        let joint = joint(&flight, new).unwrap();
+        let mut filling = flight.join(arrival.arrival(), joint);
         let task = Task::new();
         let mut reader = filling.reader().unwrap();
         let mut read = task.read(&mut reader);
@@ -180,7 +185,8 @@ fn those_who_wait_get_the_whole_as_it_arrives() {
     let mut waiter = waiter(get("/").lookup(&store, START));
     let task = Task::new();
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)), "pending");
-    let mut filling = leader.join(response("/").arrival(), range(5, 9)).ok().unwrap();
+    let joint = joint(&leader, range(5, 9)).unwrap();
+    let mut filling = leader.join(response("/").arrival(), joint);
     assert_eq!(task.woken(), 1);
     let Poll::Ready(Waited::Object(object)) = task.wait(&mut waiter, &get("/"), START) else {
         panic!("no object")
@@ -199,7 +205,8 @@ fn a_purge_meanwhile_keeps_the_joined_object_from_being_stored() {
     store_part(&store, range(0, 4), 10);
     let leader = flight(get("/").lookup(&store, START));
     store.purge(key("/"), Purge::Hard, START);
-    let mut filling = leader.join(response("/").arrival(), range(5, 9)).ok().unwrap();
+    let joint = joint(&leader, range(5, 9)).unwrap();
+    let mut filling = leader.join(response("/").arrival(), joint);
     filling.append(b"fghij");
     assert_eq!(text(&filling.finish(None)), "abcdefghij");
     assert_eq!(look(&store, &get("/"), START), "miss");

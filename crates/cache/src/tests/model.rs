@@ -5,7 +5,7 @@ use sandarac_message::range::ByteRange;
 
 use super::*;
 use crate::Purge::{Hard, Soft};
-use crate::{Filling, Mark};
+use crate::{Filling, Joint, Mark};
 
 /// Paths that the operations are about.
 const PATHS: u8 = 24;
@@ -122,9 +122,14 @@ impl World {
                     let arrives = ContentRange::of(part, 1 << 20);
                     let held = flight.candidate().and_then(|candidate| candidate.range());
                     response.range = held.and_then(|held| held.union(&arrives)).or(Some(arrives));
-                    let joined = flight.join(response.arrival(), part);
-                    response.range = Some(arrives);
-                    let mut filling = joined.unwrap_or_else(|flight| flight.store(response.arrival()));
+                    let joint = flight.candidate().and_then(|held| Joint::of(held.clone(), part));
+                    let mut filling = match joint {
+                        Some(joint) => flight.join(response.arrival(), joint),
+                        None => {
+                            response.range = Some(arrives);
+                            flight.store(response.arrival())
+                        }
+                    };
                     self.readers.extend(filling.reader());
                     if all {
                         filling.append(&vec![2; part.len() as usize]);

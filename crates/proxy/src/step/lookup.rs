@@ -29,7 +29,7 @@ pub(crate) fn query<'a>(request: &RequestHead<'a>, directives: &'a RequestDirect
 }
 
 /// The part of the representation that a request wants, where it is one range.
-fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
+pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
     if request.method != Method::Get || request.fields.has(Name::IfRange) {
         return None;
     }
