@@ -233,11 +233,8 @@ pub fn ban(args: &BanArgs) -> Result<(), Failure> {
     if args.json {
         return json(&banned);
     }
-    writeln!(
-        io::stdout(),
-        "banned; {} bans are being tested against what is stored",
-        grouped(banned.active)
-    )?;
+    let active = count(banned.active, "ban");
+    writeln!(io::stdout(), "banned; {active} to be tested against what is stored")?;
     Ok(())
 }
 
