@@ -116,8 +116,9 @@ pub(crate) async fn run(
         }
     };
     let uploaded = down.is_uploaded();
+    let first_byte = down.answered.map(|answered| answered.duration_since(began));
     let mut rest: Framer = down.into_body();
-    exchange.record(client, sent, fault.as_ref(), began);
+    exchange.record(client, sent, fault.as_ref(), began, first_byte);
     match (sent.keep_alive, uploaded) {
         (false, true) => Next::Close,
         (false, false) => Next::CloseLingering,
@@ -607,7 +608,14 @@ impl<'e> Exchange<'e> {
         self.handling.reason = Some(reason);
     }
 
-    fn record(&self, client: &Client, sent: Sent, fault: Option<&Fault>, began: Instant) {
+    fn record(
+        &self,
+        client: &Client,
+        sent: Sent,
+        fault: Option<&Fault>,
+        began: Instant,
+        first_byte: Option<Duration>,
+    ) {
         let counters = &self.worker.counters;
         counters.add(Counter::BytesToClients, sent.bytes);
         let duration = began.elapsed();
@@ -626,6 +634,7 @@ impl<'e> Exchange<'e> {
                 outcome: self.handling.outcome,
                 reason: self.handling.reason,
                 duration,
+                first_byte,
                 origin: self.origin_time,
                 backend: self.backend.as_deref(),
                 error: error.as_deref(),

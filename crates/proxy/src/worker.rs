@@ -90,7 +90,7 @@ impl Worker {
     /// Hands a record on, with what the connection tells.
     pub(crate) fn record(&self, peer: &Peer, record: &Record<'_>) {
         let client = peer.client.map(|address| address.ip());
-        self.recorder.record(&Record { client, ..*record });
+        self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
 
     /// Answers a request from the store where its object is there whole; else says what was found so far.
@@ -151,6 +151,7 @@ impl Worker {
                     bytes: delivered.bytes,
                     outcome,
                     duration,
+                    first_byte: Some(duration),
                     ..Record::of(head, now)
                 },
             );
@@ -164,6 +165,10 @@ impl Service for Worker {
 
     fn limits(&self) -> SessionLimits {
         self.site().session
+    }
+
+    fn number(&self) -> u64 {
+        self.transaction()
     }
 
     fn admit(&self) -> bool {
@@ -256,6 +261,7 @@ impl<'a> Record<'a> {
     pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
         let fields = request.fields;
         Record {
+            session: 0,
             request: 0,
             fetch: None,
             time: now,
@@ -272,6 +278,7 @@ impl<'a> Record<'a> {
             outcome: Outcome::Error,
             reason: None,
             duration: Duration::ZERO,
+            first_byte: None,
             origin: None,
             backend: None,
             error: None,

@@ -9,7 +9,7 @@ use sandarac_wire::h1::encode;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a body goes to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,7 @@ impl Relay<'_, '_> {
     /// means that nothing was sent yet.
     pub(crate) async fn run(mut self, arrived: Arrived) -> Result<Relayed, Fault> {
         let Arrived { mut link, mut body, .. } = arrived;
+        self.downstream.answered.get_or_insert_with(Instant::now);
         let relayed = poll_fn(|cx| self.poll(cx, &mut link, &mut body)).await;
         match relayed {
             Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
