@@ -140,7 +140,8 @@ fn a_whole_of_another_version_replaces_the_part() {
 #[test]
 fn a_rest_that_does_not_belong_to_the_part_is_fetched_anew_with_it() {
     const REST: &str = "56789abcdef";
-    let cases: [(&str, &[(&str, &str)], &str); 7] = [
+    type Lines = &'static [(&'static str, &'static str)];
+    let cases: [(&str, Lines, &str); 7] = [
         ("another entity tag", &[("ETag", "\"v2\""), ("Content-Range", "bytes 5-15/16")], REST),
         ("no entity tag", &[("Content-Range", "bytes 5-15/16")], REST),
         ("another length", &[("ETag", "\"v1\""), ("Content-Range", "bytes 5-15/17")], REST),

@@ -312,7 +312,7 @@ impl Object {
         held(size_of::<Object>() + counts)
             + held(head.encoded().len())
             + held(spans)
-            + held(vary.as_bytes().len())
+            + held(vary.heap_size())
             + if extras { held(size_of::<Extras>()) } else { 0 }
             + trailers.map_or(0, |fields| {
                 held(fields.encoded_len()) + held(fields.view().len() * size_of::<Span>())

@@ -168,21 +168,10 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let mut rest = value;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
-            let mut quoted = false;
-            let mut escaped = false;
-            let end = rest
-                .iter()
-                .position(|&byte| {
-                    if escaped {
-                        escaped = false;
-                    } else if quoted && byte == b'\\' {
-                        escaped = true;
-                    } else if byte == b'"' {
-                        quoted = !quoted;
-                    }
-                    byte == b',' && !quoted
-                })
-                .unwrap_or(rest.len());
+            let end = match rest.iter().position(|&byte| byte == b',' || byte == b'"') {
+                Some(at) if rest[at] == b'"' => quoted_end(rest),
+                end => end.unwrap_or(rest.len()),
+            };
             let member = rest[..end].trim_ascii();
             rest = rest.get(end + 1..).unwrap_or_default();
             if !member.is_empty() {
@@ -191,6 +180,22 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
         }
         None
     })
+}
+
+/// Where the first member ends that has a quoted string.
+fn quoted_end(value: &[u8]) -> usize {
+    let (mut quoted, mut escaped) = (false, false);
+    let ends = |&byte: &u8| {
+        if escaped {
+            escaped = false;
+        } else if quoted && byte == b'\\' {
+            escaped = true;
+        } else if byte == b'"' {
+            quoted = !quoted;
+        }
+        byte == b',' && !quoted
+    };
+    value.iter().position(ends).unwrap_or(value.len())
 }
 
 /// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`]; the edit was not made.
@@ -326,8 +331,24 @@ pub fn is_token(bytes: &[u8]) -> bool {
 
 /// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
 pub fn is_tchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    TCHARS[byte as usize]
 }
+
+const TCHARS: [bool; 256] = {
+    let mut chars = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        chars[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < marks.len() {
+        chars[marks[at] as usize] = true;
+        at += 1;
+    }
+    chars
+};
 
 #[cfg(test)]
 mod tests {
