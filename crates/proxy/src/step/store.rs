@@ -151,6 +151,8 @@ impl Landing<'_> {
         arrived.link.finish();
         match storable {
             Storability::Store(lifetimes) => {
+                // It is in the lifetimes now; what goes out with a hit counts on.
+                fields.remove(Name::Age);
                 add_date(&mut fields, now);
                 let (status, reason) = (candidate.head().status(), candidate.head().reason());
                 let Ok(head) = StoredHead::new(status, reason, &fields) else {
