@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Part, Query, Settings, Store, Tag};
+use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
@@ -161,7 +161,7 @@ fn a_hit_allocates_nothing() {
     for _ in 0..1000 {
         let directives = RequestDirectives::of(fields.view());
         let query =
-            Query { fields: fields.view(), directives: &directives, part: Part::Whole, intent: Intent::Fill };
+            Query { fields: fields.view(), directives: &directives, part: None, intent: Intent::Fill };
         let Lookup::Hit(object) = store.lookup(Key::of(b"http", HOST, b"/"), &query, NOW) else {
             panic!("no hit")
         };

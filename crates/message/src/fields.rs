@@ -257,21 +257,10 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let mut rest = value;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
-            let mut quoted = false;
-            let mut escaped = false;
-            let end = rest
-                .iter()
-                .position(|&byte| {
-                    if escaped {
-                        escaped = false;
-                    } else if quoted && byte == b'\\' {
-                        escaped = true;
-                    } else if byte == b'"' {
-                        quoted = !quoted;
-                    }
-                    byte == b',' && !quoted
-                })
-                .unwrap_or(rest.len());
+            let end = match rest.iter().position(|&byte| byte == b',' || byte == b'"') {
+                Some(at) if rest[at] == b'"' => quoted_end(rest),
+                end => end.unwrap_or(rest.len()),
+            };
             let member = rest[..end].trim_ascii();
             rest = rest.get(end + 1..).unwrap_or_default();
             if !member.is_empty() {
@@ -280,6 +269,22 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
         }
         None
     })
+}
+
+/// Where the first member ends that has a quoted string.
+fn quoted_end(value: &[u8]) -> usize {
+    let (mut quoted, mut escaped) = (false, false);
+    let ends = |&byte: &u8| {
+        if escaped {
+            escaped = false;
+        } else if quoted && byte == b'\\' {
+            escaped = true;
+        } else if byte == b'"' {
+            quoted = !quoted;
+        }
+        byte == b',' && !quoted
+    };
+    value.iter().position(ends).unwrap_or(value.len())
 }
 
 /// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`]; the edit was not made.
@@ -514,30 +519,19 @@ pub fn is_tchar(byte: u8) -> bool {
 }
 
 const TCHARS: [bool; 256] = {
-    let mut table = [false; 256];
+    let mut chars = [false; 256];
     let mut byte = 0;
-    while byte < table.len() {
-        let other = matches!(
-            byte as u8,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        );
-        table[byte] = (byte as u8).is_ascii_alphanumeric() || other;
+    while byte < 128 {
+        chars[byte] = (byte as u8).is_ascii_alphanumeric();
         byte += 1;
     }
-    table
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < marks.len() {
+        chars[marks[at] as usize] = true;
+        at += 1;
+    }
+    chars
 };
 
 #[cfg(test)]

@@ -83,6 +83,9 @@ pub trait Service: 'static {
     /// The limits for the next request; they change on reload.
     fn limits(&self) -> SessionLimits;
 
+    /// A number for a connection that was accepted, different from all others.
+    fn number(&self) -> u64;
+
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 
@@ -130,6 +133,8 @@ pub enum Refused {
 /// Who is at the other end.
 #[derive(Debug)]
 pub struct Peer {
+    /// The number of the connection, as [`Service::number`] gave it.
+    pub number: u64,
     /// The client's address: the connection's, or the one the PROXY protocol announced. None over a Unix socket.
     pub client: Option<SocketAddr>,
     /// The listener that took the connection.
@@ -206,7 +211,8 @@ impl Scratch {
 
 /// Serves one connection to its end.
 pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions: Rc<Sessions>) {
-    let peer = Peer { client: arrival.remote, entrance: arrival.entrance, requests: 0 };
+    let number = service.number();
+    let peer = Peer { number, client: arrival.remote, entrance: arrival.entrance, requests: 0 };
     let mut client = Client {
         conn: Conn::new(arrival.stream),
         timer: Timer::new(),

@@ -23,7 +23,7 @@ use crate::step::hash;
 use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date};
-use crate::step::{background, lookup, pipe, purge, stream};
+use crate::step::{background, join, lookup, pipe, purge, stream};
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
@@ -118,8 +118,9 @@ pub(crate) async fn run(
         }
     };
     let uploaded = down.is_uploaded();
+    let first_byte = down.answered.map(|answered| answered.duration_since(began));
     let mut rest: Framer = down.into_body();
-    exchange.record(client, sent, fault.as_ref(), began);
+    exchange.record(client, sent, fault.as_ref(), began, first_byte);
     match (sent.keep_alive, uploaded) {
         (false, true) => Next::Close,
         (false, false) => Next::CloseLingering,
@@ -291,31 +292,44 @@ impl<'e> Exchange<'e> {
             None => Forwarded::VaryMiss,
         });
         let target = hash::target(&rule.key, received.target.path_and_query);
-        let part = lookup::part_to_fetch(&self.request, candidate.as_deref());
-        // A part is completed by fetching anew: it is no candidate for validation.
-        let validate = candidate.as_deref().filter(|object| part.is_none() && object.range().is_none());
-        let purpose = Purpose::Fill { rule, candidate: validate, part };
-        let arrived = match self.fetch(down, received, pool, &target, purpose).await {
-            Ok(arrived) => arrived,
-            Err(fault) => return self.failed(down, flight, candidate, directives, fault).await,
+        // A request with a body is sent once only.
+        let mut rest = candidate
+            .as_deref()
+            .filter(|_| down.is_uploaded())
+            .and_then(|stored| join::rest_to_fetch(&self.request, stored, &self.worker.shared.store, rule));
+        let landed = loop {
+            let part = rest.or_else(|| lookup::part_to_fetch(&self.request, candidate.as_deref()));
+            let usable = |object: &&Object| rest.is_some() || (part.is_none() && object.range().is_none());
+            let purpose = Purpose::Fill { rule, candidate: candidate.as_deref().filter(usable), part };
+            let arrived = match self.fetch(down, received, pool, &target, purpose).await {
+                Ok(arrived) => arrived,
+                Err(fault) => return self.failed(down, flight, candidate, directives, fault).await,
+            };
+            let landing = Landing {
+                store: &self.worker.shared.store,
+                site: self.site,
+                counters: &self.worker.counters,
+                request: &self.request,
+                host: &received.host,
+                path: received.target.path_and_query,
+                rule,
+                edits: &received.route.response,
+                directives,
+                between_bytes: self.site.pools[pool].timeouts.between_bytes,
+                transaction: self.fetched.unwrap_or_default(),
+            };
+            match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
+                Some(joined) => break landing.join(flight, *arrived, joined, &mut self.handling),
+                None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
+                    // What came is of no use without the stored part: ask for all that is wanted.
+                    arrived.link.close();
+                    rest = None;
+                }
+                None => break landing.land(flight, arrived, &mut self.handling),
+            }
         };
-        let landing = Landing {
-            store: &self.worker.shared.store,
-            site: self.site,
-            counters: &self.worker.counters,
-            request: &self.request,
-            host: &received.host,
-            path: received.target.path_and_query,
-            rule,
-            edits: &received.route.response,
-            directives,
-            between_bytes: self.site.pools[pool].timeouts.between_bytes,
-            transaction: self.fetched.unwrap_or_default(),
-        };
-        let landed = landing.land(flight, arrived, &mut self.handling);
         let (object, reader, own) = match landed {
-            Landed::Object(object, reader) => (object, reader, None),
-            Landed::ObjectAnd(object, reader, own) => (object, reader, Some(own)),
+            Landed::Object(object, reader, own) => (object, reader, own),
             Landed::Relay(arrived) => return self.relay(down, arrived, pool).await,
         };
         match self.handling.outcome {
@@ -406,9 +420,8 @@ impl<'e> Exchange<'e> {
         let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
         purge::invalidate(self, received, &arrived.head.view());
         let arrived = match purge::storable_post(self, received, pool, arrived) {
-            Landed::Object(object, reader) => return self.deliver(down, &object, reader).await,
-            Landed::ObjectAnd(object, reader, own) => {
-                return self.deliver_with(down, &object, reader, Some(&own)).await;
+            Landed::Object(object, reader, own) => {
+                return self.deliver_with(down, &object, reader, own.as_ref()).await;
             }
             Landed::Relay(arrived) => arrived,
         };
@@ -596,7 +609,14 @@ impl<'e> Exchange<'e> {
         self.handling.reason = Some(reason);
     }
 
-    fn record(&self, client: &Client, sent: Sent, fault: Option<&Fault>, began: Instant) {
+    fn record(
+        &self,
+        client: &Client,
+        sent: Sent,
+        fault: Option<&Fault>,
+        began: Instant,
+        first_byte: Option<Duration>,
+    ) {
         let counters = &self.worker.counters;
         counters.add(Counter::BytesToClients, sent.bytes);
         let duration = began.elapsed();
@@ -615,6 +635,7 @@ impl<'e> Exchange<'e> {
                 outcome: self.handling.outcome,
                 reason: self.handling.reason,
                 duration,
+                first_byte,
                 origin: self.origin_time,
                 backend: self.backend.as_deref(),
                 error: error.as_deref(),

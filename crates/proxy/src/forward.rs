@@ -4,7 +4,7 @@
 use sandarac_cache::Object;
 use sandarac_config::{CacheRule, Edits};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
-use sandarac_message::conditional::{make_unconditional, make_validation};
+use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, HopByHop, MaxForwards};
 use sandarac_message::target::Scheme;
 use sandarac_message::{Field, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
@@ -41,7 +41,7 @@ pub(crate) enum Purpose<'a> {
     /// stays here too unless `part` says otherwise.
     Fill {
         rule: &'a CacheRule,
-        /// A stored response to be validated.
+        /// A stored response to be validated; with `part`, a stored part to be completed.
         candidate: Option<&'a Object>,
         /// The range to ask for.
         part: Option<range::RangeSpec>,
@@ -107,16 +107,20 @@ impl Forward<'_> {
         fields.extend(received, |field| !hop_by_hop.has(field) && !self.is_withheld(field))?;
         if let Purpose::Fill { rule, candidate, part } = self.purpose {
             cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
-            match candidate {
-                Some(object) => _ = make_validation(&mut fields, object.fields())?,
-                None => make_unconditional(&mut fields),
+            match (candidate, part) {
+                (Some(object), None) => _ = make_validation(&mut fields, object.fields())?,
+                (Some(object), Some(lacks)) => {
+                    make_continuation(&mut fields, object.fields(), lacks, object.received())?;
+                }
+                (None, None) => make_unconditional(&mut fields),
+                (None, Some(part)) => {
+                    make_unconditional(&mut fields);
+                    let mut value = Vec::new();
+                    part.write(&mut value);
+                    fields.add(Name::Range, &value)?;
+                }
             }
             fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
-            if let Some(part) = part {
-                let mut value = Vec::new();
-                part.write(&mut value);
-                fields.set(Name::Range, &value)?;
-            }
         }
         if let MaxForwards::Forward(left) = hop::max_forwards(self.request.method, received) {
             fields.set(Name::MaxForwards, left.to_string().as_bytes())?;

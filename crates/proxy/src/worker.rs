@@ -93,7 +93,7 @@ impl Worker {
     /// Hands a record on, with what the connection tells.
     pub(crate) fn record(&self, peer: &Peer, record: &Record<'_>) {
         let client = peer.client.map(|address| address.ip());
-        self.recorder.record(&Record { client, ..*record });
+        self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
 
     /// Answers a request from the store where its object is there whole; else says what was found so far.
@@ -154,6 +154,7 @@ impl Worker {
                     bytes: delivered.bytes,
                     outcome,
                     duration,
+                    first_byte: Some(duration),
                     ..Record::of(head, now)
                 },
             );
@@ -167,6 +168,10 @@ impl Service for Worker {
 
     fn limits(&self) -> SessionLimits {
         self.site().session
+    }
+
+    fn number(&self) -> u64 {
+        self.transaction()
     }
 
     fn admit(&self) -> bool {
@@ -259,6 +264,7 @@ impl<'a> Record<'a> {
     pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
         let fields = request.fields;
         Record {
+            session: 0,
             request: 0,
             fetch: None,
             time: now,
@@ -275,6 +281,7 @@ impl<'a> Record<'a> {
             outcome: Outcome::Error,
             reason: None,
             duration: Duration::ZERO,
+            first_byte: None,
             origin: None,
             backend: None,
             error: None,

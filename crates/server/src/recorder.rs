@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sandarac_proxy::{Record, Recorder};
 
-use crate::logs::{Batch, Entry, Feed, basic_user};
+use crate::logs::{Batch, Feed};
 
 /// How long a line may wait for others before it is handed to the writer.
 const LINGER: Duration = Duration::from_millis(200);
@@ -41,11 +41,9 @@ impl Recorder for WorkerRecorder {
     }
 
     fn record(&self, record: &Record<'_>) {
-        let user = record.authorization.and_then(basic_user);
-        let entry = Entry::of(record, user.as_deref());
         if let Some(batch) = &self.batch {
-            batch.borrow_mut().push(&entry);
+            batch.borrow_mut().push(record);
         }
-        self.feed.publish(&entry);
+        self.feed.publish(record);
     }
 }

@@ -4,16 +4,18 @@ use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::{Arrived, Link};
+use crate::step::lookup;
 use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Store, Tag};
+use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
 };
-use sandarac_message::range::{ByteRange, ContentRange};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
-    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, StoredHead, Timestamp, date, hop, tags,
+    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp, date,
+    hop, tags,
 };
 use sandarac_net::{BodyStep, Framer, Timer};
 use std::future::poll_fn;
@@ -42,10 +44,9 @@ pub(crate) struct Landing<'a> {
 
 /// What became of it.
 pub(crate) enum Landed {
-    /// It is stored, or freshened what was; the body may still be arriving.
-    Object(Arc<Object>, Option<sandarac_cache::Reader>),
-    /// The same, with fields that are for the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
-    ObjectAnd(Arc<Object>, Option<sandarac_cache::Reader>, FieldsBuf),
+    /// It is stored, or freshened what was; the body may still be arriving. With it go the fields, if any, that are for
+    /// the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
+    Object(Arc<Object>, Option<Reader>, Option<FieldsBuf>),
     /// It is not stored, and goes to the one who asked.
     Relay(Box<Arrived>),
 }
@@ -55,7 +56,9 @@ impl Landing<'_> {
     pub(crate) fn land(&self, flight: Flight, mut arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
-        if let Some(candidate) = &candidate {
+        // A part answers no more than what it covers.
+        let answers = |stored: &&Arc<Object>| stored.answers(lookup::single_range(self.request));
+        if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
                 return self.refresh(flight, candidate.clone(), arrived, handling);
             }
@@ -66,10 +69,10 @@ impl Landing<'_> {
                 handling.forward_status = Some(arrived.head.status);
                 flight.fail();
                 arrived.link.close();
-                return Landed::Object(candidate.clone(), None);
+                return Landed::Object(candidate.clone(), None, None);
             }
         }
-        if self.edit(&mut arrived).is_err() {
+        if self.edit(&mut arrived.head).is_err() {
             handling.reason = Some("head-too-large");
             return Landed::Relay(arrived);
         }
@@ -94,10 +97,7 @@ impl Landing<'_> {
                 let filling = flight.store(arrival);
                 handling.stored = filling.is_stored();
                 handling.ttl = Some(lifetimes.ttl(now));
-                match (self.fill(filling, *arrived), own) {
-                    (Landed::Object(object, reader), Some(own)) => Landed::ObjectAnd(object, reader, own),
-                    (landed, _) => landed,
-                }
+                self.fill(filling, *arrived, own)
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);
@@ -127,12 +127,12 @@ impl Landing<'_> {
         let now = arrived.received;
         handling.outcome = Outcome::Revalidated;
         handling.forward_status = Some(304);
-        let edited = self.edit(&mut arrived);
+        let edited = self.edit(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
         let Ok(mut fields) = fields else {
             handling.reason = Some("head-too-large");
             arrived.link.finish();
-            return Landed::Object(candidate, None);
+            return Landed::Object(candidate, None, None);
         };
         let view = ResponseHead {
             status: candidate.head().status(),
@@ -150,30 +150,31 @@ impl Landing<'_> {
         arrived.link.finish();
         match storable {
             Storability::Store(lifetimes) => {
+                // It is in the lifetimes now; what goes out with a hit counts on.
+                fields.remove(Name::Age);
                 add_date(&mut fields, now);
                 let (status, reason) = (candidate.head().status(), candidate.head().reason());
                 let Ok(head) = StoredHead::new(status, reason, &fields) else {
-                    return Landed::Object(candidate, None);
+                    return Landed::Object(candidate, None, None);
                 };
                 handling.stored = true;
                 handling.ttl = Some(lifetimes.ttl(now));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(arrival);
-                Landed::Object(refreshed.unwrap_or(candidate), None)
+                Landed::Object(refreshed.unwrap_or(candidate), None, None)
             }
             Storability::NoStore(reason) => {
                 handling.reason = Some(reason.text());
                 self.leave(flight, Some(&candidate), reason, now);
-                Landed::Object(candidate, None)
+                Landed::Object(candidate, None, None)
             }
         }
     }
 
     /// Makes the edits that the route asks for, before anything is judged or stored, and adds Via.
-    fn edit(&self, arrived: &mut Arrived) -> Result<(), sandarac_message::TooLarge> {
-        let fields = &mut arrived.head.fields;
-        self.edits.apply(fields)?;
-        hop::add_via(fields, arrived.head.version, self.site.name())
+    pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), sandarac_message::TooLarge> {
+        self.edits.apply(&mut head.fields)?;
+        hop::add_via(&mut head.fields, head.version, self.site.name())
     }
 
     /// The head as it is stored: nothing that is for this proxy only, and a Date.
@@ -184,7 +185,7 @@ impl Landing<'_> {
         StoredHead::new(arrived.head.status, &arrived.head.reason, &fields)
     }
 
-    fn arrival<'b>(
+    pub(super) fn arrival<'b>(
         &'b self,
         head: StoredHead,
         lifetimes: sandarac_message::caching::Lifetimes,
@@ -201,10 +202,7 @@ impl Landing<'_> {
             host: self.host,
             path: self.path,
             tags,
-            range: range.and_then(|part| {
-                let ByteRange { first, last } = part.range?;
-                Some(sandarac_cache::ContentRange { first, last, complete: part.complete })
-            }),
+            range,
             len,
             limit: Some(self.rule.max_object.0),
             transaction: self.transaction,
@@ -213,10 +211,10 @@ impl Landing<'_> {
 
     /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
     /// origin's pace whatever becomes of the client that asked first.
-    fn fill(&self, mut filling: Filling, arrived: Arrived) -> Landed {
+    pub(super) fn fill(&self, mut filling: Filling, arrived: Arrived, own: Option<FieldsBuf>) -> Landed {
         let Arrived { mut link, mut body, .. } = arrived;
         let object = filling.object().clone();
-        let reader = object.reader();
+        let reader = filling.reader();
         loop {
             match body.step(&mut link.conn) {
                 Ok(Some(BodyStep::Data(range))) => {
@@ -227,18 +225,18 @@ impl Landing<'_> {
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
                     let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    return Landed::Object(filling.finish(trailers), reader);
+                    return Landed::Object(filling.finish(trailers), reader, own);
                 }
                 Ok(None) => break,
                 Err(_) => {
                     self.counters.one(Counter::BodiesTruncated);
                     link.broken();
-                    return Landed::Object(object, reader);
+                    return Landed::Object(object, reader, own);
                 }
             }
         }
         tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
-        Landed::Object(object, reader)
+        Landed::Object(object, reader, own)
     }
 }
 
@@ -317,7 +315,7 @@ fn read(
 }
 
 /// The fields that are not stored although they are end to end, if there are any.
-fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
+pub(super) fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     // Only a directive with field names, hence an argument in quotes, withholds any.
     if !fields.all(Name::CacheControl).any(|value| value.contains(&b'"')) {
         return None;
@@ -337,12 +335,11 @@ pub(crate) fn add_date(fields: &mut FieldsBuf, now: Timestamp) {
 }
 
 /// The part of the representation that a 206 with one range carries.
-fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
+pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     if head.status != 206 {
         return None;
     }
-    let range = ContentRange::parse(head.fields.get(Name::ContentRange)?)?;
-    range.range.is_some().then_some(range)
+    ContentRange::parse(head.fields.get(Name::ContentRange)?)
 }
 
 /// The tags and groups that a response can be purged by.

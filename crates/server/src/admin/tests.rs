@@ -1,5 +1,5 @@
 use super::*;
-use crate::logs::{Entry, Feed};
+use crate::logs::{Feed, example};
 use crate::test_dir::TestDir;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -154,7 +154,7 @@ fn a_body_over_its_limit_is_refused_and_a_panic_does_not_end_the_interface() {
 fn the_log_comes_line_by_line_and_says_what_it_skipped() {
     let running = running();
     let mut lines = running.client().log(Some(2)).unwrap();
-    (0..5).for_each(|_| running.process.feed.publish(&Entry::example()));
+    (0..5).for_each(|_| running.process.feed.publish(&example()));
     let lines: Vec<serde_json::Value> =
         lines.by_ref().take(3).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
     assert_eq!((&lines[0]["request"], &lines[1]["target"]), (&17.into(), &"/articles/3?q=%22".into()));

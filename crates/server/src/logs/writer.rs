@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Entry, Format};
+use sandarac_proxy::Record;
+
+use super::Format;
 
 /// A batch is handed over when it holds this many bytes.
 const BATCH: usize = 32 * 1024;
@@ -134,10 +136,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Appends one entry; a full batch is handed over. The worker MUST also call [`Batch::send`] from time to time,
+    /// Appends one record; a full batch is handed over. The worker MUST also call [`Batch::send`] from time to time,
     /// when it is idle or every few hundred milliseconds, so that single lines do not linger.
-    pub fn push(&mut self, entry: &Entry<'_>) {
-        self.handle.format.write(entry, &mut self.bytes);
+    pub fn push(&mut self, record: &Record<'_>) {
+        self.handle.format.write(record, &mut self.bytes);
         self.lines += 1;
         if self.bytes.len() >= BATCH {
             self.send();
@@ -280,6 +282,7 @@ fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
     use crate::test_dir::TestDir;
 
@@ -299,7 +302,7 @@ mod tests {
                 let handle = log.handle();
                 thread::spawn(move || {
                     let mut batch = handle.batch();
-                    (0..1000).for_each(|_| batch.push(&Entry::example()));
+                    (0..1000).for_each(|_| batch.push(&example()));
                 })
             })
             .collect();
@@ -315,7 +318,7 @@ mod tests {
         let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
         let mut batch = log.handle().batch();
         let mut write = || {
-            batch.push(&Entry::example());
+            batch.push(&example());
             batch.send();
             assert!(log.flush(LIMIT));
         };
@@ -340,12 +343,12 @@ mod tests {
         let handle = LogHandle { sender, shared: Arc::default(), format: Format::Json };
         let mut batch = handle.batch();
         for _ in 0..5 {
-            batch.push(&Entry::example());
+            batch.push(&example());
             batch.send();
         }
         assert_eq!(handle.shared.dropped.load(Relaxed), 3);
         drop(receiver);
-        batch.push(&Entry::example());
+        batch.push(&example());
         batch.send();
         assert_eq!(handle.shared.dropped.load(Relaxed), 4);
     }
@@ -356,7 +359,7 @@ mod tests {
         let path = dir.join("access.log");
         let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
         let mut batch = log.handle().batch();
-        batch.push(&Entry::example());
+        batch.push(&example());
         drop(batch);
         drop(log);
         assert_eq!(lines(&path), 1);
@@ -372,7 +375,7 @@ mod tests {
     fn lines_that_cannot_be_written_are_counted() {
         let log = Log::open(Destination::File("/dev/full".into()), Format::Json).unwrap();
         let mut batch = log.handle().batch();
-        batch.push(&Entry::example());
+        batch.push(&example());
         batch.send();
         assert!(log.flush(LIMIT));
         assert_eq!((log.written(), log.dropped()), (0, 1));
