@@ -4,10 +4,7 @@ use sandarac_test_support::{Conn, Gate, Origin, Reply, Request, Sandarac, get, r
 
 use crate::{sandarac, site};
 
-fn start(
-    tables: &str,
-    rule: impl Fn(&Request) -> Reply + Send + Sync + 'static,
-) -> (Sandarac, Origin) {
+fn start(tables: &str, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(rule);
     (sandarac().config(site(&origin.url(), "", tables)).start(), origin)
 }

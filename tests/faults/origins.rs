@@ -30,9 +30,8 @@ fn an_origin_that_never_answers_is_504() {
 
 #[test]
 fn an_origin_that_stops_within_its_head_is_504() {
-    let (proxy, _origin) = with_a_second_for("first_byte_timeout", |_| {
-        Reply::verbatim("HTTP/1.1 200 OK\r\nContent-Le").hang()
-    });
+    let (proxy, _origin) =
+        with_a_second_for("first_byte_timeout", |_| Reply::verbatim("HTTP/1.1 200 OK\r\nContent-Le").hang());
     proxy.exchange(&post("/", "x")).expect(504);
 }
 
