@@ -83,6 +83,19 @@ fn a_client_that_takes_nothing_is_cut_off() {
 }
 
 #[test]
+fn a_client_that_takes_nothing_is_also_too_slow() {
+    let tables = "[limits]\nmin_rate_out = \"10MiB\"\nmin_rate_after = \"1s\"\n[timeouts]\nwrite = \"1h\"";
+    let (proxy, _origin) = start(tables, |_| reply(200).cache("no-store").body("x".repeat(32 << 20)));
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer();
+    client.send(get("/").to_bytes());
+    client.response_head();
+    proxy.counts("clients_slow", 1);
+    let received = client.read_to_end().len();
+    assert!(received < 32 << 20, "all {received} bytes were delivered");
+}
+
+#[test]
 fn a_client_that_takes_too_slowly_is_cut_off() {
     let tables = "[limits]\nmin_rate_out = \"10MiB\"\nmin_rate_after = \"1s\"";
     let (proxy, _origin) = start(tables, |_| reply(200).cache("no-store").body("x".repeat(32 << 20)));

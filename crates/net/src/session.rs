@@ -448,9 +448,11 @@ impl Client {
                 if self.conn.sent() > before || !self.timer.is_set() {
                     self.timer.set(limits.send_timeout);
                 }
-                if pace.waits(self.conn.sent(), limits.least_out) {
+                let Some(left) = pace.waits(self.conn.sent(), limits.least_out) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                }
+                };
+                // One that takes next to nothing wakes nobody: it is too slow all the same.
+                self.timer.set_earlier(left);
                 self.timer.poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
         }
