@@ -147,29 +147,30 @@ fn a_flood_of_interim_responses_is_not_gathered() {
 }
 
 #[test]
-fn a_body_without_end_is_not_held_in_memory() {
-    let gate = Gate::new();
-    let held = gate.clone();
+fn a_body_without_end_is_not_held_in_memory_for_a_reader_that_stalls() {
+    let (gate, finish) = (Gate::new(), Gate::new());
+    let (held, finishing) = (gate.clone(), finish.clone());
     let origin = Origin::new(move |_| {
         let piece = "x".repeat(1 << 20);
-        (0..200).fold(reply(200).cache("max-age=60").chunked(), |reply, _| reply.body(&piece)).pause(&held)
+        let begun = reply(200).cache("max-age=60").chunked().body("begun").pause(&held);
+        (0..200).fold(begun, |reply, _| reply.body(&piece)).pause(&finishing)
     });
-    let tables = "[cache]\nmemory = \"16MiB\"\n[timeouts]\nwrite = \"2s\"";
+    let tables = "[cache]\nmemory = \"16MiB\"\n[timeouts]\nwrite = \"1h\"";
     let proxy = sandarac().config(site(&origin.url(), "", tables)).start();
     let resting = proxy.resident_bytes();
-    let mut stalled = proxy.connect();
-    stalled.shrink_receive_buffer();
-    stalled.send(get("/endless").to_bytes());
-    stalled.response_head();
-    let mut reader = proxy.connect();
-    reader.send(get("/endless").to_bytes());
-    reader.response_head();
+    let (mut stalled, mut reader) = (proxy.connect(), proxy.connect());
+    for client in [&mut stalled, &mut reader] {
+        client.shrink_receive_buffer();
+        client.send(get("/endless").to_bytes()).read_through("begun");
+    }
+    gate.open();
     for _ in 0..50 {
         reader.read(1 << 20);
     }
+    assert_eq!(origin.count(), 1, "both read the same");
     let grown = proxy.peak_resident_bytes().saturating_sub(resting);
     assert!(grown < 64 << 20, "the resident set grew by {grown} bytes");
-    gate.open();
+    finish.open();
 }
 
 #[test]
