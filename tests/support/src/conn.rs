@@ -23,7 +23,7 @@ pub struct Conn {
 }
 
 /// Why nothing more could be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Trouble {
     /// The peer closed; what came before, and was not enough.
     Closed(Vec<u8>),
@@ -417,6 +417,22 @@ impl Conn {
         result.unwrap_or_else(|trouble| {
             panic!("expected {what}: {trouble:?}; received in all: {:?}", latin1(&self.received))
         })
+    }
+}
+
+impl fmt::Debug for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Of a body cut short, the beginning is all that a person wants to see.
+        const SHOWN: usize = 200;
+        let mut end = |how: &str, rest: &[u8]| {
+            write!(out, "{how} after {} bytes: {:?}", rest.len(), latin1(&rest[..rest.len().min(SHOWN)]))
+        };
+        match self {
+            Trouble::Closed(rest) => end("closed", rest),
+            Trouble::Reset(rest) => end("reset", rest),
+            Trouble::TimedOut => out.write_str("nothing more came in time"),
+            Trouble::Malformed(what) => write!(out, "malformed: {what}"),
+        }
     }
 }
 

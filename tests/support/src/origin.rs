@@ -126,21 +126,25 @@ impl Port {
         Port(bound(0))
     }
 
+    /// Which it is.
+    pub fn address(&self) -> SocketAddr {
+        self.0
+            .local_addr()
+            .ok()
+            .and_then(|address| address.as_socket())
+            .expect("a bound socket has an address")
+    }
+
     /// The address, as the URL of a backend.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.number())
+        format!("http://{}", self.address())
     }
 
     /// Begins to listen. When the listener goes, connections are refused again.
     pub fn listen(&self) -> Listener {
-        let socket = bound(self.number());
+        let socket = bound(self.address().port());
         socket.listen(128).expect("a bound socket can listen");
         Listener::on_tcp(socket.into())
-    }
-
-    fn number(&self) -> u16 {
-        let address = self.0.local_addr().expect("a bound socket has an address");
-        address.as_socket().expect("it is one of TCP").port()
     }
 }
 
