@@ -395,12 +395,13 @@ impl Output {
     }
 }
 
+/// Runs `command` to its end. It may have more to do than to wait for an answer, and gets twice the time.
 fn finish(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
     let stderr = Lines::of(child.stderr.take().expect("stderr is a pipe"));
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + 2 * PATIENCE;
     let status = loop {
         match child.try_wait().expect("a child can be waited for") {
             Some(status) => break status,
