@@ -162,7 +162,7 @@ fn nothing_accepted_is_lost_by_sigterm_under_load() {
         })
         .collect();
     within("every client to be answered", || (accepted.load(Ordering::SeqCst) == CLIENTS).then_some(()));
-    origin.reached(200);
+    origin.reached(8 * CLIENTS);
     proxy.signal(Signal::Terminate);
     assert!(proxy.wait().success());
     for client in clients {
