@@ -114,7 +114,8 @@ fn a_client_that_takes_too_slowly_is_cut_off() {
 
 #[test]
 fn a_slow_client_does_not_hold_a_worker_of_the_origin() {
-    let (proxy, origin) = start("", |_| reply(200).cache("max-age=60").body("x".repeat(16 << 20)));
+    let unhurried = "[timeouts]\nwrite = \"1h\"";
+    let (proxy, origin) = start(unhurried, |_| reply(200).cache("max-age=60").body("x".repeat(16 << 20)));
     let mut slow: Vec<_> = (0..2).map(|_| proxy.connect()).collect();
     for (number, client) in slow.iter_mut().enumerate() {
         client.shrink_receive_buffer();

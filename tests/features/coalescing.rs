@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Conn, Gate, Origin, Reply, Sandarac, get, reply, within};
 
-use crate::sandarac;
+use crate::{sandarac, site};
 
 const CLIENTS: usize = 20;
 
@@ -122,7 +122,8 @@ fn the_fill_runs_at_the_origins_speed_whatever_the_first_client_does() {
     let body = "x".repeat(16 << 20);
     let expected = body.len();
     let origin = Origin::new(move |_| reply(200).cache("max-age=60").body(&body));
-    let proxy = start(&origin);
+    let unhurried = site(&origin.url(), "", "[timeouts]\nwrite = \"1h\"");
+    let proxy = sandarac().config(unhurried).rfc().start();
     let mut stalled = proxy.connect();
     stalled.shrink_receive_buffer();
     stalled.send(get("/page").to_bytes()).read_through("\r\n\r\n");
