@@ -125,10 +125,10 @@ impl<'a> Downstream<'a> {
             }
             let step = match self.body.poll_step(&mut self.client.conn, cx) {
                 Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
-                Poll::Pending if self.pace_in.waits(self.received, self.limits.least_in) => {
-                    return Poll::Ready(Err(Fault::BodyLate));
-                }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => match self.pace_in.waits(self.received, self.limits.least_in) {
+                    Some(_) => return Poll::Pending,
+                    None => return Poll::Ready(Err(Fault::BodyLate)),
+                },
             };
             self.client.timer.set(self.limits.body_timeout);
             match step {

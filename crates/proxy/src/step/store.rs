@@ -244,16 +244,22 @@ impl Landing<'_> {
 async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_bytes: Duration) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
+    let mut held_up = false;
     let trailers = poll_fn(|cx| {
         loop {
             if !filling.is_wanted() {
                 return Poll::Ready(None);
             }
-            if filling.poll_room(cx, sandarac_net::wall()).is_pending() {
-                // Readers decide the pace now; the store says how long they may.
+            let now = sandarac_net::wall();
+            if filling.poll_room(cx, now).is_pending() {
+                // Readers decide the pace now, for as long as the store lets them: then the next poll cuts them off.
+                held_up = true;
+                timer.set(filling.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
+                std::task::ready!(timer.poll(cx));
+                continue;
+            }
+            if std::mem::take(&mut held_up) {
                 timer.set(between_bytes);
-                let _ = timer.poll(cx);
-                return Poll::Pending;
             }
             match read(&mut filling, &mut link, &mut body, cx) {
                 Poll::Ready(Ok(None)) => timer.set(between_bytes),

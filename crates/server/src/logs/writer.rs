@@ -48,12 +48,14 @@ struct Shared {
     overflowing: AtomicBool,
 }
 
-/// How long dropping the log waits for what was handed over.
+/// How long the end waits for what was handed over.
 const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// The access log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
 pub struct Log {
     handle: LogHandle,
+    /// The end was waited for: not twice, where it does not come.
+    finished: AtomicBool,
 }
 
 /// What a worker needs to write lines.
@@ -73,7 +75,7 @@ impl Log {
         let shared = Arc::new(Shared::default());
         let handle = LogHandle { sender, shared: Arc::clone(&shared), format };
         thread::Builder::new().name("log".to_owned()).spawn(move || sink.run(&receiver, &shared))?;
-        Ok(Log { handle })
+        Ok(Log { handle, finished: AtomicBool::new(false) })
     }
 
     /// What a worker needs to write lines.
@@ -102,6 +104,13 @@ impl Log {
         flushed.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
     }
 
+    /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
+    pub fn finish(&self) {
+        if !self.finished.swap(true, Relaxed) && !self.flush(LAST_LINES) {
+            eprintln!("sandarac: the last lines of the access log could not be written in time");
+        }
+    }
+
     /// Lines lost, because they came faster than they could be written or could not be written at all.
     pub fn dropped(&self) -> u64 {
         self.handle.shared.dropped.load(Relaxed)
@@ -115,9 +124,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        if !self.flush(LAST_LINES) {
-            eprintln!("sandarac: the last lines of the access log could not be written in time");
-        }
+        self.finish();
     }
 }
 
@@ -284,7 +291,7 @@ fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
 mod tests {
     use super::super::example;
     use super::*;
-    use crate::test_dir::TestDir;
+    use sandarac_test_support::TempDir;
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -294,7 +301,7 @@ mod tests {
 
     #[test]
     fn lines_of_all_batches_reach_the_file() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("access.log");
         let log = Log::open(Destination::File(path.clone()), Format::Combined).unwrap();
         let handles: Vec<_> = (0..4)
@@ -313,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_rotated_file_is_opened_anew_by_signal_and_by_itself() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let (path, old, older) = (dir.join("access.log"), dir.join("access.log.1"), dir.join("access.log.2"));
         let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
         let mut batch = log.handle().batch();
@@ -355,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_written_when_the_log_is_dropped() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("access.log");
         let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
         let mut batch = log.handle().batch();
@@ -367,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_an_error_at_once() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         assert!(Log::open(Destination::File(dir.join("no/such/dir/a.log")), Format::Json).is_err());
     }
 
