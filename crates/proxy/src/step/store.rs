@@ -21,10 +21,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long a key stays marked after a response that could not be stored, so that requests for it do not queue behind
-/// one another: Varnish's two minutes.
-const MARKED_FOR: Duration = Duration::from_secs(120);
-
 /// What a response is stored under and with.
 pub(crate) struct Landing<'a> {
     pub(crate) store: &'a Arc<Store>,
@@ -110,8 +106,8 @@ impl Landing<'_> {
 
     /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again.
     fn leave(&self, flight: Flight, candidate: Option<&Object>, reason: Reason, now: Timestamp) {
-        if reason.marks() {
-            flight.mark(Mark::HitForMiss, now.plus(MARKED_FOR), now);
+        if let Some(time) = reason.marked_for() {
+            flight.mark(Mark::HitForMiss, now.plus(time), now);
         } else if let Some(candidate) = candidate {
             self.store.purge(candidate.key(), Purge::Hard, now);
         }
