@@ -175,11 +175,11 @@ impl Store {
 
     /// Charges `bytes` for the body of an arriving object.
     pub(crate) fn grow(&self, object: &Arc<Object>, bytes: usize) -> bool {
-        let reserved = self.reserve(bytes);
+        let reserved = self.reserve_arriving(bytes, object.weight());
         if reserved {
             let mut shard = self.lock(object.key());
             if let Some(slot) = shard.slot_of(object) {
-                shard.grown(slot, bytes);
+                shard.grown(slot, bytes, self.judge());
             }
         }
         reserved
