@@ -144,9 +144,7 @@ impl<'e> Exchange<'e> {
         if hop::passes(self.request.fields, site.name()) > PASSES {
             return Err(Fault::Loop);
         }
-        if down.is_too_large() {
-            return Err(Fault::BodyTooLarge);
-        }
+        down.check()?;
         let verdict = verdict(site, &received, &self.request);
         if matches!(verdict, Err(Fault::PurgeDenied)) {
             self.worker.counters.one(Counter::PurgesDenied);
