@@ -5,7 +5,7 @@ use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::{Arrived, Link};
 use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Store, Tag};
+use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Store, Tag, Unstored};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
@@ -89,9 +89,8 @@ impl Landing<'_> {
                 let len = arrived.body.remaining();
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, range, len);
                 let filling = flight.store(arrival);
-                handling.stored = filling.is_stored();
                 handling.ttl = Some(lifetimes.ttl(now));
-                match (self.fill(filling, arrived), own) {
+                match (self.fill(filling, arrived, handling), own) {
                     (Landed::Object(object, reader), Some(own)) => Landed::ObjectAnd(object, reader, own),
                     (landed, _) => landed,
                 }
@@ -210,8 +209,9 @@ impl Landing<'_> {
 
     /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
     /// origin's pace whatever becomes of the client that asked first.
-    fn fill(&self, mut filling: Filling, arrived: Box<Arrived>) -> Landed {
+    fn fill(&self, mut filling: Filling, arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
         let Arrived { mut link, mut body, .. } = *arrived;
+        let announced = body.remaining().is_some();
         let object = filling.object().clone();
         let reader = object.reader();
         loop {
@@ -224,7 +224,11 @@ impl Landing<'_> {
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
                     let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    return Landed::Object(filling.finish(trailers), reader);
+                    handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+                    let finished = filling.finish(trailers);
+                    // What is stored is another object: the arriving one made whole.
+                    handling.stored = !Arc::ptr_eq(&object, &finished);
+                    return Landed::Object(finished, reader);
                 }
                 Ok(None) => break,
                 Err(_) => {
@@ -234,6 +238,9 @@ impl Landing<'_> {
                 }
             }
         }
+        handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+        // Whether a body of unknown length will be stored, nobody can say yet.
+        handling.stored = announced && filling.is_stored();
         tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
         Landed::Object(object, reader)
     }
