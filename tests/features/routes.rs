@@ -249,6 +249,16 @@ fn a_response_beyond_the_limit_of_its_route_is_streamed_through() {
         let (first, second) = (proxy.get(path).expect(200), proxy.get(path).expect(200));
         assert_eq!(first.body, second.body);
         assert_eq!(second.is_hit(), path == "/small", "{path}");
+        // Nothing is said to be stored that is not, or of which nobody knows yet; and what is too large is said to be.
+        assert_eq!(
+            first.cache_parameter("stored").is_some(),
+            path == "/small",
+            "{path}: {}",
+            first.cache_status()
+        );
+        if path == "/known" {
+            assert_eq!(first.cache_parameter("detail").as_deref(), Some("too-large"));
+        }
     }
     assert_eq!(origin.count(), 5);
 }

@@ -261,7 +261,7 @@ impl Arriving {
     }
 
     /// Whether there is room in the window for more; always, while it is stored. Readers that have filled the window for
-    /// `patience` are cut off.
+    /// `patience`, while others have read all there is, are cut off.
     pub(crate) fn poll_room(
         &self,
         cx: &mut Context<'_>,
@@ -273,6 +273,12 @@ impl Arriving {
         if state.mode != Mode::Streaming || state.behind() < window {
             state.full_since = None;
             return Poll::Ready(());
+        }
+        if !state.is_waited_for() {
+            // Slow readers hold up nobody but themselves.
+            state.full_since = None;
+            keep(&mut state.writer, cx);
+            return Poll::Pending;
         }
         let since = *state.full_since.get_or_insert(now);
         if now < since.plus(patience) {
@@ -394,6 +400,12 @@ impl State {
     /// How far the slowest reader is behind.
     fn behind(&mut self) -> u64 {
         self.slowest().map_or(0, |at| self.len - at)
+    }
+
+    /// Whether some reader has read all there is.
+    fn is_waited_for(&mut self) -> bool {
+        let len = self.len;
+        self.readers.iter_mut().any(|(_, reading)| !reading.cut && reading.at == len)
     }
 
     /// While it streams, lets go what all have read.

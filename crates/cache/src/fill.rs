@@ -182,7 +182,7 @@ impl Store {
 
     /// Charges `bytes` for the body of an arriving object.
     pub(crate) fn grow(&self, object: &Arc<Object>, bytes: usize) -> bool {
-        let reserved = self.reserve(bytes);
+        let reserved = self.reserve_arriving(bytes, object.weight());
         if reserved {
             self.weigh(object, bytes);
         }
@@ -193,7 +193,7 @@ impl Store {
     pub(crate) fn weigh(&self, object: &Arc<Object>, bytes: usize) {
         let mut shard = self.lock(object.key());
         if let Some(slot) = shard.slot_of(object) {
-            shard.grown(slot, bytes);
+            shard.grown(slot, bytes, self.judge());
         }
     }
 

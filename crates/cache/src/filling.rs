@@ -25,6 +25,28 @@ const LARGE: u64 = 1 << 20;
 /// A body that is whole from the start is one segment up to this length.
 pub(crate) const ONE: usize = 256 << 10;
 
+/// Why an object is not kept whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unstored {
+    /// It is larger than its route, or the store, allows.
+    TooLarge,
+    /// The store has no room for it that it may take.
+    NoRoom,
+}
+
+impl Unstored {
+    /// Every reason.
+    pub const ALL: [Unstored; 2] = [Unstored::TooLarge, Unstored::NoRoom];
+
+    /// The reason as Cache-Status `detail`, logs and counters write it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Unstored::TooLarge => "too-large",
+            Unstored::NoRoom => "no-room",
+        }
+    }
+}
+
 /// Fills the body of an object. Dropped before [`Filling::finish`], it breaks off: readers get an error after what they
 /// have, and the object leaves the store.
 #[must_use = "a dropped filling breaks its object off"]
@@ -60,6 +82,13 @@ impl Filling {
     /// it.
     pub fn is_stored(&self) -> bool {
         self.arriving().is_some_and(|arriving| arriving.mode() == Mode::Storing)
+    }
+
+    /// Why it is not kept whole, if it isn't.
+    pub fn unstored(&self) -> Option<Unstored> {
+        let arriving = self.arriving().filter(|arriving| arriving.mode() != Mode::Storing)?;
+        let known = arriving.expected().unwrap_or(0).max(arriving.len());
+        Some(if known > self.limit { Unstored::TooLarge } else { Unstored::NoRoom })
     }
 
     /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be broken off.

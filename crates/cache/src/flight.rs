@@ -5,6 +5,7 @@
 //!                             ├── refresh ─── waiters get the freshened object
 //!                             ├── mark ────── waiters look up again
 //!                             ├── fail ────── waiters are told
+//!                             ├── release ─── one waiter takes over; the next time, some try at once
 //!                             └── dropped ─── one waiter takes over
 //! ```
 //! Locks are taken in one order: the shard's, then the flight's.
@@ -35,6 +36,8 @@ pub(crate) struct Flying {
 struct State {
     stage: Stage,
     begun: Begun,
+    /// Whether a fetch has brought no answer already.
+    failed: bool,
     candidate: Option<Arc<Object>>,
     waiters: Entries<Option<Waker>>,
 }
@@ -48,6 +51,8 @@ enum Stage {
     Landed(Arc<Object>),
     /// The origin could not answer.
     Failed,
+    /// Nor could it here: so many waiters may try for themselves.
+    Released(usize),
     /// Nothing that would help those who wait.
     Over,
 }
@@ -66,7 +71,7 @@ impl Flying {
         begun: Begun,
         candidate: Option<Arc<Object>>,
     ) -> Arc<Flying> {
-        let state = State { stage: Stage::Open, begun, candidate, waiters: Entries::new() };
+        let state = State { stage: Stage::Open, begun, failed: false, candidate, waiters: Entries::new() };
         Arc::new(Flying { key, variant, state: Mutex::new(state) })
     }
 
@@ -81,8 +86,10 @@ impl Flying {
     /// Tells all who wait. The flight MUST have left its shard.
     fn close(&self, stage: Stage) {
         let mut state = self.state.lock();
+        if !matches!(stage, Stage::Released(_)) {
+            state.candidate = None;
+        }
         state.stage = stage;
-        state.candidate = None;
         let mut wake = Wake::default();
         for (_, waker) in state.waiters.iter_mut() {
             wake.add(waker.take());
@@ -229,6 +236,20 @@ impl Flight {
         }
     }
 
+    /// The origin could not answer, which may lie in this one request: one of those who wait takes over. Where that brings
+    /// no answer either, up to `most` of them try for themselves, all at once, and the others look up again and wait for
+    /// one of them.
+    pub fn release(mut self, most: usize) {
+        let (store, landing) = self.leave();
+        let Some(flying) = landing.flying else { return };
+        if std::mem::replace(&mut flying.state.lock().failed, true) {
+            store.ground(&flying);
+            flying.close(Stage::Released(most));
+        } else {
+            store.pass_on(&flying);
+        }
+    }
+
     /// Leaves the flight without passing it on.
     fn leave(&mut self) -> (Arc<Store>, Landing) {
         (self.store.clone(), Landing { key: self.key, begun: self.begun, flying: self.flying.take() })
@@ -260,7 +281,7 @@ pub(crate) struct Landing {
 pub enum Waited {
     /// The response, which may still be arriving.
     Object(Arc<Object>),
-    /// The fetch was given up, and this request takes it over.
+    /// The fetch was given up, and this request takes it over, or failed, and this request tries for itself.
     Lead(Flight),
     /// The response does not answer this request, or was not worth waiting for: look up again.
     Again,
@@ -283,7 +304,7 @@ impl Waiter {
     /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.
     pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
         let mut state = self.flying.state.lock();
-        let waited = match &state.stage {
+        let waited = match &mut state.stage {
             Stage::Offered(entry) if Some(*entry) == self.entry => None,
             Stage::Open | Stage::Offered(_) => {
                 let entry = *self.entry.get_or_insert_with(|| state.waiters.insert(None));
@@ -293,7 +314,17 @@ impl Waiter {
                 return Poll::Pending;
             }
             Stage::Landed(object) if answers(object, query, now) => Some(Waited::Object(object.clone())),
-            Stage::Landed(_) | Stage::Over => Some(Waited::Again),
+            Stage::Released(left) if *left > 0 => {
+                *left -= 1;
+                let candidate = state.candidate.clone();
+                Some(Waited::Lead(Flight::new(
+                    self.store.clone(),
+                    self.flying.key,
+                    self.store.begun(),
+                    candidate,
+                )))
+            }
+            Stage::Landed(_) | Stage::Over | Stage::Released(_) => Some(Waited::Again),
             Stage::Failed => Some(Waited::Failed),
         };
         if let Some(entry) = self.entry.take() {

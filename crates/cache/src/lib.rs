@@ -44,7 +44,7 @@ mod tests;
 
 pub use ban::{Expression, ExpressionError};
 pub use body::{Body, Slices};
-pub use filling::Filling;
+pub use filling::{Filling, Unstored};
 pub use flight::{Arrival, Flight, Waited, Waiter};
 pub use joint::Joint;
 pub use key::{Key, KeyBuilder, Tag};

@@ -67,6 +67,10 @@ pub struct Store {
     pub(crate) budget: Arc<Budget>,
     /// Bytes in the small queues of all shards.
     pub(crate) small_bytes: AtomicIsize,
+    /// Bytes in the main queues of all shards.
+    pub(crate) main_bytes: AtomicIsize,
+    /// Bytes of the index of all shards.
+    pub(crate) index_bytes: AtomicIsize,
     /// The shard that gives the next victim.
     pub(crate) hand: AtomicUsize,
     settings: RwLock<Settings>,
@@ -126,6 +130,8 @@ impl Store {
             shards: (0..count).map(|_| Padded::new(marks)).collect(),
             budget: Budget::new(settings.limit),
             small_bytes: AtomicIsize::new(0),
+            main_bytes: AtomicIsize::new(0),
+            index_bytes: AtomicIsize::new(0),
             hand: AtomicUsize::new(0),
             settings: RwLock::new(settings),
             purges: PurgeLog::new(),

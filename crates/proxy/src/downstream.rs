@@ -63,9 +63,16 @@ impl<'a> Downstream<'a> {
         }
     }
 
-    /// Whether the request body is known to be larger than allowed.
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.body.remaining().is_some_and(|left| left > self.body_limit)
+    /// Judges the body by what is known of it before any of it goes on: its length, or, in chunks, what has arrived.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        let known = match self.body.remaining() {
+            Some(length) => length,
+            None => {
+                let data = self.client.conn.data();
+                self.body.survey(data).map_err(|refusal| Fault::BodyBroken(Some(refusal)))?
+            }
+        };
+        if known > self.body_limit { Err(Fault::BodyTooLarge) } else { Ok(()) }
     }
 
     /// How the body is framed on the way to the origin.

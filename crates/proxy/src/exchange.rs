@@ -40,6 +40,10 @@ use std::time::{Duration, Instant};
 /// How often a request is looked up: each time after the first, what it waited for was not for it.
 const TURNS: usize = 8;
 
+/// How many of those who wait for a fetch try for themselves at once when a second one has brought no answer. The others
+/// wait for one of them: an origin that may be dying is not asked by a whole crowd at once, and none waits long.
+const RELEASED: usize = 16;
+
 /// How often a request may have passed this proxy already: no deployment has more tiers of one name.
 const PASSES: usize = 5;
 
@@ -143,9 +147,7 @@ impl<'e> Exchange<'e> {
         if hop::passes(self.request.fields, site.name()) > PASSES {
             return Err(Fault::Loop);
         }
-        if down.is_too_large() {
-            return Err(Fault::BodyTooLarge);
-        }
+        down.check()?;
         let verdict = verdict(site, &received, &self.request);
         if matches!(verdict, Err(Fault::PurgeDenied)) {
             self.worker.counters.one(Counter::PurgesDenied);
@@ -360,8 +362,13 @@ impl<'e> Exchange<'e> {
                 self.handling.reason = Some("origin-failed");
                 self.hit(down, &object, Outcome::Stale).await.unwrap_or(Err(fault))
             }
-            // Dropping the flight lets one of those who wait try for itself.
-            None => Err(fault),
+            None => {
+                if fault.is_origins() {
+                    flight.release(RELEASED);
+                }
+                // Where this client alone is to blame, the dropped flight lets one of those who wait take over.
+                Err(fault)
+            }
         }
     }
 

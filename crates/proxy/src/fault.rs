@@ -11,6 +11,9 @@ use std::io;
 pub enum Fault {
     /// The request's target cannot be used: why.
     BadTarget(&'static str),
+    /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
+    /// (RFC 9110 §7.4).
+    Misdirected,
     /// No route matches.
     NoRoute,
     /// The rules do not allow the method here.
@@ -65,6 +68,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_) => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
+            Fault::Misdirected => 421,
             Fault::NoRoute => 404,
             Fault::MethodNotAllowed => 405,
             Fault::TunnelNotAllowed => 405,
@@ -89,6 +93,7 @@ impl Fault {
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Fault::BadTarget(_)
+            | Fault::Misdirected
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
             | Fault::BodyLate
@@ -119,6 +124,7 @@ impl Fault {
     pub fn text(&self) -> String {
         match self {
             Fault::BadTarget(why) => format!("the request target {why}"),
+            Fault::Misdirected => "the target is https, but the connection is not secured".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),

@@ -97,6 +97,34 @@ fn a_flight_that_nobody_waits_for_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_released_flight_lets_some_try_for_themselves_and_the_others_look_up_again() {
+    let store = store(1 << 20);
+    let leader = flight(get("/").lookup(&store, START));
+    let tasks: Vec<_> = (0..5).map(|_| Task::new()).collect();
+    let mut waiters: Vec<_> = (0..5).map(|_| waiter(get("/").lookup(&store, START))).collect();
+    for (task, waiter) in tasks.iter().zip(&mut waiters) {
+        assert!(task.wait(waiter, &get("/"), START).is_pending());
+    }
+    leader.release(2);
+    assert_eq!(tasks.iter().map(|task| task.woken()).collect::<Vec<_>>(), [1, 0, 0, 0, 0]);
+    let Poll::Ready(Waited::Lead(leader)) = tasks[0].wait(&mut waiters[0], &get("/"), START) else {
+        panic!("no lead");
+    };
+    leader.release(2);
+    assert!(tasks[1..].iter().all(|task| task.woken() == 1));
+    let mut tried =
+        tasks.iter().zip(&mut waiters).skip(1).map(|(task, waiter)| task.wait(waiter, &get("/"), START));
+    let (first, second) = (tried.next().unwrap(), tried.next().unwrap());
+    assert_eq!((told(&first), told(&second)), ("lead".to_owned(), "lead".to_owned()));
+    assert!(tried.all(|waited| told(&waited) == "again"));
+    // They hold nobody up, and what one of them brings is stored.
+    assert_eq!(look(&store, &get("/"), START), "miss");
+    let Poll::Ready(Waited::Lead(flight)) = first else { panic!("no lead") };
+    flight.store_complete(response("/").arrival(), &[b"one"], None);
+    assert_eq!(look(&store, &get("/"), START), "hit one");
+}
+
+#[test]
 fn a_failed_flight_tells_all_who_wait() {
     let store = store(1 << 20);
     let flight = flight(get("/").lookup(&store, START));

@@ -20,7 +20,8 @@ use sandarac_message::vary::VarySpec;
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::{
-    Arrival, Flight, Intent, Key, Lookup, Object, Query, Reader, Settings, Store, Tag, Waited, Waiter,
+    Arrival, Filling, Flight, Intent, Key, Lookup, Object, Query, Reader, Settings, Store, Tag, Waited,
+    Waiter,
 };
 
 /// When every scenario begins.
@@ -191,6 +192,11 @@ fn flight(lookup: Lookup) -> Flight {
         Lookup::Miss(flight) | Lookup::Stale(_, Some(flight)) => flight,
         other => panic!("no flight: {}", said(&other)),
     }
+}
+
+/// A response whose body is to come.
+fn fill(store: &Arc<Store>, response: &Response) -> Filling {
+    flight(get(&response.path).lookup(store, START)).store(response.arrival())
 }
 
 fn waiter(lookup: Lookup) -> Waiter {

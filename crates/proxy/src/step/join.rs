@@ -90,9 +90,8 @@ impl Landing<'_> {
         let tags = tags_of(fields.view(), self.host);
         let arrival = self.arrival(head, lifetimes, &vary, &tags, range, None);
         let filling = flight.join(arrival, joint);
-        handling.stored = filling.is_stored();
         handling.ttl = Some(lifetimes.ttl(arrived.received));
         handling.forward_status = Some(arrived.head.status);
-        self.fill(filling, arrived, own)
+        self.fill(filling, arrived, own, handling)
     }
 }

@@ -66,6 +66,8 @@ pub(crate) fn receive<'a>(
     let trusted = site.trusts(&peer.entrance.address, ip);
     let told = || request.fields.list(Name::XForwardedProto).last();
     let scheme = match target.scheme {
+        // No connection here is secured: only what stands before us can know that the client's was (RFC 9110 §7.4).
+        Some(Scheme::Https) if !trusted && request.method != Method::Purge => return Err(Fault::Misdirected),
         Some(scheme) => scheme,
         None if trusted && told().is_some_and(|proto| proto.eq_ignore_ascii_case(b"https")) => Scheme::Https,
         None => Scheme::Http,

@@ -6,7 +6,7 @@ use crate::site::Site;
 use crate::step::fetch::{Arrived, Link};
 use crate::step::lookup;
 use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag};
+use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag, Unstored};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
@@ -22,10 +22,6 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-
-/// How long a key stays marked after a response that could not be stored, so that requests for it do not queue behind
-/// one another: Varnish's two minutes.
-const MARKED_FOR: Duration = Duration::from_secs(120);
 
 /// What a response is stored under and with.
 pub(crate) struct Landing<'a> {
@@ -95,9 +91,8 @@ impl Landing<'_> {
                 let len = arrived.body.remaining();
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, range, len);
                 let filling = flight.store(arrival);
-                handling.stored = filling.is_stored();
                 handling.ttl = Some(lifetimes.ttl(now));
-                self.fill(filling, *arrived, own)
+                self.fill(filling, *arrived, own, handling)
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);
@@ -109,8 +104,8 @@ impl Landing<'_> {
 
     /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again.
     fn leave(&self, flight: Flight, candidate: Option<&Object>, reason: Reason, now: Timestamp) {
-        if reason.marks() {
-            flight.mark(Mark::HitForMiss, now.plus(MARKED_FOR), now);
+        if let Some(time) = reason.marked_for() {
+            flight.mark(Mark::HitForMiss, now.plus(time), now);
         } else if let Some(candidate) = candidate {
             self.store.purge(candidate.key(), Purge::Hard, now);
         }
@@ -211,8 +206,15 @@ impl Landing<'_> {
 
     /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
     /// origin's pace whatever becomes of the client that asked first.
-    pub(super) fn fill(&self, mut filling: Filling, arrived: Arrived, own: Option<FieldsBuf>) -> Landed {
+    pub(super) fn fill(
+        &self,
+        mut filling: Filling,
+        arrived: Arrived,
+        own: Option<FieldsBuf>,
+        handling: &mut Handling,
+    ) -> Landed {
         let Arrived { mut link, mut body, .. } = arrived;
+        let announced = body.remaining().is_some();
         let object = filling.object().clone();
         let reader = filling.reader();
         loop {
@@ -225,7 +227,11 @@ impl Landing<'_> {
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
                     let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    return Landed::Object(filling.finish(trailers), reader, own);
+                    handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+                    let finished = filling.finish(trailers);
+                    // What is stored is another object: the arriving one made whole.
+                    handling.stored = !Arc::ptr_eq(&object, &finished);
+                    return Landed::Object(finished, reader, own);
                 }
                 Ok(None) => break,
                 Err(_) => {
@@ -235,6 +241,9 @@ impl Landing<'_> {
                 }
             }
         }
+        handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+        // Whether a body of unknown length will be stored, nobody can say yet.
+        handling.stored = announced && filling.is_stored();
         tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
         Landed::Object(object, reader, own)
     }
