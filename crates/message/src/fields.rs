@@ -5,6 +5,7 @@
 //! connection's buffer, a head being edited and a head stored for the wire are read by the same code.
 
 use crate::Name;
+use std::ops::Range;
 
 /// The longest head, in bytes, that spans can describe.
 pub const MAX_HEAD: usize = u16::MAX as usize;
@@ -34,6 +35,18 @@ impl Span {
         value_at: usize,
         value_len: usize,
     ) -> Option<Span> {
+        let name = || Name::of(&bytes[name_at..name_at + name_len]);
+        Span::named(name, name_at, name_len, value_at, value_len)
+    }
+
+    #[inline(always)]
+    fn named(
+        name: impl FnOnce() -> Name,
+        name_at: usize,
+        name_len: usize,
+        value_at: usize,
+        value_len: usize,
+    ) -> Option<Span> {
         if value_at + value_len > MAX_HEAD {
             return None;
         }
@@ -42,8 +55,14 @@ impl Span {
             value_at: u16::try_from(value_at).ok()?,
             value_len: u16::try_from(value_len).ok()?,
             name_len: u8::try_from(name_len).ok()?,
-            name: Name::of(&bytes[name_at..name_at + name_len]),
+            name: name(),
         })
+    }
+
+    /// The span of the same field where what stood at `from` stands at `to`. The field MUST fit there.
+    fn moved(&self, from: usize, to: usize) -> Span {
+        let by = (to as u16).wrapping_sub(from as u16);
+        Span { name_at: self.name_at.wrapping_add(by), value_at: self.value_at.wrapping_add(by), ..*self }
     }
 
     /// The known name, or [`Name::Other`].
@@ -51,11 +70,11 @@ impl Span {
         self.name
     }
 
-    fn name_range(&self) -> std::ops::Range<usize> {
+    fn name_range(&self) -> Range<usize> {
         self.name_at as usize..self.name_at as usize + self.name_len as usize
     }
 
-    fn value_range(&self) -> std::ops::Range<usize> {
+    fn value_range(&self) -> Range<usize> {
         self.value_at as usize..self.value_at as usize + self.value_len as usize
     }
 }
@@ -75,6 +94,28 @@ impl Field<'_> {
     /// Whether this field is called `name`, in any letter case.
     pub fn is(&self, name: &[u8]) -> bool {
         self.name.eq_ignore_ascii_case(name)
+    }
+}
+
+/// Some of a head's fields, in the pieces in which they are cheapest to copy.
+pub enum Run<'a> {
+    /// Lines that stand one after another as they go on the wire.
+    Lines(Lines<'a>),
+    /// A field by itself, whose line has other white space.
+    Loose(Field<'a>),
+}
+
+/// Field lines that stand one after another as they go on the wire: `name: value CR LF` each.
+pub struct Lines<'a> {
+    fields: Fields<'a>,
+    place: Range<usize>,
+    spans: Range<usize>,
+}
+
+impl<'a> Lines<'a> {
+    /// The lines.
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.fields.bytes[self.place.clone()]
     }
 }
 
@@ -106,6 +147,15 @@ impl<'a> Fields<'a> {
         self.spans.iter().map(|span| span.name_len as usize + span.value_len as usize + 4).sum()
     }
 
+    /// The first `count` field lines, and the rest.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_at(self, count: usize) -> (Fields<'a>, Fields<'a>) {
+        let (first, rest) = self.spans.split_at(count);
+        (Fields { spans: first, ..self }, Fields { spans: rest, ..self })
+    }
+
     fn field(&self, span: &Span) -> Field<'a> {
         Field { id: span.name, name: &self.bytes[span.name_range()], value: &self.bytes[span.value_range()] }
     }
@@ -123,6 +173,45 @@ impl<'a> Fields<'a> {
     /// The first value of a known name.
     pub fn get(&self, name: Name) -> Option<&'a [u8]> {
         self.spans.iter().find(|span| span.name == name).map(|span| &self.bytes[span.value_range()])
+    }
+
+    /// Gives the fields for which `keep` says so to `take`, in their order and in as few pieces as they stand in. Heads
+    /// that are passed on are copied rather than written anew this way.
+    pub fn runs(self, mut keep: impl FnMut(&Field<'a>) -> bool, mut take: impl FnMut(Run<'a>)) {
+        let mut run: Option<Lines<'a>> = None;
+        for (at, span) in self.spans.iter().enumerate() {
+            let field = self.field(span);
+            if !keep(&field) {
+                continue;
+            }
+            let Some(end) = self.line_end(span) else {
+                run.take().map(Run::Lines).into_iter().for_each(&mut take);
+                take(Run::Loose(field));
+                continue;
+            };
+            let start = span.name_at as usize;
+            match &mut run {
+                Some(lines) if lines.place.end == start => {
+                    lines.place.end = end;
+                    lines.spans.end = at + 1;
+                }
+                _ => {
+                    let lines = Lines { fields: self, place: start..end, spans: at..at + 1 };
+                    run.replace(lines).map(Run::Lines).into_iter().for_each(&mut take);
+                }
+            }
+        }
+        run.map(Run::Lines).into_iter().for_each(take);
+    }
+
+    /// Where the line of `span` ends, if it stands as it goes on the wire.
+    fn line_end(&self, span: &Span) -> Option<usize> {
+        let name_end = span.name_range().end;
+        let value_end = span.value_range().end;
+        let plain = span.value_at as usize == name_end + 2
+            && self.bytes[name_end..name_end + 2] == *b": "
+            && self.bytes.get(value_end..value_end + 2) == Some(b"\r\n");
+        plain.then_some(value_end + 2)
     }
 
     /// Every value of a known name, in order.
@@ -240,16 +329,41 @@ impl FieldsBuf {
         Fields { bytes: &self.bytes, spans: &self.spans }
     }
 
-    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL.
+    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL. Where they are
+    /// not, those three bytes are replaced, so that one field never becomes two.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
-        debug_assert!(is_token(name) && !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        debug_assert!(is_token(name));
+        self.line(name, |bytes| bytes.extend_from_slice(value), || Name::of(name))
+    }
+
+    /// Adds a field of a known name in its usual spelling.
+    pub fn add(&mut self, name: Name, value: &[u8]) -> Result<(), TooLarge> {
+        self.add_with(name, |bytes| bytes.extend_from_slice(value))
+    }
+
+    /// Adds a field of a known name, whose value `write` appends to the bytes it is given; the same holds for the value
+    /// as in [`FieldsBuf::push`].
+    pub fn add_with(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
+        self.line(name.text().as_bytes(), write, || name)
+    }
+
+    fn line(
+        &mut self,
+        name: &[u8],
+        write: impl FnOnce(&mut Vec<u8>),
+        id: impl FnOnce() -> Name,
+    ) -> Result<(), TooLarge> {
         let name_at = self.bytes.len();
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");
         let value_at = self.bytes.len();
-        self.bytes.extend_from_slice(value);
+        write(&mut self.bytes);
+        let value_len = self.bytes.len() - value_at;
+        if memchr::memchr3(b'\r', b'\n', 0, &self.bytes[name_at..]).is_some() {
+            replace_line_ends(&mut self.bytes[name_at..]);
+        }
         self.bytes.extend_from_slice(b"\r\n");
-        match Span::new(&self.bytes, name_at, name.len(), value_at, value.len()) {
+        match Span::named(id, name_at, name.len(), value_at, value_len) {
             Some(span) => {
                 self.spans.push(span);
                 Ok(())
@@ -261,9 +375,32 @@ impl FieldsBuf {
         }
     }
 
-    /// Adds a field of a known name in its usual spelling.
-    pub fn add(&mut self, name: Name, value: &[u8]) -> Result<(), TooLarge> {
-        self.push(name.text().as_bytes(), value)
+    /// Adds those of `fields` for which `keep` says so, after all others and in their order.
+    pub fn extend(
+        &mut self,
+        fields: Fields<'_>,
+        keep: impl FnMut(&Field<'_>) -> bool,
+    ) -> Result<(), TooLarge> {
+        let mut outcome = Ok(());
+        fields.runs(keep, |run| {
+            let added = match run {
+                Run::Lines(lines) => self.copy(lines),
+                Run::Loose(field) => self.push(field.name, field.value),
+            };
+            outcome = outcome.and(added);
+        });
+        outcome
+    }
+
+    fn copy(&mut self, lines: Lines<'_>) -> Result<(), TooLarge> {
+        let at = self.bytes.len();
+        if at + lines.bytes().len() > MAX_HEAD {
+            return Err(TooLarge);
+        }
+        self.bytes.extend_from_slice(lines.bytes());
+        let from = lines.place.start;
+        self.spans.extend(lines.fields.spans[lines.spans].iter().map(|span| span.moved(from, at)));
+        Ok(())
     }
 
     /// Removes every line of `name` and adds one.
@@ -295,12 +432,13 @@ impl FieldsBuf {
 
     /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after them.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for span in &self.spans {
-            out.extend_from_slice(&self.bytes[span.name_range()]);
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(&self.bytes[span.value_range()]);
-            out.extend_from_slice(b"\r\n");
-        }
+        self.view().runs(
+            |_| true,
+            |run| match run {
+                Run::Lines(lines) => out.extend_from_slice(lines.bytes()),
+                Run::Loose(field) => put_line(out, field.name, field.value),
+            },
+        );
     }
 }
 
@@ -321,6 +459,19 @@ impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for FieldsBuf {
             buf.push(name.as_ref(), value.as_ref()).expect("literal fields fit a head");
         }
         buf
+    }
+}
+
+fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+#[cold]
+fn replace_line_ends(bytes: &mut [u8]) {
+    for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        *byte = b' ';
     }
 }
 
@@ -382,6 +533,49 @@ mod tests {
             [("Cache-Control", "a=\"x, \\\"y\", ,b"), ("cache-control", " c ,")].into_iter().collect();
         let members: Vec<_> = fields.view().list(Name::CacheControl).collect();
         assert_eq!(members, [&b"a=\"x, \\\"y\""[..], b"b", b"c"]);
+    }
+
+    fn parsed(text: &str) -> (Vec<u8>, Vec<Span>) {
+        let mut spans = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive("\r\n").filter(|line| *line != "\r\n") {
+            let name_len = line.find(':').unwrap();
+            let value = line[name_len + 1..].trim();
+            let value_at = at + name_len + 1 + line[name_len + 1..].find(value).unwrap();
+            spans.push(Span::new(text.as_bytes(), at, name_len, value_at, value.len()).unwrap());
+            at += line.len();
+        }
+        (text.as_bytes().to_vec(), spans)
+    }
+
+    #[test]
+    fn what_stands_as_it_goes_on_the_wire_is_copied_in_one_piece() {
+        let (bytes, spans) = parsed("A: 1\r\nB: 2\r\nC:3\r\nD: 4 \r\nE: 5\r\nF: 6\r\nG:\t7\r\nH: 8\r\n\r\n");
+        let fields = Fields::new(&bytes, &spans);
+        let mut pieces = Vec::new();
+        fields.runs(
+            |field| field.name != b"F",
+            |run| {
+                pieces.push(match run {
+                    Run::Lines(lines) => String::from_utf8_lossy(lines.bytes()).into_owned(),
+                    Run::Loose(field) => String::from_utf8_lossy(field.name).into_owned(),
+                });
+            },
+        );
+        assert_eq!(pieces, ["A: 1\r\nB: 2\r\n", "C", "D", "E: 5\r\n", "G", "H: 8\r\n"]);
+        let mut copy: FieldsBuf = [("Host", "a")].into_iter().collect();
+        copy.extend(fields, |field| field.name != b"B").unwrap();
+        assert_eq!(lines(&copy), "Host: a\r\nA: 1\r\nC: 3\r\nD: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\nH: 8\r\n");
+        copy.remove_named(b"e");
+        assert_eq!(lines(&copy), "Host: a\r\nA: 1\r\nC: 3\r\nD: 4\r\nF: 6\r\nG: 7\r\nH: 8\r\n");
+    }
+
+    #[test]
+    fn no_value_makes_a_second_line() {
+        let mut fields = FieldsBuf::new();
+        fields.push(b"A", b"1\r\nB: 2\0").unwrap();
+        fields.add_with(Name::Via, |value| value.extend_from_slice(b"x\ny")).unwrap();
+        assert_eq!(lines(&fields), "A: 1  B: 2 \r\nVia: x y\r\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Request and response heads: what stands before a body.
 
 use crate::{Fields, FieldsBuf};
+use std::borrow::Cow;
 
 /// A request method (RFC 9110 §9). Methods are case-sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +36,23 @@ impl Method {
             b"PATCH" => Method::Patch,
             b"PURGE" => Method::Purge,
             _ => Method::Other,
+        }
+    }
+
+    /// The token of a known method.
+    pub const fn text(self) -> Option<&'static [u8]> {
+        match self {
+            Method::Get => Some(b"GET"),
+            Method::Head => Some(b"HEAD"),
+            Method::Post => Some(b"POST"),
+            Method::Put => Some(b"PUT"),
+            Method::Delete => Some(b"DELETE"),
+            Method::Connect => Some(b"CONNECT"),
+            Method::Options => Some(b"OPTIONS"),
+            Method::Trace => Some(b"TRACE"),
+            Method::Patch => Some(b"PATCH"),
+            Method::Purge => Some(b"PURGE"),
+            Method::Other => None,
         }
     }
 
@@ -92,9 +110,9 @@ pub struct RequestHeadBuf {
     /// The method.
     pub method: Method,
     /// The method's token as received.
-    pub method_text: Box<[u8]>,
+    pub method_text: Cow<'static, [u8]>,
     /// The request target.
-    pub target: Vec<u8>,
+    pub target: Box<[u8]>,
     /// The version of the message.
     pub version: Version,
     /// The fields.
@@ -106,8 +124,8 @@ impl RequestHeadBuf {
     pub fn copy_of(head: &RequestHead<'_>) -> RequestHeadBuf {
         RequestHeadBuf {
             method: head.method,
-            method_text: head.method_text.into(),
-            target: head.target.to_vec(),
+            method_text: head.method.text().map_or_else(|| head.method_text.to_vec().into(), Cow::Borrowed),
+            target: head.target.into(),
             version: head.version,
             fields: FieldsBuf::copy_of(head.fields),
         }

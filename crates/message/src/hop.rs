@@ -1,6 +1,7 @@
 //! Fields of one connection, and those that gateways write about themselves (RFC 9110 §7.6).
 
 use std::cmp::Ordering;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::target::Scheme;
@@ -172,7 +173,10 @@ pub fn add_via(fields: &mut FieldsBuf, version: Version, pseudonym: &str) -> Res
         Version::Http11 => "1.1 ",
         Version::Http2 => "2 ",
     };
-    fields.add(Name::Via, [version.as_bytes(), pseudonym.as_bytes()].concat().as_slice())
+    fields.add_with(Name::Via, |value| {
+        value.extend_from_slice(version.as_bytes());
+        value.extend_from_slice(pseudonym.as_bytes());
+    })
 }
 
 /// How often a message has passed a proxy of this pseudonym: more than a deployment's tiers means a loop.
@@ -199,36 +203,39 @@ pub struct Peer<'a> {
     pub trusted: bool,
 }
 
-/// Writes Forwarded (RFC 7239) and the three X-Forwarded fields of a request. From a peer that is not trusted they are
-/// replaced; a trusted one's lists are continued, and its protocol and host stay.
-pub fn set_forwarded(fields: &mut FieldsBuf, peer: &Peer<'_>) -> Result<(), TooLarge> {
-    if !peer.trusted {
-        for name in [Name::Forwarded, Name::XForwardedFor, Name::XForwardedProto, Name::XForwardedHost] {
-            fields.remove(name);
+/// Which fields tell an origin of the client's side of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forwarding {
+    /// X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
+    pub x_forwarded: bool,
+    /// Forwarded (RFC 7239).
+    pub forwarded: bool,
+}
+
+/// Writes the forwarding fields of a request. From a peer that is not trusted they are replaced; a trusted one's lists are
+/// continued, and its protocol and host stay. Those that `forwarding` leaves out do not go on.
+pub fn set_forwarded(
+    fields: &mut FieldsBuf,
+    peer: &Peer<'_>,
+    forwarding: Forwarding,
+) -> Result<(), TooLarge> {
+    fields.retain(|field| match field.id {
+        Name::Forwarded => peer.trusted && forwarding.forwarded,
+        Name::XForwardedFor | Name::XForwardedProto | Name::XForwardedHost => {
+            peer.trusted && forwarding.x_forwarded
         }
+        _ => true,
+    });
+    if forwarding.forwarded {
+        append(fields, Name::Forwarded, |value| write_element(value, peer))?;
     }
-    let address = peer.address.map(|address| address.to_canonical());
-    let plain = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
-    let mut element = match address {
-        Some(IpAddr::V6(address)) => format!("for=\"[{address}]\""),
-        _ => format!("for={plain}"),
+    if !forwarding.x_forwarded {
+        return Ok(());
     }
-    .into_bytes();
-    element.extend_from_slice(b";proto=");
-    element.extend_from_slice(peer.scheme.text().as_bytes());
-    if let Some(host) = peer.host {
-        element.extend_from_slice(b";host=");
-        if crate::is_token(host) {
-            element.extend_from_slice(host);
-        } else {
-            // A valid host holds neither quotes nor backslashes.
-            element.push(b'"');
-            element.extend_from_slice(host);
-            element.push(b'"');
-        }
-    }
-    append(fields, Name::Forwarded, &element)?;
-    append(fields, Name::XForwardedFor, plain.as_bytes())?;
+    append(fields, Name::XForwardedFor, |value| match peer.address {
+        Some(address) => write_address(value, address.to_canonical()),
+        None => value.extend_from_slice(b"unknown"),
+    })?;
     if !fields.view().has(Name::XForwardedProto) {
         fields.add(Name::XForwardedProto, peer.scheme.text().as_bytes())?;
     }
@@ -238,13 +245,62 @@ pub fn set_forwarded(fields: &mut FieldsBuf, peer: &Peer<'_>) -> Result<(), TooL
     }
 }
 
+/// One element of Forwarded (RFC 7239 §4).
+fn write_element(value: &mut Vec<u8>, peer: &Peer<'_>) {
+    value.extend_from_slice(b"for=");
+    match peer.address.map(|address| address.to_canonical()) {
+        Some(address @ IpAddr::V6(_)) => {
+            value.extend_from_slice(b"\"[");
+            write_address(value, address);
+            value.extend_from_slice(b"]\"");
+        }
+        Some(address) => write_address(value, address),
+        None => value.extend_from_slice(b"unknown"),
+    }
+    value.extend_from_slice(b";proto=");
+    value.extend_from_slice(peer.scheme.text().as_bytes());
+    if let Some(host) = peer.host {
+        value.extend_from_slice(b";host=");
+        // A valid host holds neither quotes nor backslashes.
+        let quote: &[u8] = if crate::is_token(host) { b"" } else { b"\"" };
+        value.extend_from_slice(quote);
+        value.extend_from_slice(host);
+        value.extend_from_slice(quote);
+    }
+}
+
+/// The text of an address. Every forwarded request has one, and the formatter of the standard library takes ten times as
+/// long for the common kind.
+fn write_address(out: &mut Vec<u8>, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => {
+            for (at, octet) in address.octets().into_iter().enumerate() {
+                if at > 0 {
+                    out.push(b'.');
+                }
+                if octet >= 100 {
+                    out.push(b'0' + octet / 100);
+                }
+                if octet >= 10 {
+                    out.push(b'0' + octet / 10 % 10);
+                }
+                out.push(b'0' + octet % 10);
+            }
+        }
+        IpAddr::V6(address) => write!(out, "{address}").expect("memory takes all that is written"),
+    }
+}
+
 /// Adds a member to a list field, in one line, because many applications read the first line only.
-fn append(fields: &mut FieldsBuf, name: Name, member: &[u8]) -> Result<(), TooLarge> {
+fn append(fields: &mut FieldsBuf, name: Name, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
+    if !fields.view().has(name) {
+        return fields.add_with(name, write);
+    }
     let mut value = fields.view().all(name).collect::<Vec<_>>().join(&b", "[..]);
     if !value.is_empty() {
         value.extend_from_slice(b", ");
     }
-    value.extend_from_slice(member);
+    write(&mut value);
     fields.set(name, &value)
 }
 
@@ -345,6 +401,24 @@ mod tests {
         assert_eq!(passes(fields("Via: sandarac").view(), "sandarac"), 0);
     }
 
+    const BOTH: Forwarding = Forwarding { x_forwarded: true, forwarded: true };
+
+    #[test]
+    fn forwarding_fields_that_are_not_wanted_do_not_go_on() {
+        let mut message = fields("X-Forwarded-For: 1.1.1.1\nForwarded: for=1.1.1.1\nA: 1");
+        let peer = Peer {
+            address: Some("10.0.0.255".parse().unwrap()),
+            scheme: Scheme::Http,
+            host: None,
+            trusted: true,
+        };
+        let one = Forwarding { x_forwarded: true, forwarded: false };
+        set_forwarded(&mut message, &peer, one).unwrap();
+        assert_eq!(lines(&message), "A: 1\nX-Forwarded-For: 1.1.1.1, 10.0.0.255\nX-Forwarded-Proto: http");
+        set_forwarded(&mut message, &peer, Forwarding { x_forwarded: false, forwarded: false }).unwrap();
+        assert_eq!(lines(&message), "A: 1");
+    }
+
     #[test]
     fn forwarding_fields_of_strangers_are_replaced_and_of_proxies_continued() {
         let sent = "X-Forwarded-For: 1.1.1.1\nx-forwarded-for: 2.2.2.2\nX-Forwarded-Proto: https\n\
@@ -356,14 +430,14 @@ mod tests {
             trusted: false,
         };
         let mut message = fields(sent);
-        set_forwarded(&mut message, &peer).unwrap();
+        set_forwarded(&mut message, &peer, BOTH).unwrap();
         assert_eq!(
             lines(&message),
             "Forwarded: for=192.0.2.1;proto=http;host=example.com\nX-Forwarded-For: 192.0.2.1\n\
              X-Forwarded-Proto: http\nX-Forwarded-Host: example.com"
         );
         let mut message = fields(sent);
-        set_forwarded(&mut message, &Peer { trusted: true, ..peer }).unwrap();
+        set_forwarded(&mut message, &Peer { trusted: true, ..peer }, BOTH).unwrap();
         assert_eq!(
             lines(&message),
             "X-Forwarded-Proto: https\nX-Forwarded-Host: evil\n\
@@ -372,12 +446,12 @@ mod tests {
         );
         let mut message = FieldsBuf::new();
         let v6 = Peer { address: Some("2001:db8::1".parse().unwrap()), host: Some(b"a:81"), ..peer };
-        set_forwarded(&mut message, &v6).unwrap();
+        set_forwarded(&mut message, &v6, BOTH).unwrap();
         assert!(lines(&message).starts_with(
             "Forwarded: for=\"[2001:db8::1]\";proto=http;host=\"a:81\"\nX-Forwarded-For: 2001:db8::1\n"
         ));
         let mut message = FieldsBuf::new();
-        set_forwarded(&mut message, &Peer { address: None, host: None, ..peer }).unwrap();
+        set_forwarded(&mut message, &Peer { address: None, host: None, ..peer }, BOTH).unwrap();
         assert_eq!(
             lines(&message),
             "Forwarded: for=unknown;proto=http\nX-Forwarded-For: unknown\nX-Forwarded-Proto: http"
@@ -408,6 +482,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn addresses_are_written_as_everywhere(address: std::net::Ipv4Addr) {
+            let mut out = Vec::new();
+            write_address(&mut out, address.into());
+            prop_assert_eq!(String::from_utf8(out).unwrap(), address.to_string());
+        }
+
         #[test]
         fn no_value_panics(value in "[ -~]{0,40}") {
             let value = value.trim();

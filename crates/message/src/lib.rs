@@ -20,7 +20,9 @@ pub mod target;
 mod time;
 pub mod vary;
 
-pub use fields::{Field, Fields, FieldsBuf, MAX_HEAD, MAX_NAME, Span, TooLarge, is_tchar, is_token, members};
+pub use fields::{
+    Field, Fields, FieldsBuf, Lines, MAX_HEAD, MAX_NAME, Run, Span, TooLarge, is_tchar, is_token, members,
+};
 pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};
 pub use name::Name;
 pub use stored::StoredHead;

@@ -111,7 +111,7 @@ pub trait Service: 'static {
     fn exchange(
         &self,
         client: &mut Client,
-        request: Incoming,
+        request: Box<Incoming>,
         deferred: Self::Deferred,
     ) -> impl Future<Output = Next>;
 
@@ -236,7 +236,7 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
     loop {
         match poll_fn(|cx| client.poll_turn(cx, &*service, &sessions)).await {
             Turn::Exchange(request, deferred) => {
-                let next = exchange(&*service, &mut client, *request, deferred).await;
+                let next = exchange(&*service, &mut client, request, deferred).await;
                 match next {
                     Next::KeepAlive => {
                         client.conn.park();
@@ -268,7 +268,7 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
 fn exchange<'a, S: Service>(
     service: &'a S,
     client: &'a mut Client,
-    request: Incoming,
+    request: Box<Incoming>,
     deferred: S::Deferred,
 ) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
     Box::pin(service.exchange(client, request, deferred))

@@ -84,10 +84,10 @@ impl Sent {
 pub(crate) async fn run(
     worker: &Worker,
     client: &mut Client,
-    incoming: Incoming,
+    incoming: Box<Incoming>,
     deferred: Deferred,
 ) -> Next {
-    let Incoming { head, body, keep_alive, expect_continue, began } = incoming;
+    let Incoming { head, body, keep_alive, expect_continue, began } = *incoming;
     let Deferred { site, found } = deferred;
     let transaction = worker.transaction();
     let mut exchange = Exchange {
@@ -317,7 +317,7 @@ impl<'e> Exchange<'e> {
                 transaction: self.fetched.unwrap_or_default(),
             };
             match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
-                Some(joined) => break landing.join(flight, arrived, joined, &mut self.handling),
+                Some(joined) => break landing.join(flight, *arrived, joined, &mut self.handling),
                 None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
                     // What came is of no use without the stored part: ask for all that is wanted.
                     arrived.link.close();
@@ -431,7 +431,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        mut arrived: Arrived,
+        mut arrived: Box<Arrived>,
         pool: usize,
     ) -> Result<Sent, Fault> {
         let fields = &mut arrived.head.fields;
@@ -448,7 +448,7 @@ impl<'e> Exchange<'e> {
         pool: usize,
         target: &[u8],
         purpose: Purpose<'_>,
-    ) -> Result<Arrived, Fault> {
+    ) -> Result<Box<Arrived>, Fault> {
         let asked = Instant::now();
         self.fetched = Some(self.worker.transaction());
         let forward = Forward {
@@ -477,7 +477,7 @@ impl<'e> Exchange<'e> {
     async fn relay(
         &mut self,
         down: &mut Downstream<'_>,
-        mut arrived: Arrived,
+        mut arrived: Box<Arrived>,
         pool: usize,
     ) -> Result<Sent, Fault> {
         let mut fields = std::mem::take(&mut arrived.head.fields);

@@ -27,8 +27,7 @@ pub(crate) struct Asker<'a> {
 /// What origins are told of the way of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {
-    pub(crate) x_forwarded: bool,
-    pub(crate) forwarded: bool,
+    pub(crate) forwarding: hop::Forwarding,
     /// This proxy's name in Via.
     pub(crate) name: Box<str>,
 }
@@ -104,11 +103,7 @@ impl Forward<'_> {
         let mut fields = FieldsBuf::with_capacity(received.encoded_len() + 256, received.len() + 8);
         fields.add(Name::Host, self.asker.host)?;
         let hop_by_hop = HopByHop::of(received);
-        for field in received.iter() {
-            if !hop_by_hop.has(&field) && !self.is_withheld(&field) {
-                fields.push(field.name, field.value)?;
-            }
-        }
+        fields.extend(received, |field| !hop_by_hop.has(field) && !self.is_withheld(field))?;
         if let Purpose::Fill { rule, candidate, part } = self.purpose {
             cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
             match (candidate, part) {
@@ -156,15 +151,7 @@ impl Forward<'_> {
             host: Some(self.asker.host).filter(|host| !host.is_empty()),
             trusted: self.asker.trusted,
         };
-        hop::set_forwarded(fields, &peer)?;
-        if !self.introduction.forwarded {
-            fields.remove(Name::Forwarded);
-        }
-        if !self.introduction.x_forwarded {
-            for name in [Name::XForwardedFor, Name::XForwardedProto, Name::XForwardedHost] {
-                fields.remove(name);
-            }
-        }
+        hop::set_forwarded(fields, &peer, self.introduction.forwarding)?;
         hop::add_via(fields, self.request.version, &self.introduction.name)
     }
 }
@@ -188,7 +175,7 @@ mod tests {
         let head = RequestHeadBuf {
             method: Method::Get,
             method_text: b"GET"[..].into(),
-            target: b"/p".to_vec(),
+            target: b"/p"[..].into(),
             version: Version::Http11,
             fields: lines.iter().copied().collect(),
         };
@@ -200,7 +187,10 @@ mod tests {
                 scheme: Scheme::Http,
                 host: b"example.com",
             },
-            introduction: &Introduction { x_forwarded: true, forwarded: false, name: "sandarac".into() },
+            introduction: &Introduction {
+                forwarding: hop::Forwarding { x_forwarded: true, forwarded: false },
+                name: "sandarac".into(),
+            },
             edits: &Edits::default(),
             target: b"/p",
             framing: BodyFraming::None,

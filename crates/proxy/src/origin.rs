@@ -1,11 +1,11 @@
 //! Connections to origins: made, kept between requests, and given out again. Each worker has its own.
 
 use crate::Fault;
+use hashbrown::HashMap;
 use hickory_resolver::TokioResolver;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_net::{Conn, Moment, Stream, within};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub(crate) struct Origins {
 }
 
 struct Idle {
-    conn: Conn,
+    conn: Box<Conn>,
     since: Moment,
 }
 
@@ -34,7 +34,7 @@ impl Origins {
 
     /// A connection that waited no longer than `idle_timeout`, on which nothing has arrived since: the latest used,
     /// being the most likely to be alive still.
-    pub(crate) fn checkout(&self, address: &Address, idle_timeout: Duration) -> Option<Conn> {
+    pub(crate) fn checkout(&self, address: &Address, idle_timeout: Duration) -> Option<Box<Conn>> {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(address)?;
         let now = Moment::now();
@@ -47,7 +47,7 @@ impl Origins {
     }
 
     /// Keeps a connection on which a response has ended.
-    pub(crate) fn checkin(&self, address: &Address, mut conn: Conn) {
+    pub(crate) fn checkin(&self, address: &Address, mut conn: Box<Conn>) {
         if !conn.is_quiet() {
             return;
         }
@@ -72,8 +72,10 @@ impl Origins {
     }
 
     /// Opens a connection. A name is resolved at its TTL, and its addresses are tried one after another.
-    pub(crate) async fn connect(&self, address: &Address, timeout: Duration) -> Result<Conn, Fault> {
-        within(timeout, self.open(address.endpoint())).await.unwrap_or(Err(Fault::ConnectLate)).map(Conn::new)
+    pub(crate) async fn connect(&self, address: &Address, timeout: Duration) -> Result<Box<Conn>, Fault> {
+        let stream =
+            within(timeout, self.open(address.endpoint())).await.unwrap_or(Err(Fault::ConnectLate))?;
+        Ok(Box::new(Conn::new(stream)))
     }
 
     async fn open(&self, endpoint: &Endpoint) -> Result<Stream, Fault> {

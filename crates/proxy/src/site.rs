@@ -4,6 +4,7 @@ use crate::forward::Introduction;
 use crate::step::fetch::OriginTimeouts;
 use sandarac_balance::Pool;
 use sandarac_config::{Config, Network};
+use sandarac_message::hop::Forwarding;
 use sandarac_net::{LeastRate, ListenAddress, SessionLimits};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
@@ -104,11 +105,12 @@ impl Site {
             },
             response_head: Limits { head: limits.response_head.get(), ..request_head },
             introduction: Introduction {
-                x_forwarded: config.forwarded.x_forwarded,
-                forwarded: config.forwarded.forwarded,
+                forwarding: Forwarding {
+                    x_forwarded: config.forwarded.x_forwarded,
+                    forwarded: config.forwarded.forwarded,
+                },
                 name: name.into(),
             },
-
             body_limit: limits.body.map_or(u64::MAX, |most| most.0),
             trusted,
             config,

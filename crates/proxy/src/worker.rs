@@ -12,7 +12,7 @@ use crate::step::receive::{Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
 use crate::{Counter, Counters, Record};
 use sandarac_cache::{Key, Lookup};
-use sandarac_message::{Fields, Method, Name, RequestHead, Timestamp, Version};
+use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
 use sandarac_net::{
     Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall,
 };
@@ -34,6 +34,8 @@ pub struct Worker {
     pub(crate) recorder: Box<dyn Recorder>,
     pub(crate) me: Weak<Worker>,
     pub(crate) sessions: Rc<Sessions>,
+    /// Memory for parsing response heads, kept from one to the next.
+    pub(crate) spans: Cell<Vec<Span>>,
     /// The next transaction number; workers take turns.
     next: Cell<u64>,
     site: RefCell<LocalSite>,
@@ -61,6 +63,7 @@ impl Worker {
             recorder,
             me: me.clone(),
             sessions,
+            spans: Cell::default(),
             next: Cell::new(index as u64),
             // Read before the configuration, so that one put in force meanwhile is noticed.
             generation: Cell::new(shared.generation()),
@@ -204,7 +207,7 @@ impl Service for Worker {
         }
     }
 
-    async fn exchange(&self, client: &mut Client, request: Incoming, deferred: Deferred) -> Next {
+    async fn exchange(&self, client: &mut Client, request: Box<Incoming>, deferred: Deferred) -> Next {
         exchange::run(self, client, request, deferred).await
     }
 

@@ -80,7 +80,7 @@ impl<'a> Authority<'a> {
     /// was received so.
     pub fn normalised(&self, scheme: Scheme) -> Cow<'a, [u8]> {
         let port = self.port.filter(|&port| port != scheme.default_port());
-        let plain = self.host.iter().all(|byte| !byte.is_ascii_uppercase());
+        let plain = !self.host.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());
         // A port with leading zeros is written anew; one without ends as it was received.
         match port {
             None if plain => Cow::Borrowed(self.host),
@@ -124,17 +124,24 @@ fn port(digits: &[u8]) -> Option<u16> {
 /// Whether `name` is a registered name or IPv4 address (RFC 3986 §3.2.2).
 fn is_registered_name(name: &[u8]) -> bool {
     let mut rest = name.iter();
-    while let Some(byte) = rest.next() {
-        let valid = match byte {
-            b'%' => {
-                let hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
-                hex(rest.next()) && hex(rest.next())
-            }
-            _ => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte),
-        };
+    while let Some(&byte) = rest.next() {
+        let hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+        let valid = NAME_BYTES[byte as usize] || (byte == b'%' && hex(rest.next()) && hex(rest.next()));
         if !valid {
             return false;
         }
     }
     true
 }
+
+/// The bytes that stand for themselves in a registered name.
+const NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=";
+    let mut at = 0;
+    while at < plain.len() {
+        table[plain[at] as usize] = true;
+        at += 1;
+    }
+    table
+};

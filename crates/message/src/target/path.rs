@@ -77,15 +77,14 @@ pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     Ok(Cow::Owned(out))
 }
 
-/// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow way.
+/// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow way. Both
+/// folds look at every byte, many at a time: hardly any path has one of these.
 fn is_plain(path: &[u8]) -> bool {
-    let mut previous = 0;
-    path.first() == Some(&b'/')
-        && path.iter().all(|&byte| {
-            let plain = byte != b'%' && byte != b'\\' && !(previous == b'/' && matches!(byte, b'/' | b'.'));
-            previous = byte;
-            plain
-        })
+    let escaped = path.iter().fold(false, |found, &byte| found | (byte == b'%') | (byte == b'\\'));
+    let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
+    let dotted =
+        pairs.fold(false, |found, (&one, &next)| found | ((one == b'/') & ((next == b'/') | (next == b'.'))));
+    path.first() == Some(&b'/') && !escaped && !dotted
 }
 
 fn decode(path: &[u8]) -> Result<Vec<u8>, PathError> {

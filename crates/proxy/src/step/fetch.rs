@@ -11,6 +11,7 @@ use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timesta
 use sandarac_net::{Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
 use sandarac_wire::h1::{Limits, Parsed};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -45,6 +46,8 @@ pub(crate) struct Surroundings<'a> {
     /// Retries for one request; few, because it may be what kills workers.
     pub(crate) retries: u32,
     pub(crate) limits: &'a Limits,
+    /// Memory for parsing heads.
+    pub(crate) spans: &'a Cell<Vec<Span>>,
     /// The zero of the balancer's clock.
     pub(crate) epoch: Moment,
 }
@@ -61,6 +64,7 @@ impl<'a> Surroundings<'a> {
             timeouts: pool.timeouts,
             retries: pool.retries,
             limits: &site.response_head,
+            spans: &worker.spans,
             epoch: worker.shared.epoch,
         }
     }
@@ -77,7 +81,7 @@ pub(crate) struct Errand<'a> {
 
 /// A connection to a backend, in use.
 pub(crate) struct Link {
-    pub(crate) conn: Conn,
+    pub(crate) conn: Box<Conn>,
     pick: Pick,
     origins: Rc<Origins>,
     keep_alive: bool,
@@ -139,7 +143,7 @@ pub(crate) async fn fetch(
     around: &Surroundings<'_>,
     errand: &Errand<'_>,
     mut downstream: Option<&mut Downstream<'_>>,
-) -> Result<Arrived, Fault> {
+) -> Result<Box<Arrived>, Fault> {
     let mut tried: Vec<BackendId> = Vec::new();
     let mut fresh = false;
     let mut retries = 0;
@@ -220,7 +224,11 @@ async fn wait_for_place(
     .await
 }
 
-async fn connect(around: &Surroundings<'_>, pooled: Option<Conn>, address: &Address) -> Result<Conn, Fault> {
+async fn connect(
+    around: &Surroundings<'_>,
+    pooled: Option<Box<Conn>>,
+    address: &Address,
+) -> Result<Box<Conn>, Fault> {
     if let Some(conn) = pooled {
         around.counters.one(Counter::OriginConnectionsReused);
         return Ok(conn);
@@ -237,11 +245,10 @@ async fn attempt(
     mut link: Link,
     mut downstream: Option<&mut Downstream<'_>>,
     again: bool,
-) -> Result<Arrived, Failed> {
+) -> Result<Box<Arrived>, Failed> {
     around.counters.one(Counter::Fetches);
     let requested = wall();
     let mut own_timer = Timer::new();
-    let mut spans: Vec<Span> = Vec::new();
     let mut sent = false;
     let mut answered = false;
     let mut interim = 0;
@@ -269,7 +276,10 @@ async fn attempt(
         }
         loop {
             let down = downstream.as_deref_mut();
-            match receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down) {
+            let mut spans = around.spans.take();
+            let received = receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down);
+            around.spans.set(spans);
+            match received {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
                 Ok(None) => {}
                 Err(fault) => return Poll::Ready(Err(fault)),
@@ -294,7 +304,7 @@ async fn attempt(
     match arrived {
         Ok(Head { head, body, keep_alive, switched }) => {
             link.keep_alive = keep_alive;
-            Ok(Arrived { link, head, body, switched, requested, received: wall() })
+            Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall() }))
         }
         Err(fault) => {
             let wrote = link.conn.sent() > 0;
@@ -396,8 +406,6 @@ pub(crate) fn end_to_end(fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     // Room for what is added on the way: Via, Date.
     let mut kept = FieldsBuf::with_capacity(fields.encoded_len() + 96, fields.len() + 2);
     let hop_by_hop = HopByHop::of(fields);
-    for field in fields.iter().filter(|field| !hop_by_hop.has(field)) {
-        kept.push(field.name, field.value)?;
-    }
+    kept.extend(fields, |field| !hop_by_hop.has(field))?;
     Ok(kept)
 }

@@ -74,7 +74,7 @@ pub(crate) fn storable_post(
     exchange: &mut Exchange<'_>,
     received: &Received<'_>,
     pool: usize,
-    arrived: Arrived,
+    arrived: Box<Arrived>,
 ) -> Landed {
     let request = exchange.request;
     let Some((_, rule)) = rule(received).filter(|_| request.method == Method::Post) else {

@@ -80,10 +80,10 @@ pub(crate) struct Relay<'r, 'c> {
 impl Relay<'_, '_> {
     /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
     /// means that nothing was sent yet.
-    pub(crate) async fn run(mut self, arrived: Arrived) -> Result<Relayed, Fault> {
-        let Arrived { mut link, mut body, .. } = arrived;
+    pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<Relayed, Fault> {
         self.downstream.answered.get_or_insert_with(Instant::now);
-        let relayed = poll_fn(|cx| self.poll(cx, &mut link, &mut body)).await;
+        let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link, &mut arrived.body)).await;
+        let link = arrived.link;
         match relayed {
             Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
             Ok(Relayed::Whole | Relayed::ClientGone) => link.close(),

@@ -43,25 +43,24 @@ pub(crate) struct Landing<'a> {
 }
 
 /// What became of it.
-#[expect(clippy::large_enum_variant, reason = "made once for a fetch and taken apart at once")]
 pub(crate) enum Landed {
     /// It is stored, or freshened what was; the body may still be arriving. With it go the fields, if any, that are for
     /// the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
     Object(Arc<Object>, Option<Reader>, Option<FieldsBuf>),
     /// It is not stored, and goes to the one who asked.
-    Relay(Arrived),
+    Relay(Box<Arrived>),
 }
 
 impl Landing<'_> {
     /// Takes a response: stores it, freshens the candidate with it, puts the candidate in its place, or lets it pass.
-    pub(crate) fn land(&self, flight: Flight, mut arrived: Arrived, handling: &mut Handling) -> Landed {
+    pub(crate) fn land(&self, flight: Flight, mut arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
         // A part answers no more than what it covers.
         let answers = |stored: &&Arc<Object>| stored.answers(lookup::single_range(self.request));
         if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
-                return self.refresh(flight, candidate.clone(), arrived, handling);
+                return self.refresh(flight, candidate.clone(), *arrived, handling);
             }
             let failed = matches!(arrived.head.status, 500 | 502 | 503 | 504);
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
@@ -98,7 +97,7 @@ impl Landing<'_> {
                 let filling = flight.store(arrival);
                 handling.stored = filling.is_stored();
                 handling.ttl = Some(lifetimes.ttl(now));
-                self.fill(filling, arrived, own)
+                self.fill(filling, *arrived, own)
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);

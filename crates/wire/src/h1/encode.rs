@@ -4,7 +4,7 @@
 
 use super::BodyFraming;
 use super::scan::{find_control, find_target_end};
-use sandarac_message::{Fields, Name, is_token};
+use sandarac_message::{Field, Fields, Name, Run, is_token};
 
 /// The last chunk and an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -60,33 +60,33 @@ impl<'a> Head<'a> {
     ///
     /// [`BodyFraming::None`] leaves both out, so the Content-Length of a response to HEAD has to be written by [`Head::known`].
     pub fn fields(&mut self, fields: Fields<'_>, framing: BodyFraming) {
-        let mut framed = matches!(framing, BodyFraming::None | BodyFraming::UntilClose);
-        for field in fields.iter() {
-            match (field.id, framing) {
-                (Name::ContentLength, BodyFraming::Length(_))
-                | (Name::TransferEncoding, BodyFraming::Chunked) => {
-                    if !framed {
-                        self.framing_line(field.name, framing);
-                        framed = true;
-                    }
-                }
-                (Name::ContentLength | Name::TransferEncoding, _) => {}
-                _ => self.line(field.name, field.value),
-            }
-        }
-        if !framed {
-            let name =
-                if framing == BodyFraming::Chunked { Name::TransferEncoding } else { Name::ContentLength };
-            self.framing_line(name.text().as_bytes(), framing);
-        }
+        let mut digits = [0; 20];
+        let (name, value) = match framing {
+            BodyFraming::None | BodyFraming::UntilClose => return self.unframed(fields),
+            BodyFraming::Length(length) => (Name::ContentLength, decimal(length, &mut digits)),
+            BodyFraming::Chunked => (Name::TransferEncoding, &b"chunked"[..]),
+        };
+        let Some(place) = fields.iter().position(|field| field.id == name) else {
+            self.unframed(fields);
+            return self.known(name, value);
+        };
+        let (before, rest) = fields.split_at(place);
+        self.unframed(before);
+        let spelt = rest.iter().next().map_or(name.text().as_bytes(), |field| field.name);
+        self.line(spelt, value);
+        self.unframed(rest);
     }
 
-    fn framing_line(&mut self, name: &[u8], framing: BodyFraming) {
-        match framing {
-            BodyFraming::Length(length) => self.line(name, decimal(length, &mut [0; 20])),
-            BodyFraming::Chunked => self.line(name, b"chunked"),
-            BodyFraming::None | BodyFraming::UntilClose => {}
-        }
+    /// All of `fields` that do not frame a body.
+    fn unframed(&mut self, fields: Fields<'_>) {
+        let is_framing = |field: &Field<'_>| matches!(field.id, Name::ContentLength | Name::TransferEncoding);
+        fields.runs(
+            |field| !is_framing(field),
+            |run| match run {
+                Run::Lines(lines) => self.out.extend_from_slice(lines.bytes()),
+                Run::Loose(field) => self.line(field.name, field.value),
+            },
+        );
     }
 
     /// One field of a known name.
