@@ -56,7 +56,7 @@ impl Landing<'_> {
         let answers = |stored: &&Arc<Object>| stored.answers(lookup::single_range(self.request));
         if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
-                return self.refresh(flight, candidate.clone(), arrived, handling);
+                return self.refresh(flight, candidate.clone(), *arrived, handling);
             }
             let failed = matches!(arrived.head.status, 500 | 502 | 503 | 504);
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
@@ -116,7 +116,7 @@ impl Landing<'_> {
         &self,
         flight: Flight,
         candidate: Arc<Object>,
-        mut arrived: Box<Arrived>,
+        mut arrived: Arrived,
         handling: &mut Handling,
     ) -> Landed {
         let now = arrived.received;
