@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::admin::{Access, Bound, Endpoint, Server};
 use crate::cli::RunArgs;
-use crate::logs::{Destination, Feed, Format, Log};
+use crate::logs::{AccessLog, Destination, Feed, Format, Target};
 use crate::recorder::WorkerRecorder;
 use control::ProcessControl;
 
@@ -42,7 +42,7 @@ struct Inner {
     workers: Vec<UnboundedSender<Command>>,
     /// The addresses bound, in the order of the configuration's listeners.
     listeners: Mutex<Vec<ListenAddress>>,
-    log: Option<Log>,
+    log: AccessLog,
     feed: Feed,
     /// What a reload reads again; nothing where there is no file.
     args: Option<RunArgs>,
@@ -60,7 +60,7 @@ impl Process {
     pub fn start(config: Config, args: Option<RunArgs>, admin: bool) -> io::Result<Process> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(cores, |threads| threads as usize);
-        let log = open_log(&config)?;
+        let log = AccessLog::open(log_target(&config.log))?;
         let listeners = bind_all(&config, count)?;
         let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
@@ -82,10 +82,10 @@ impl Process {
         for index in 0..count {
             let (commands, received) = unbounded_channel();
             let (shared, feed) = (shared.clone(), feed.clone());
-            let batch = log.as_ref().map(|log| log.handle().batch());
+            let outlet = log.outlet();
             let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
                 let ended = run_worker(received, |sessions| {
-                    Worker::new(shared, index, Box::new(WorkerRecorder::new(batch, feed)), sessions)
+                    Worker::new(shared, index, Box::new(WorkerRecorder::new(outlet, feed)), sessions)
                 });
                 if let Err(error) = ended {
                     eprintln!("sandarac: worker {index} cannot start: {error}");
@@ -215,18 +215,18 @@ fn is_bound(
     listener.address == before.address && mode_kept && listener.proxy_protocol == before.proxy_protocol
 }
 
-fn open_log(config: &Config) -> io::Result<Option<Log>> {
-    let destination = match &config.log.access {
-        LogTarget::Off => return Ok(None),
+fn log_target(log: &sandarac_config::Log) -> Target {
+    let destination = match &log.access {
+        LogTarget::Off => return None,
         LogTarget::Stdout => Destination::Stdout,
         LogTarget::Stderr => Destination::Stderr,
         LogTarget::File(path) => Destination::File(path.clone()),
     };
-    let format = match config.log.format {
+    let format = match log.format {
         sandarac_config::LogFormat::Combined => Format::Combined,
         sandarac_config::LogFormat::Json => Format::Json,
     };
-    Log::open(destination, format).map(Some)
+    Some((destination, format))
 }
 
 fn start_admin(
