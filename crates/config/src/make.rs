@@ -239,7 +239,9 @@ fn check_others(file: &File, report: &mut Report) {
                 "the admin interface on {listen} needs a `token`: whoever reaches it rules the proxy"
             );
             report.error(None, message).help = Some(
-                "set [admin] token, or listen on a Unix socket, which only its owner may open".to_owned(),
+                "give it in --admin-token-file FILE, the environment variable SANDARAC_TOKEN or [admin] token; or \
+                 listen on a Unix socket, which only its owner may open"
+                    .to_owned(),
             );
         }
         let clients = file.listen.iter().filter_map(|listener| listener.value.address.as_ref());

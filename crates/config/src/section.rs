@@ -76,7 +76,8 @@ settings! {
         /// Where to listen: a Unix socket, which only its owner may open, or an address, which needs a token.
         listen: Option<ListenAddress> = None, unset "a socket in the runtime directory of the user"
             "\"unix:/run/sandarac/admin.sock\"" => fixed;
-        /// What a caller over TCP must present as `Authorization: Bearer TOKEN`.
+        /// What a caller over TCP must present as `Authorization: Bearer TOKEN`. `--admin-token-file FILE` and the
+        /// environment variable `SANDARAC_TOKEN` say the same, and count more.
         token: Option<Secret> = None, unset "none, and only a Unix socket can be listened on"
             "\"0123456789abcdef0123456789abcdef\"";
     }

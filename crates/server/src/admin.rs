@@ -12,7 +12,7 @@ mod server;
 pub use client::Client;
 pub use endpoint::Endpoint;
 pub use listener::Bound;
-pub use server::{Access, Server};
+pub use server::{Access, Server, Token};
 
 use std::borrow::Cow;
 

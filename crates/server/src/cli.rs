@@ -1,12 +1,14 @@
 //! The command line: what can be said, and what it means as settings.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use sandarac_config::{Config, Flags, LogFormat, LogTarget};
+use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
+use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,6 +99,9 @@ pub struct RunArgs {
     /// Where `status`, `purge` and the like reach this process: a socket path, or an address (needs a token)
     #[arg(long, value_name = "PATH|ADDRESS")]
     pub admin: Option<String>,
+    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
     /// How many cores to use; all unless said
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
@@ -117,9 +122,11 @@ impl RunArgs {
         self.config.is_none() && self.backend.is_empty()
     }
 
-    /// What the flags say, in words that a file would use.
-    pub fn flags(&self) -> Flags {
-        Flags {
+    /// What the flags say, in words that a file would use, with the token read from where they say it is.
+    pub fn flags(&self) -> Result<Flags, Failure> {
+        let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
+        Ok(Flags {
+            token,
             listen: self.listen.iter().map(|listen| Listen::of(listen).address).collect(),
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),
@@ -127,7 +134,7 @@ impl RunArgs {
             admin: self.admin.clone(),
             threads: self.threads,
             profile: self.cache_profile.clone(),
-        }
+        })
     }
 
     /// Applies what [`Flags`] has no place for.
@@ -141,6 +148,23 @@ impl RunArgs {
         // Flags stand in place of the file's listeners, one for one.
         for (listen, listener) in self.listen.iter().zip(&mut config.listeners) {
             listener.proxy_protocol |= Listen::of(listen).proxy;
+        }
+    }
+}
+
+/// The admin token: from `file`, which `flag` named, or else from the environment. It is never on the command line
+/// itself, which every user of the machine can read.
+pub fn token(flag: &str, file: Option<&Path>) -> Result<Option<AdminToken>, Failure> {
+    match file {
+        Some(path) => {
+            let from = format!("{flag} {}", path.display());
+            let text = fs::read_to_string(path)
+                .map_err(|error| Failure::Usage(format!("{from}: cannot read it: {error}")))?;
+            Ok(Some(AdminToken { from, text }))
+        }
+        None => {
+            let text = std::env::var("SANDARAC_TOKEN").ok().filter(|text| !text.is_empty());
+            Ok(text.map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }))
         }
     }
 }
@@ -398,20 +422,20 @@ mod tests {
 
     #[test]
     fn long_and_varnish_flags_mean_the_same() {
-        let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags();
-        let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags();
+        let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags().unwrap();
+        let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags().unwrap();
         assert_eq!(
             (&long.listen, &long.backends, &long.memory),
             (&short.listen, &short.backends, &short.memory)
         );
         assert_eq!(long.listen, [":80"]);
-        assert_eq!(run("-b /run/app.sock -b unix:/b").flags().backends, ["unix:/run/app.sock", "unix:/b"]);
+        assert_eq!(run("-b /run/app.sock -b unix:/b").flags().unwrap().backends, ["unix:/run/app.sock", "unix:/b"]);
     }
 
     #[test]
     fn a_varnish_listener_for_the_proxy_protocol_becomes_one() {
         let args = run("-a :80 -a front=127.0.0.1:81,PROXY -b localhost");
-        let (mut config, _) = Config::from_flags(&args.flags()).unwrap();
+        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
         args.apply(&mut config);
         let protocols: Vec<_> = config.listeners.iter().map(|listener| listener.proxy_protocol).collect();
         assert_eq!(protocols, [false, true]);
@@ -420,7 +444,7 @@ mod tests {
     #[test]
     fn logs_are_set_by_flags() {
         let args = run("-a :80 -b localhost --access-log ./a.log --log-format json");
-        let (mut config, _) = Config::from_flags(&args.flags()).unwrap();
+        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
         args.apply(&mut config);
         assert_eq!(config.log.access, LogTarget::File("./a.log".into()));
         assert_eq!(config.log.format, LogFormat::Json);

@@ -18,26 +18,18 @@ impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
     pub fn client(&self) -> Result<Client, Failure> {
         let mut endpoint = self.admin.clone();
-        let mut token =
-            match &self.token_file {
-                Some(path) => {
-                    let token = fs::read_to_string(path);
-                    Some(token.map_err(|error| {
-                        Failure::Usage(format!("cannot read {}: {error}", path.display()))
-                    })?)
-                }
-                None => std::env::var("SANDARAC_TOKEN").ok(),
-            };
+        let token = crate::cli::token("--token-file", self.token_file.as_deref())?;
+        let mut shown = token.as_ref().map(|token| token.text.clone());
         if let Some(text) = std::env::var("SANDARAC_ADMIN").ok().filter(|_| endpoint.is_none()) {
             endpoint = Some(text.parse().map_err(|what| Failure::Usage(format!("SANDARAC_ADMIN: {what}")))?);
         }
         if let Some(path) = &self.config {
-            let config = crate::check::load(path)?.0;
-            token = token.or_else(|| config.admin.token.as_deref().map(str::to_owned));
+            let config = crate::check::load(path, token)?.0;
+            shown = shown.or_else(|| config.admin.token.as_deref().map(str::to_owned));
             endpoint = endpoint.or_else(|| admin_endpoint(&config));
         }
-        let token = token.map(|token| token.trim().to_owned());
-        Ok(Client::new(endpoint.unwrap_or_else(Endpoint::standard), token))
+        let shown = shown.map(|token| token.trim().to_owned());
+        Ok(Client::new(endpoint.unwrap_or_else(Endpoint::standard), shown))
     }
 }
 

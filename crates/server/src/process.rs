@@ -16,7 +16,7 @@ use sandarac_proxy::{Shared, Site, Worker};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::admin::{Access, Bound, Endpoint, Server};
+use crate::admin::{Access, Bound, Endpoint, Server, Token};
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Destination, Feed, Format, Target};
 use crate::recorder::WorkerRecorder;
@@ -49,6 +49,8 @@ struct Inner {
     started: Instant,
     started_at: sandarac_message::Timestamp,
     admin: Mutex<String>,
+    /// What callers of the admin interface present on TCP.
+    token: Token,
     draining: std::sync::atomic::AtomicBool,
     /// Held during a reload.
     reloading: Mutex<()>,
@@ -66,7 +68,8 @@ impl Process {
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let connections = connection_limit(&config);
         let endpoint = config.admin.listen.clone();
-        let token = config.admin.token.clone();
+        let token = Token::default();
+        token.set(config.admin.token.as_deref());
         let entrances: Vec<Arc<Entrance>> = config
             .listeners
             .iter()
@@ -108,10 +111,11 @@ impl Process {
             started_at: sandarac_net::wall(),
             admin: Mutex::default(),
             draining: std::sync::atomic::AtomicBool::new(false),
+            token,
             reloading: Mutex::new(()),
         });
         threads.push(sweep(Arc::downgrade(&inner))?);
-        let admin = if admin { Some(start_admin(&inner, endpoint, token)?) } else { None };
+        let admin = if admin { Some(start_admin(&inner, endpoint)?) } else { None };
         Ok(Process { inner, admin, threads })
     }
 
@@ -232,7 +236,6 @@ fn log_target(log: &sandarac_config::Log) -> Target {
 fn start_admin(
     inner: &Arc<Inner>,
     listen: Option<sandarac_config::ListenAddress>,
-    token: Option<sandarac_config::Secret>,
 ) -> io::Result<Server> {
     use sandarac_config::ListenAddress as Configured;
     let endpoint = match listen {
@@ -252,7 +255,7 @@ fn start_admin(
         )
     })?;
     *inner.admin.lock() = bound.endpoint().to_string();
-    let access = Access { token: token.map(|token| token.to_string()), ..Access::default() };
+    let access = Access { token: inner.token.clone(), ..Access::default() };
     Server::start(bound, access, Arc::new(ProcessControl(inner.clone())))
 }
 

@@ -13,6 +13,7 @@ use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, g
 pub struct Setup {
     binary: PathBuf,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     config: Option<String>,
     descriptors: Option<u64>,
     admin: bool,
@@ -46,6 +47,7 @@ impl Setup {
         Setup {
             binary,
             arguments: Vec::new(),
+            variables: Vec::new(),
             config: None,
             descriptors: None,
             admin: true,
@@ -62,6 +64,12 @@ impl Setup {
     /// Adds an option with its value.
     pub fn option(self, name: &str, value: impl Into<String>) -> Setup {
         self.arg(name).arg(value)
+    }
+
+    /// Sets an environment variable.
+    pub fn variable(mut self, name: &str, value: &str) -> Setup {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Puts the binary before `origin`, in addition to others.
@@ -120,6 +128,7 @@ impl Setup {
             }
         };
         command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 

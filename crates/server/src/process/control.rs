@@ -190,6 +190,7 @@ impl Inner {
         let mut kept = vec![false; current.len()];
         let mut bound = Vec::with_capacity(config.listeners.len());
         let mut fresh = Vec::new();
+        self.token.set(config.admin.token.as_deref());
         for listener in &config.listeners {
             let same =
                 |at: &usize| !kept[*at] && is_bound(listener, &current[*at], &before.config.listeners[*at]);
