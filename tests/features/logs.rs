@@ -142,7 +142,8 @@ fn a_log_that_cannot_be_opened_refuses_the_reload() {
 #[test]
 fn a_log_that_cannot_be_opened_stops_the_start_by_name() {
     let origin = Origin::new(|_| reply(200));
-    let output = sandarac().before(&origin).option("--listen", "127.0.0.1:0").arg("--access-log=./no/a.log").run();
+    let output =
+        sandarac().before(&origin).option("--listen", "127.0.0.1:0").arg("--access-log=./no/a.log").run();
     let output = output.failure();
     assert!(output.stderr.contains("cannot write the access log ./no/a.log"), "{output:?}");
 }

@@ -66,10 +66,10 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     if let Some(text) = &flags.admin {
         put("--admin", Text::from_text(text).map(|address| file.admin.listen = Some(address)));
     }
-    if let Some(threads) = flags.threads {
     if let Some(AdminToken { from, text }) = &flags.token {
         put(from, Text::from_text(text.trim()).map(|token| file.admin.token = Some(token)));
     }
+    if let Some(threads) = flags.threads {
         put("--threads", Bounded::checked(threads.into()).map(|threads| file.threads = Some(threads)));
     }
     if let Some(text) = &flags.profile {

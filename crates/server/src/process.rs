@@ -110,8 +110,8 @@ impl Process {
             started: Instant::now(),
             started_at: sandarac_net::wall(),
             admin: Mutex::default(),
-            draining: std::sync::atomic::AtomicBool::new(false),
             token,
+            draining: std::sync::atomic::AtomicBool::new(false),
             reloading: Mutex::new(()),
         });
         threads.push(sweep(Arc::downgrade(&inner))?);

@@ -31,9 +31,8 @@ pub struct Opened {
 
 impl Opened {
     fn open(target: Target, counts: &Arc<Counts>) -> io::Result<Opened> {
-        let open = |(destination, format): (Destination, Format)| {
-            Log::open(destination, format, Arc::clone(counts))
-        };
+        let open =
+            |(destination, format): (Destination, Format)| Log::open(destination, format, Arc::clone(counts));
         let log = target.clone().map(open).transpose()?;
         Ok(Opened { target, log })
     }

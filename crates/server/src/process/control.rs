@@ -175,6 +175,7 @@ impl Inner {
         if let Some(log) = log {
             self.log.exchange(log);
         }
+        self.token.set(config.admin.token.as_deref());
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config));
         let site = Site::new(config, &bound, Some(&before), seed());
@@ -190,7 +191,6 @@ impl Inner {
         let mut kept = vec![false; current.len()];
         let mut bound = Vec::with_capacity(config.listeners.len());
         let mut fresh = Vec::new();
-        self.token.set(config.admin.token.as_deref());
         for listener in &config.listeners {
             let same =
                 |at: &usize| !kept[*at] && is_bound(listener, &current[*at], &before.config.listeners[*at]);
