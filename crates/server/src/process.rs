@@ -93,7 +93,8 @@ impl Process {
                 if let Err(error) = ended {
                     eprintln!("sandarac: worker {index} cannot start: {error}");
                 }
-            })?;
+            });
+            let thread = thread.map_err(|error| about(&format!("cannot start worker {index}"), &error))?;
             workers.push(commands);
             threads.push(thread);
         }
@@ -201,9 +202,12 @@ fn bind(listener: &sandarac_config::Listener, workers: usize) -> io::Result<List
             Listeners::bind(&ListenAddress::Unix(path.clone(), listener.mode), workers)
         }
     };
-    bound.map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot listen on {}: {error}", listener.address))
-    })
+    bound.map_err(|error| about(&format!("cannot listen on {}", listener.address), &error))
+}
+
+/// `error`, with what was being done.
+fn about(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 /// The address that a listener of the configuration is bound to, if it is the one at `bound`.
@@ -233,10 +237,7 @@ fn log_target(log: &sandarac_config::Log) -> Target {
     Some((destination, format))
 }
 
-fn start_admin(
-    inner: &Arc<Inner>,
-    listen: Option<sandarac_config::ListenAddress>,
-) -> io::Result<Server> {
+fn start_admin(inner: &Arc<Inner>, listen: Option<sandarac_config::ListenAddress>) -> io::Result<Server> {
     use sandarac_config::ListenAddress as Configured;
     let endpoint = match listen {
         None => Endpoint::standard(),
@@ -245,23 +246,17 @@ fn start_admin(
         Some(Configured::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, port).into()),
     };
     let bound = Bound::bind(&endpoint).map_err(|error| {
-        let hint = match listen_hint(&error) {
-            Some(hint) => format!("; {hint}"),
-            None => String::new(),
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "; give this process its own with --admin PATH",
+            _ => "",
         };
-        io::Error::new(
-            error.kind(),
-            format!("the admin interface cannot listen on {endpoint}: {error}{hint}"),
-        )
+        let what = format!("the admin interface cannot listen on {endpoint}: {error}{hint}");
+        io::Error::new(error.kind(), what)
     })?;
     *inner.admin.lock() = bound.endpoint().to_string();
     let access = Access { token: inner.token.clone(), ..Access::default() };
     Server::start(bound, access, Arc::new(ProcessControl(inner.clone())))
-}
-
-fn listen_hint(error: &io::Error) -> Option<&'static str> {
-    (error.kind() == io::ErrorKind::AddrInUse)
-        .then_some("another sandarac runs there: give this one its own with --admin PATH")
+        .map_err(|error| about("cannot start the admin interface", &error))
 }
 
 /// The most client connections: what is configured, or as many as the limit on open files allows, where each may need
@@ -280,13 +275,14 @@ fn connection_limit(config: &Config) -> usize {
 
 /// Sweeps the store for as long as the process is there.
 fn sweep(inner: std::sync::Weak<Inner>) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
         while let Some(inner) = inner.upgrade() {
             inner.shared.store.sweep(SWEEP_PLACES, sandarac_net::wall());
             drop(inner);
             std::thread::sleep(SWEEP_EVERY);
         }
-    })
+    });
+    thread.map_err(|error| about("cannot start the sweeper", &error))
 }
 
 /// A seed for choices among equals: two processes should not choose alike.

@@ -14,9 +14,12 @@ use crate::startup;
 
 /// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed("cannot start the runtime", error))?;
     runtime.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals =
+            Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
         let process = Process::start(config, Some(args.clone()), true)
             .map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(admin) = process.admin() {
