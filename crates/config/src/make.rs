@@ -82,7 +82,8 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     }
     let mut seen: Vec<&At<ListenAddress>> = Vec::new();
     let mut listeners = Vec::new();
-    for At { value: ListenSettings { address, mode, proxy_protocol, trusted_proxies }, place } in &file.listen
+    for At { value: ListenSettings { address, mode, proxy_protocol, scheme, trusted_proxies }, place } in
+        &file.listen
     {
         let Some(address) = address else {
             report.missing(place.clone(), "a listener needs an `address`", "address = \":8080\"");
@@ -112,6 +113,7 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
             address: address.value.clone(),
             mode: mode.as_ref().map(|mode| mode.value.0),
             proxy_protocol: *proxy_protocol,
+            scheme: *scheme,
             trusted_proxies: trusted_proxies.clone(),
         });
     }

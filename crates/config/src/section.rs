@@ -67,7 +67,8 @@ settings! {
 
     /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
     pub struct Purge {
-        /// Whose `PURGE` is obeyed, by the address of the connection; that of others is refused.
+        /// Whose `PURGE` is obeyed, by the address of the connection or what a PROXY header named, never by a forwarding
+        /// field; `unix` stands for whoever may open the Unix socket. That of others is refused.
         allow: Vec<Network> = Vec::new();
     }
 

@@ -605,7 +605,9 @@ impl<'e> Exchange<'e> {
         }
         let error = fault.map(Fault::text);
         self.worker.record(
+            self.site,
             &client.peer,
+            self.request.fields,
             &crate::Record {
                 request: self.transaction,
                 fetch: self.fetched,

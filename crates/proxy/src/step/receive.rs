@@ -64,11 +64,10 @@ pub(crate) fn receive<'a>(
     let target = Target::of(request).map_err(|error| Fault::BadTarget(error.text()))?;
     let ip = peer.client.map(|address| address.ip().to_canonical());
     let trusted = site.trusts(&peer.entrance.address, ip);
-    let told = || request.fields.list(Name::XForwardedProto).last();
+    let told = || request.fields.list(Name::XForwardedProto).last().and_then(Scheme::named);
     let scheme = match target.scheme {
         Some(scheme) => scheme,
-        None if trusted && told().is_some_and(|proto| proto.eq_ignore_ascii_case(b"https")) => Scheme::Https,
-        None => Scheme::Http,
+        None => trusted.then(told).flatten().unwrap_or_else(|| site.scheme(&peer.entrance.address)),
     };
     let host = target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme));
     let path = match target.form {
