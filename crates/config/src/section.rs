@@ -11,10 +11,11 @@ const KIB: u64 = 1 << 10;
 settings! {
     /// How long clients are waited for.
     pub struct Timeouts {
-        /// How long a request head may take from its first byte to its last. Answered with 408.
+        /// How long a request head may take from its first byte to its last, which is answered with 408; and how long a new
+        /// connection may take to send that first byte, or its PROXY header, before it is closed.
         // Browsers send a head in one packet; this bounds what a deliberately slow client can hold.
         head: Timeout = Timeout::secs::<10>();
-        /// How long a connection may stay open without a request.
+        /// How long a connection may stay open after a response without another request.
         // An idle connection costs about a kilobyte, and a new one costs the client a round trip.
         idle: Timeout = Timeout::secs::<60>();
         /// How long a request body may pause between two reads. Answered with 408.
