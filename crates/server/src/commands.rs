@@ -188,10 +188,7 @@ fn show_stats(stats: &Stats) -> String {
 pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     for url in &args.urls {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            let path = url.trim_start_matches('/');
-            let what =
-                format!("{url:?} is no whole URL\n  help: name scheme and host too: \"http://HOST/{path}\"");
-            return Err(Failure::Usage(what));
+            return Err(Failure::Usage(format!("{url:?} is no whole URL\n  help: {}", whole_url(url))));
         }
     }
     let mut tags = args.tags.clone();
@@ -217,6 +214,18 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     let done = if args.soft { "marked stale" } else { "purged" };
     writeln!(io::stdout(), "{} {done}", count(purged.objects, "object"))?;
     Ok(())
+}
+
+/// How to say `part` as a whole URL.
+fn whole_url(part: &str) -> String {
+    let host = part.split('/').next().unwrap_or_default();
+    match part.split_once("://") {
+        Some((_, rest)) => format!("only http and https are cached: \"http://{rest}\""),
+        None if host.contains(['.', ':']) || host == "localhost" => {
+            format!("name the scheme too: \"http://{part}\"")
+        }
+        None => format!("name scheme and host too: \"http://HOST/{}\"", part.trim_start_matches('/')),
+    }
 }
 
 /// `ban`.
@@ -338,6 +347,19 @@ pool app       http://a:8000    healthy  3 in flight
 pool app       http://bcd:8000  healthy  0 in flight
 "
         );
+    }
+
+    #[test]
+    fn a_part_of_a_url_is_completed_from_where_it_begins() {
+        for (part, whole) in [
+            ("x.example/hn", "\"http://x.example/hn\""),
+            ("localhost:8080", "\"http://localhost:8080\""),
+            ("/news", "\"http://HOST/news\""),
+            ("news/a.html", "\"http://HOST/news/a.html\""),
+            ("ftp://x.example/", "\"http://x.example/\""),
+        ] {
+            assert!(whole_url(part).ends_with(whole), "{part}: {}", whole_url(part));
+        }
     }
 
     #[test]
