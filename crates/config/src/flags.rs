@@ -47,7 +47,8 @@ impl fmt::Debug for AdminToken {
 pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     let mut put = |flag: &str, read: Result<(), Complaint>| {
         if let Err(complaint) = read {
-            report.error(None, format!("{flag}: {}", complaint.message)).help = complaint.help;
+            let error = report.error(None, format!("{flag}: {}", complaint.message));
+            (error.help, error.flag) = (complaint.help, true);
         }
     };
     if !flags.listen.is_empty() {

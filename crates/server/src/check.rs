@@ -16,9 +16,8 @@ pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warni
 
 fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
     let name = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
-    Config::from_toml_and_flags(&name, &text, flags).map_err(Failure::Configuration)
+    let bytes = fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+    Config::from_bytes_and_flags(&name, &bytes, flags).map_err(Failure::Configuration)
 }
 
 /// The configuration that the command line asks for.
