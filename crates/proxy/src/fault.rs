@@ -2,6 +2,7 @@
 
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
+use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::BodyError;
 use sandarac_wire::h1::Refusal;
 use std::io;
@@ -9,8 +10,10 @@ use std::io;
 /// Why an exchange has no answer from the origin or the store. Each becomes a response in [`crate::respond`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request's target cannot be used: why.
-    BadTarget(&'static str),
+    /// The request's target, or its Host, cannot be used.
+    BadTarget(TargetError),
+    /// The path of the request's target cannot be used.
+    BadPath(PathError),
     /// No route matches.
     NoRoute,
     /// The rules do not allow the method here.
@@ -63,7 +66,7 @@ impl Fault {
     /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) => 400,
+            Fault::BadTarget(_) | Fault::BadPath(_) => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::NoRoute => 404,
             Fault::MethodNotAllowed => 405,
@@ -89,6 +92,7 @@ impl Fault {
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Fault::BadTarget(_)
+            | Fault::BadPath(_)
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
             | Fault::BodyLate
@@ -118,7 +122,8 @@ impl Fault {
     /// What was wrong, for people and logs.
     pub fn text(&self) -> String {
         match self {
-            Fault::BadTarget(why) => format!("the request target {why}"),
+            Fault::BadTarget(why) => why.to_string(),
+            Fault::BadPath(why) => why.to_string(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
@@ -132,6 +137,7 @@ impl Fault {
             Fault::NoBackend(why) => why.to_string(),
             Fault::QueuedTooLong => "no backend had room for the request in time".into(),
             Fault::Unresolved => "the backend's name has no address".into(),
+            Fault::ConnectFailed(io::ErrorKind::NotFound) => "the backend's socket does not exist".into(),
             Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
             Fault::ConnectLate => "no connection to the backend in time".into(),
             Fault::NoResponse => "the backend closed the connection without a response".into(),

@@ -61,7 +61,7 @@ pub(crate) fn receive<'a>(
     peer: &Peer,
     request: &RequestHead<'a>,
 ) -> Result<Received<'a>, Fault> {
-    let target = Target::of(request).map_err(|error| Fault::BadTarget(error.text()))?;
+    let target = Target::of(request).map_err(Fault::BadTarget)?;
     let ip = peer.client.map(|address| address.ip().to_canonical());
     let trusted = site.trusts(&peer.entrance.address, ip);
     let told = || request.fields.list(Name::XForwardedProto).last().and_then(Scheme::named);
@@ -71,9 +71,7 @@ pub(crate) fn receive<'a>(
     };
     let host = target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme));
     let path = match target.form {
-        Form::Origin | Form::Absolute => {
-            route_path(target.path()).map_err(|error| Fault::BadTarget(error.text()))?
-        }
+        Form::Origin | Form::Absolute => route_path(target.path()).map_err(Fault::BadPath)?,
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
     };
     let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
