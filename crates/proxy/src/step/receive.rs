@@ -2,7 +2,7 @@
 
 use crate::Fault;
 use crate::forward::Asker;
-use crate::respond::Synthetic;
+use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
 use bytes::Bytes;
 use sandarac_config::{Action, CacheRule, Route};
@@ -139,7 +139,7 @@ fn last_stop(request: &RequestHead<'_>) -> Synthetic {
     let mut fields = FieldsBuf::new();
     let short = "a short field fits a head";
     if request.method == Method::Options {
-        fields.add(Name::Allow, b"GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE").expect(short);
+        fields.add(Name::Allow, METHODS).expect(short);
         return Synthetic { status: 200, fields, body: Bytes::new() };
     }
     // What a client might not want to see echoed is left out (RFC 9110 §9.3.8).
