@@ -477,11 +477,16 @@ impl<'e> Exchange<'e> {
         let mut head = Vec::with_capacity(fields.encoded_len() + 256 + sandarac_net::COPIED);
         {
             let mut lines = Head::response(&mut head, status, &arrived.head.reason);
-            lines.fields(fields.view(), framing);
-            if let (BodyFraming::None, Some(length)) = (framing, fields.view().get(Name::ContentLength)) {
-                // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
-                lines.known(Name::ContentLength, length);
-            }
+            let length = fields.view().get(Name::ContentLength);
+            let length = length.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+            lines.fields(
+                fields.view(),
+                match (framing, length) {
+                    // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+                    (BodyFraming::None, Some(length)) => BodyFraming::Length(length),
+                    _ => framing,
+                },
+            );
         }
         if self.site.config.cache.cache_status {
             self.handling.encode(self.site.name(), &mut head);
