@@ -27,7 +27,8 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         }
         loop {
             match signals.next().await {
-                Event::Reload => report_reload(&process),
+                // Standard error tells what came of it, and nobody else has asked.
+                Event::Reload => drop(process.reload()),
                 Event::Drain => break,
                 Event::Exit => return Ok(()),
             }
@@ -39,7 +40,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
                     eprintln!("sandarac: some exchanges did not end in time and were cut off");
                 }
             }
-            () = exit(&mut signals) => {}
+            () = exit(&mut signals) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
         }
         Ok(())
     })
@@ -48,18 +49,6 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
 /// Until the second order to stop.
 async fn exit(signals: &mut Signals) {
     while signals.next().await != Event::Exit {}
-}
-
-fn report_reload(process: &Process) {
-    match process.reload() {
-        Ok(reloaded) => {
-            for warning in &reloaded.warnings {
-                eprintln!("{warning}");
-            }
-            eprintln!("sandarac: reloaded {}", reloaded.config);
-        }
-        Err(refusal) => eprintln!("sandarac: not reloaded, the configuration in force stays: {refusal}"),
-    }
 }
 
 /// Starts an accelerator for the demo: the address it listens on, and what ends it when dropped.

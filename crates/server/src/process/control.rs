@@ -151,9 +151,25 @@ impl Control for ProcessControl {
 
 impl Inner {
     /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
-    /// under the old one, and the store stays as it is.
+    /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
         let _one_at_a_time = self.reloading.lock();
+        let outcome = self.take_up();
+        match &outcome {
+            Ok(reloaded) => {
+                for warning in &reloaded.warnings {
+                    eprintln!("{warning}");
+                }
+                eprintln!("sandarac: reloaded {}", reloaded.config);
+            }
+            Err(refusal) => {
+                eprintln!("sandarac: not reloaded, the configuration in force stays: {refusal}");
+            }
+        }
+        outcome
+    }
+
+    fn take_up(&self) -> Result<Reloaded, Refusal> {
         self.log.reopen();
         let args = self.args.as_ref().filter(|args| args.config.is_some());
         let args = args.ok_or_else(|| {
@@ -161,8 +177,7 @@ impl Inner {
                 "there is no configuration file to read again: this process was started with flags",
             )
         })?;
-        let (config, warnings) =
-            check::effective(args).map_err(|failure| Refusal::invalid(failure.to_string()))?;
+        let (config, warnings) = check::effective(args)?;
         let mut warnings: Vec<String> =
             warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
         let before = self.shared.site();
