@@ -270,6 +270,50 @@ fn the_log_is_shown_live() {
 }
 
 #[test]
+fn top_shows_what_goes_on_until_a_key_ends_it() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
+    for key in ["q", "\u{3}"] {
+        let mut top = proxy.admin_terminal(&["top"]);
+        top.shows("(q quits)", 1);
+        assert!(!top.is_by_line(), "a key counts at once");
+        let target = format!("/watched-{}", u32::from(key == "q"));
+        within("the busiest URL", || {
+            proxy.get(&target);
+            top.text().contains(&target).then_some(())
+        });
+        // Drawn over and over in one place, each line cleared to its end.
+        top.shows("\u{1b}[H", 2);
+        let text = top.text();
+        let widest = text.split("\u{1b}[K\r\n").map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= 110), "{widest:?}");
+        top.press(key);
+        assert!(top.wait().success());
+        assert!(top.is_by_line(), "the terminal is as it was");
+    }
+}
+
+#[test]
+fn stats_are_watched_second_by_second() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
+    let watch = proxy.admin_terminal(&["stats", "--watch"]);
+    let counted = || {
+        let text = watch.text();
+        let lines = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("requests"));
+        lines.filter_map(|line| line.split_whitespace().next()?.parse::<u32>().ok()).sum::<u32>()
+    };
+    watch.shows("cache_limit_bytes", 1);
+    assert_eq!(counted(), 0, "what did not happen is left out");
+    for _ in 0..7 {
+        proxy.get("/counted");
+    }
+    within("them to be told", || (counted() == 7).then_some(()));
+    let looks = watch.text().matches("cache_limit_bytes").count();
+    watch.shows("cache_limit_bytes", looks + 1);
+    assert_eq!(counted(), 7, "each second tells its own");
+    assert!(watch.text().contains("latency p50"));
+}
+
+#[test]
 fn commands_say_so_when_nothing_runs() {
     let output = sandarac().arg("status").option("--admin", "./nobody-here").run().failure();
     assert!(output.stderr.contains("nobody-here"), "{output:?}");

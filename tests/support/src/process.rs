@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, get, within};
+use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, Terminal, get, within};
 
 /// How the binary is to be started.
 pub struct Setup {
@@ -239,6 +239,14 @@ impl Sandarac {
         command.current_dir(self.setup.dir.path()).stdin(Stdio::null());
         command.args(arguments).arg("--admin").arg(self.admin_path());
         finish(command)
+    }
+
+    /// Starts a subcommand that talks to this process in a terminal.
+    pub fn admin_terminal(&self, arguments: &[&str]) -> Terminal {
+        let mut command = Command::new(&self.setup.binary);
+        command.current_dir(self.setup.dir.path());
+        command.args(arguments).arg("--admin").arg(self.admin_path());
+        Terminal::run(command)
     }
 
     /// Runs an admin command that prints JSON, and reads that.
