@@ -24,11 +24,40 @@ fn a_head_a_target_and_a_body_that_are_too_large_have_statuses_of_their_own() {
             client.expect_end();
         }
     }
-    assert!(origin.requests().iter().all(|request| !request.whole));
+    assert_eq!(origin.count(), 0);
     let at_the_limit = request("POST", &format!("/{}", "a".repeat(1000)))
         .with("X-Large", &"y".repeat(2000))
         .body("x".repeat(10_240));
     proxy.exchange(&at_the_limit).expect(200);
+}
+
+#[test]
+fn what_is_wrong_with_a_body_after_a_part_of_it_went_on_breaks_off_the_forwarded_request() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nbody = \"10KiB\"")).start();
+    for (number, (target, rest, status)) in [
+        ("/malformed", "0x1\r\n".to_owned(), 400),
+        ("/large", format!("2710\r\n{}", "x".repeat(10_000)), 413),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut client = proxy.connect();
+        client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"));
+        client.send(format!("800\r\n{}\r\n", "x".repeat(2048)));
+        within("the request to go on", || (origin.connections() > number).then_some(()));
+        client.send(rest);
+        client.response().expect(status);
+        client.expect_end();
+        within("the forwarded request to break off", || {
+            origin
+                .requests()
+                .iter()
+                .find(|request| request.target == target)
+                .filter(|seen| !seen.whole)
+                .map(drop)
+        });
+    }
 }
 
 #[test]
@@ -78,9 +107,13 @@ fn hundreds_of_idle_connections_cost_little() {
     let origin = Origin::new(|_| reply(200).cache("max-age=60").body("x".repeat(1000)));
     let proxy = sandarac().before(&origin).start();
     let connect = |count: usize| -> Vec<Conn> {
-        let mut clients: Vec<Conn> = (0..count).map(|_| proxy.connect()).collect();
-        clients.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
-        clients
+        // Each is used at once: the time for its request runs from the connecting.
+        let used = (0..count).map(|_| {
+            let mut client = proxy.connect();
+            client.get("/").expect(200);
+            client
+        });
+        used.collect()
     };
     let _first = connect(100);
     let resting = proxy.resident_bytes();

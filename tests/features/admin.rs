@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 
 use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, reply, within};
-use serde_json::Value;
 
 use crate::{cache, numbered, sandarac, site};
 
@@ -38,19 +37,15 @@ fn stats_count_what_happens() {
     for path in ["/stored", "/stored", "/stored", "/other"] {
         proxy.get(path);
     }
-    let sum = |stats: &Value, part: &str| -> u64 {
-        let metrics = stats["metrics"].as_array().expect("metrics").iter();
-        metrics
-            .filter(|metric| metric.to_string().contains(part))
-            .filter_map(|metric| metric["value"].as_u64())
-            .sum()
-    };
-    let stats = within("four requests to be counted", || {
-        let stats = proxy.admin_json(&["stats", "--json"]);
-        (sum(&stats, "request") >= 4).then_some(stats)
-    });
-    assert!(sum(&stats, "hit") >= 2, "{stats}");
-    assert!(sum(&stats, "miss") >= 2, "{stats}");
+    let counts = [("requests", 4), ("hits", 2), ("misses", 2)];
+    for (name, count) in counts {
+        proxy.counts(name, count);
+    }
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    for (name, count) in counts {
+        let told = stats["metrics"].as_array().expect("metrics").iter().find(|metric| metric["name"] == name);
+        assert_eq!(told.expect("every metric is told")["value"], count, "{name}");
+    }
 }
 
 #[test]

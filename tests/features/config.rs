@@ -1,6 +1,8 @@
 //! The command line and the file: what is taken, and how faults in them are told.
 
-use sandarac_test_support::{Origin, TempDir, reply};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use sandarac_test_support::{Origin, TempDir, reply, within};
 
 use crate::{sandarac, site};
 
@@ -147,7 +149,9 @@ fn a_unix_socket_left_behind_is_taken_over_and_a_live_one_is_not() {
     let dir = TempDir::new();
     let origin = Origin::new(|_| reply(200));
     let path = dir.join("front");
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(UnixListener::bind(&path).unwrap());
+    // A process that another test is just starting may hold a copy of the socket until it runs its own program.
+    within("nobody to listen any more", || UnixStream::connect(&path).is_err().then_some(()));
     let listen = format!("unix:{}", path.display());
     let live = sandarac().config(site(&origin.url(), "", "").replace("127.0.0.1:0", &listen)).start();
     live.get("/").expect(200);

@@ -39,8 +39,9 @@ fn json_lines_tell_how_each_answer_came_about() {
     let origin = Origin::new(|_| reply(200).cache("max-age=60").body("12345"));
     let tables = "[log]\naccess = \"./access.json\"\nformat = \"json\"";
     let proxy = sandarac().config(site(&origin.url(), "", tables)).start();
-    proxy.get("/page");
-    proxy.get("/page");
+    let mut client = proxy.connect();
+    client.exchange(&get("/page"));
+    client.exchange(&get("/page"));
     proxy.connect().send("BROKEN\r\n\r\n").read_to_end();
     let records = lines(&proxy.dir().join("access.json"), 3);
     let records: Vec<serde_json::Value> =
@@ -61,6 +62,15 @@ fn json_lines_tell_how_each_answer_came_about() {
         "{miss}"
     );
     assert!(hit["backend"].is_null() && hit["duration_us"].is_u64());
+    // Sessions, requests and fetches are numbered by one counter.
+    let broken = of("error");
+    assert!(miss["session"] == hit["session"] && miss["session"] != broken["session"], "{records:?}");
+    assert!(miss["fetch"] == hit["fetch"] && miss["request"] != hit["request"], "{records:?}");
+    for record in [miss, hit] {
+        let first_byte = record["first_byte_us"].as_u64().expect("a time to the first byte");
+        assert!(first_byte <= record["duration_us"].as_u64().unwrap(), "{record}");
+    }
+    assert!(broken["first_byte_us"].is_null());
 }
 
 #[test]

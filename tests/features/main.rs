@@ -12,6 +12,7 @@ mod invalidation;
 mod lifecycle;
 mod logs;
 mod methods;
+mod partial;
 mod peers;
 mod ranges;
 mod routes;
@@ -54,6 +55,14 @@ pub(crate) fn site(backend: &str, route_keys: &str, tables: &str) -> String {
         "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"{backend}\"]\n\n\
          [[route]]\npool = \"app\"\n{route_keys}\n\n{tables}\n"
     )
+}
+
+/// A metric without labels, as `stats` shows it.
+pub(crate) fn stat(proxy: &Sandarac, name: &str) -> u64 {
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    let metrics = stats["metrics"].as_array().expect("metrics");
+    let found = metrics.iter().find(|metric| metric["name"] == name && metric.get("labels").is_none());
+    found.and_then(|metric| metric["value"].as_u64()).unwrap_or_else(|| panic!("no metric {name}"))
 }
 
 /// `rule`, with the serial number of the request for a body.

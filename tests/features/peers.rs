@@ -163,6 +163,7 @@ fn a_listener_behind_tls_is_reached_by_https() {
     assert_eq!(fields.list("x-forwarded-proto"), "https");
     assert_eq!(fields.list("x-forwarded-for"), "192.0.2.7");
     assert!(fields.list("forwarded").contains("proto=https"), "{fields:?}");
+    client.get("https://www.example/whole").expect(200);
     // Who is trusted may still say that this visitor came without.
     let (proxy, origin) = start("scheme = \"https\"\ntrusted_proxies = [\"127.0.0.1\"]");
     proxy.exchange(&get("/").with("X-Forwarded-Proto", "http")).expect(200);

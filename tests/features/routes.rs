@@ -116,13 +116,13 @@ fn lifetimes_can_be_ruled() {
         _ => reply(200),
     }));
     let route =
-        "cache = { default_ttl = \"10m\", max_ttl = \"1h\", status_ttl = { 404 = \"30s\", 500 = \"5s\" } }";
+        "cache = { default_ttl = \"10m\", max_ttl = \"1h\", status_ttl = { 404 = \"2m\", 500 = \"1m\" } }";
     let proxy = sandarac().config(site(&origin.url(), route, "")).start();
     for (path, reused, ttl) in [
         ("/forever", true, 3600),
         ("/plain", true, 600),
-        ("/missing", true, 30),
-        ("/error", true, 5),
+        ("/missing", true, 120),
+        ("/error", true, 60),
         ("/never", false, 0),
         ("/secret", false, 0),
     ] {
@@ -249,6 +249,16 @@ fn a_response_beyond_the_limit_of_its_route_is_streamed_through() {
         let (first, second) = (proxy.get(path).expect(200), proxy.get(path).expect(200));
         assert_eq!(first.body, second.body);
         assert_eq!(second.is_hit(), path == "/small", "{path}");
+        // Nothing is said to be stored that is not, or of which nobody knows yet; and what is too large is said to be.
+        assert_eq!(
+            first.cache_parameter("stored").is_some(),
+            path == "/small",
+            "{path}: {}",
+            first.cache_status()
+        );
+        if path == "/known" {
+            assert_eq!(first.cache_parameter("detail").as_deref(), Some("too-large"));
+        }
     }
     assert_eq!(origin.count(), 5);
 }

@@ -1,6 +1,6 @@
 //! The store: its limit, and what is kept when it is full.
 
-use sandarac_test_support::{Origin, Reply, Request, Sandarac, get, reply};
+use sandarac_test_support::{Origin, Reply, Request, Sandarac, get, reply, within};
 
 use crate::sandarac;
 
@@ -54,6 +54,44 @@ fn what_is_popular_survives_a_flood_of_what_is_not() {
     popular.iter().for_each(|target| drop(client.get(target)));
     let lost = origin.count() - before;
     assert!(lost <= 10, "{lost} of 100 popular objects were lost");
+}
+
+/// Regression: what slow readers hold cannot be freed, so that everything else was, and twenty connections emptied a cache.
+#[test]
+fn what_is_popular_survives_slow_readers_of_large_objects() {
+    let (proxy, origin) = start("64MiB", sized);
+    let mut client = proxy.connect();
+    let popular: Vec<String> = (0..100).map(|number| format!("/popular/{number}?size=2000")).collect();
+    for _ in 0..5 {
+        popular.iter().for_each(|target| drop(client.get(target)));
+    }
+    let mut stalled: Vec<_> = (0..20)
+        .map(|number| {
+            let mut stalled = proxy.connect();
+            stalled.shrink_receive_buffer();
+            stalled.send(get(&format!("/large/{number}?size=7000000")).to_bytes());
+            stalled.response_head();
+            stalled
+        })
+        .collect();
+    within("the slow ones to hold what they can", || (used(&proxy) >= 48 * MIB).then_some(()));
+    for number in 0..300 {
+        client.get(&format!("/once/{number}?size=20000")).expect(200);
+    }
+    let before = origin.count();
+    popular.iter().for_each(|target| drop(client.get(target)));
+    let lost = origin.count() - before;
+    assert!(lost <= 10, "{lost} of 100 popular objects were lost");
+    assert!(used(&proxy) <= 64 * MIB);
+    client.get("/new?size=20000").expect(200);
+    assert!(client.get("/new?size=20000").is_hit(), "what is small and new has no place left");
+    // Those that were only slow get everything in the end.
+    let rest = stalled
+        .pop()
+        .expect("twenty of them")
+        .patient_for(std::time::Duration::from_secs(60))
+        .try_read(7_000_000);
+    assert_eq!(rest.expect("the whole body").len(), 7_000_000);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Request targets and Host: which of them counts, and that they go on unchanged.
 
-use sandarac_test_support::{get, reply};
+use sandarac_test_support::{get, post, reply};
 
-use crate::{before, cache};
+use crate::{before, cache, sandarac, site};
 
 #[test]
 fn an_absolute_target_overrides_host() {
@@ -13,6 +13,24 @@ fn an_absolute_target_overrides_host() {
     proxy.exchange(&get("HTTP://third.example")).expect(200);
     let request = origin.last();
     assert_eq!((request.target.as_str(), request.field("host")), ("/", Some("third.example")));
+}
+
+/// Regression: any client could say https, and the origin was told so (RFC 9110 §7.4).
+#[test]
+fn a_target_is_https_only_where_a_trusted_proxy_says_so() {
+    let (proxy, origin) = before(|_| reply(200).cache("max-age=60"));
+    proxy.exchange(&get("https://www.example/")).expect(421);
+    proxy.exchange(&post("https://www.example/", "x")).expect(421);
+    assert_eq!(origin.count(), 0);
+    let address = "address = \"127.0.0.1:0\"\n";
+    let trusting = format!("{address}trusted_proxies = [\"127.0.0.1\"]\n");
+    let text = site(&origin.url(), "", "").replace(address, &trusting);
+    let proxy = sandarac().config(text).start();
+    proxy.exchange(&get("https://www.example/")).expect(200);
+    assert_eq!(origin.last().field("x-forwarded-proto"), Some("https"));
+    // The same page as that of the other way to say it, and another than that of http.
+    assert!(proxy.exchange(&get("/").with("X-Forwarded-Proto", "https")).is_hit());
+    assert!(!proxy.get("/").is_hit());
 }
 
 #[test]

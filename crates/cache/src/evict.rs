@@ -5,6 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::shard::{Judge, Queue, Victim};
 use crate::store::Store;
 
+/// S3-FIFO gives a tenth to objects that have yet to show their worth.
+const SHARE: usize = 10;
+
 impl Store {
     pub(crate) fn judge(&self) -> Judge {
         Judge { limit: self.budget.limit(), desperate: false }
@@ -21,6 +24,34 @@ impl Store {
             }
         }
         true
+    }
+
+    /// Charges `bytes` for the body of an object that is arriving and holds `held` already. False where it is to stream.
+    ///
+    /// Readers may be slow, and nothing that they hold can be freed. So what has yet to show its worth, readers or not,
+    /// takes only from its like what goes beyond its share, and of memory that is free it leaves the last share to what is
+    /// small. Otherwise a few clients that ask for large objects and do not read would empty the main queue.
+    pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
+        let limit = self.budget.limit();
+        let share = limit / SHARE;
+        let most = if held > limit / 1024 { limit - share } else { limit };
+        loop {
+            let unproven = self.unproven_bytes() + bytes;
+            if unproven <= most && self.budget.try_add(bytes) {
+                return true;
+            }
+            let freed = self.evict_from(Queue::Small, false)
+                || (unproven <= share && self.evict_from(Queue::Main, false));
+            if !freed {
+                return false;
+            }
+        }
+    }
+
+    /// Bytes of objects that have yet to show their worth, and of those that have left the index but are being read.
+    fn unproven_bytes(&self) -> usize {
+        let proven = self.main_bytes.load(Relaxed) + self.index_bytes.load(Relaxed);
+        self.budget.used().saturating_sub(usize::try_from(proven).unwrap_or(0))
     }
 
     pub(crate) fn release(&self, bytes: usize) {
@@ -46,29 +77,31 @@ impl Store {
 
     /// Evicts one object. False where there is none.
     fn evict(&self) -> bool {
-        // S3-FIFO gives a tenth to objects that have yet to show their worth.
-        let share = self.budget.limit() / 10;
+        let share = self.budget.limit() / SHARE;
         let small = usize::try_from(self.small_bytes.load(Relaxed)).unwrap_or(0);
         let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };
-        for desperate in [false, true] {
-            let judge = Judge { desperate, ..self.judge() };
-            for queue in order {
-                // Hits that come meanwhile could save every object for ever: so this ends, and desperation comes.
-                let mut empty = 0;
-                for _ in 0..8 * self.shards() {
-                    let victim = self.shard(self.turn(queue)).evict(queue, judge);
-                    match victim {
-                        Victim::Evicted(object) => {
-                            object.evicted();
-                            return true;
-                        }
-                        Victim::Passed => empty = 0,
-                        Victim::None => empty += 1,
-                    }
-                    if empty == self.shards() {
-                        break;
-                    }
+        let mut tries = [false, true].into_iter().flat_map(|desperate| order.map(|queue| (queue, desperate)));
+        tries.any(|(queue, desperate)| self.evict_from(queue, desperate))
+    }
+
+    /// Evicts one object of a queue. False where there is none, or, unless `desperate`, only such as have been asked for or
+    /// are being read.
+    fn evict_from(&self, queue: Queue, desperate: bool) -> bool {
+        let judge = Judge { desperate, ..self.judge() };
+        // Hits that come meanwhile could save every object for ever: so this ends, and desperation comes.
+        let mut empty = 0;
+        for _ in 0..8 * self.shards() {
+            let victim = self.shard(self.turn(queue)).evict(queue, judge);
+            match victim {
+                Victim::Evicted(object) => {
+                    object.evicted();
+                    return true;
                 }
+                Victim::Passed => empty = 0,
+                Victim::None => empty += 1,
+            }
+            if empty == self.shards() {
+                break;
             }
         }
         false

@@ -5,6 +5,7 @@
 //!                             ├── refresh ─── waiters get the freshened object
 //!                             ├── mark ────── waiters look up again
 //!                             ├── fail ────── waiters are told
+//!                             ├── release ─── one waiter takes over; the next time, some try at once
 //!                             └── dropped ─── one waiter takes over
 //! ```
 //! Locks are taken in one order: the shard's, then the flight's.
@@ -14,11 +15,12 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
 use crate::filling::Filling;
-use crate::object::ContentRange;
+use crate::joint::Joint;
 use crate::store::{Query, Store};
 use crate::wakers::{Entries, Wake};
 use crate::{Key, Mark, Object, Tag};
@@ -34,6 +36,8 @@ pub(crate) struct Flying {
 struct State {
     stage: Stage,
     begun: Begun,
+    /// Whether a fetch has brought no answer already.
+    failed: bool,
     candidate: Option<Arc<Object>>,
     waiters: Entries<Option<Waker>>,
 }
@@ -47,6 +51,8 @@ enum Stage {
     Landed(Arc<Object>),
     /// The origin could not answer.
     Failed,
+    /// Nor could it here: so many waiters may try for themselves.
+    Released(usize),
     /// Nothing that would help those who wait.
     Over,
 }
@@ -65,7 +71,7 @@ impl Flying {
         begun: Begun,
         candidate: Option<Arc<Object>>,
     ) -> Arc<Flying> {
-        let state = State { stage: Stage::Open, begun, candidate, waiters: Entries::new() };
+        let state = State { stage: Stage::Open, begun, failed: false, candidate, waiters: Entries::new() };
         Arc::new(Flying { key, variant, state: Mutex::new(state) })
     }
 
@@ -80,8 +86,10 @@ impl Flying {
     /// Tells all who wait. The flight MUST have left its shard.
     fn close(&self, stage: Stage) {
         let mut state = self.state.lock();
+        if !matches!(stage, Stage::Released(_)) {
+            state.candidate = None;
+        }
         state.stage = stage;
-        state.candidate = None;
         let mut wake = Wake::default();
         for (_, waker) in state.waiters.iter_mut() {
             wake.add(waker.take());
@@ -180,7 +188,16 @@ impl Flight {
     /// Stores a response whose body is to come. Those who wait get it now.
     pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
         let (store, landing) = self.leave();
-        store.fill(landing, arrival)
+        store.fill(landing, arrival, None)
+    }
+
+    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes of the latter.
+    /// `arrival` has the head and the range of both together; its `len` does not matter. The caller MUST have found that
+    /// both share a strong validator (RFC 9111 §3.4).
+    pub fn join(mut self, arrival: Arrival<'_>, joint: Joint) -> Filling {
+        let (store, landing) = self.leave();
+        let arrival = Arrival { len: Some(joint.joined_len()), ..arrival };
+        store.fill(landing, arrival, Some(joint))
     }
 
     /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored
@@ -219,6 +236,20 @@ impl Flight {
         }
     }
 
+    /// The origin could not answer, which may lie in this one request: one of those who wait takes over. Where that brings
+    /// no answer either, up to `most` of them try for themselves, all at once, and the others look up again and wait for
+    /// one of them.
+    pub fn release(mut self, most: usize) {
+        let (store, landing) = self.leave();
+        let Some(flying) = landing.flying else { return };
+        if std::mem::replace(&mut flying.state.lock().failed, true) {
+            store.ground(&flying);
+            flying.close(Stage::Released(most));
+        } else {
+            store.pass_on(&flying);
+        }
+    }
+
     /// Leaves the flight without passing it on.
     fn leave(&mut self) -> (Arc<Store>, Landing) {
         (self.store.clone(), Landing { key: self.key, begun: self.begun, flying: self.flying.take() })
@@ -250,7 +281,7 @@ pub(crate) struct Landing {
 pub enum Waited {
     /// The response, which may still be arriving.
     Object(Arc<Object>),
-    /// The fetch was given up, and this request takes it over.
+    /// The fetch was given up, and this request takes it over, or failed, and this request tries for itself.
     Lead(Flight),
     /// The response does not answer this request, or was not worth waiting for: look up again.
     Again,
@@ -273,7 +304,7 @@ impl Waiter {
     /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.
     pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
         let mut state = self.flying.state.lock();
-        let waited = match &state.stage {
+        let waited = match &mut state.stage {
             Stage::Offered(entry) if Some(*entry) == self.entry => None,
             Stage::Open | Stage::Offered(_) => {
                 let entry = *self.entry.get_or_insert_with(|| state.waiters.insert(None));
@@ -283,7 +314,17 @@ impl Waiter {
                 return Poll::Pending;
             }
             Stage::Landed(object) if answers(object, query, now) => Some(Waited::Object(object.clone())),
-            Stage::Landed(_) | Stage::Over => Some(Waited::Again),
+            Stage::Released(left) if *left > 0 => {
+                *left -= 1;
+                let candidate = state.candidate.clone();
+                Some(Waited::Lead(Flight::new(
+                    self.store.clone(),
+                    self.flying.key,
+                    self.store.begun(),
+                    candidate,
+                )))
+            }
+            Stage::Landed(_) | Stage::Over | Stage::Released(_) => Some(Waited::Again),
             Stage::Failed => Some(Waited::Failed),
         };
         if let Some(entry) = self.entry.take() {
@@ -326,6 +367,6 @@ impl Drop for Waiter {
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
     object.vary().matches(query.fields)
-        && object.covers(query.part)
+        && object.answers(query.part)
         && !matches!(object.lifetimes().reuse(&asked, now), Reuse::Revalidate | Reuse::Gone)
 }

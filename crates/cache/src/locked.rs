@@ -30,6 +30,7 @@ pub(crate) struct Locked<'a> {
     queued: &'a [AtomicUsize; 2],
     changed: bool,
     small_before: usize,
+    main_before: usize,
 }
 
 impl std::ops::Deref for Locked<'_> {
@@ -63,10 +64,18 @@ impl Drop for Locked<'_> {
         if small != self.small_before {
             self.store.small_bytes.fetch_add(small as isize - self.small_before as isize, Relaxed);
         }
+        let main = self.shard.queued(Queue::Main);
+        if main != self.main_before {
+            self.store.main_bytes.fetch_add(main as isize - self.main_before as isize, Relaxed);
+        }
         for queue in [Queue::Small, Queue::Main] {
             self.queued[queue as usize].store(self.shard.queue_len(queue), Relaxed);
         }
-        match self.shard.growth() {
+        let growth = self.shard.growth();
+        if growth != 0 {
+            self.store.index_bytes.fetch_add(growth, Relaxed);
+        }
+        match growth {
             0 => {}
             growth if growth > 0 => self.store.budget.add(growth as usize),
             shrunk => self.store.budget.sub(shrunk.unsigned_abs()),
@@ -82,8 +91,8 @@ impl Store {
     pub(crate) fn shard(&self, at: usize) -> Locked<'_> {
         let Padded { shard, queued } = &self.shards[at];
         let shard = shard.lock();
-        let small_before = shard.queued(Queue::Small);
-        Locked { shard, store: self, queued, changed: false, small_before }
+        let (small_before, main_before) = (shard.queued(Queue::Small), shard.queued(Queue::Main));
+        Locked { shard, store: self, queued, changed: false, small_before, main_before }
     }
 
     pub(crate) fn lock(&self, key: Key) -> Locked<'_> {

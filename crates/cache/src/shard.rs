@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashTable;
+use sandarac_message::range::RangeSpec;
 use sandarac_message::{Fields, Timestamp};
 
 use crate::flight::Flying;
 use crate::ghost::Ghost;
 use crate::marks::Marks;
-use crate::object::Part;
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
@@ -34,6 +34,9 @@ impl Queue {
 
 /// Objects that one search for a victim looks at before it gives up the lock.
 const STEPS: usize = 16;
+
+/// An object that takes more than this part of the store is a large one.
+const LARGE: usize = 64;
 
 /// Where an object stands in its shard.
 pub(crate) struct Place {
@@ -91,7 +94,7 @@ impl Judge {
     /// Hits that earn an object of this weight its place: the more of the store it takes, the more.
     fn earned(self, object: &Object) -> bool {
         let weight = object.weight();
-        let needed = 1 + u8::from(weight > self.limit / 1024) + u8::from(weight > self.limit / 64);
+        let needed = 1 + u8::from(weight > self.limit / 1024) + u8::from(weight > self.limit / LARGE);
         !self.desperate && object.frequency.load(Relaxed) >= needed
     }
 
@@ -198,13 +201,13 @@ impl Shard {
     }
 
     /// The object that answers a request.
-    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Part) -> Found {
+    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Option<RangeSpec>) -> Found {
         let mut found = Found::Nothing;
         for (slot, object) in self.variants(key) {
             if object.is_condemned() || !object.vary().matches(fields) {
                 continue;
             }
-            if object.covers(part) {
+            if object.answers(part) {
                 return Found::Object(slot);
             }
             if matches!(found, Found::Nothing) {
@@ -224,7 +227,7 @@ impl Shard {
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let returns = self.ghost.take(key.hash());
-        let queue = if returns && expected <= judge.limit / 64 { Queue::Main } else { Queue::Small };
+        let queue = if returns && expected <= judge.limit / LARGE { Queue::Main } else { Queue::Small };
         let variant = self.head(key);
         let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
         let slot = self.places.insert(place);
@@ -321,12 +324,17 @@ impl Shard {
         self.places.get_mut(slot).object.replace(after)
     }
 
-    /// Counts that an arriving object has grown by so many bytes.
-    pub(crate) fn grown(&mut self, slot: u32, bytes: usize) {
-        if let Some(object) = self.object(slot) {
-            let queue = Queue::of(object);
-            object.add_weight(bytes);
-            self.lines[queue as usize].bytes += bytes;
+    /// Counts that an arriving object has grown by so many bytes. One that came back after an eviction and turns out to be
+    /// large, which nothing announced, leaves the main queue again.
+    pub(crate) fn grown(&mut self, slot: u32, bytes: usize, judge: Judge) {
+        let Some(object) = self.object(slot) else { return };
+        let queue = Queue::of(object);
+        object.add_weight(bytes);
+        let misplaced = queue == Queue::Main && object.hits() == 0 && object.weight() > judge.limit / LARGE;
+        self.lines[queue as usize].bytes += bytes;
+        if misplaced {
+            self.dequeue(slot);
+            self.enqueue(slot, Queue::Small);
         }
     }
 

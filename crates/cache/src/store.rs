@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::range::RangeSpec;
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, Timestamp};
 
@@ -13,7 +14,6 @@ use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight::{Begun, Flight, Flying, Waiter};
 use crate::locked::{Locked, Padded};
-use crate::object::Part;
 use crate::purge::PurgeLog;
 use crate::shard::{Found, Queue, Shard};
 use crate::stats::{Removal, Stats};
@@ -67,6 +67,10 @@ pub struct Store {
     pub(crate) budget: Arc<Budget>,
     /// Bytes in the small queues of all shards.
     pub(crate) small_bytes: AtomicIsize,
+    /// Bytes in the main queues of all shards.
+    pub(crate) main_bytes: AtomicIsize,
+    /// Bytes of the index of all shards.
+    pub(crate) index_bytes: AtomicIsize,
     /// The shard that gives the next victim.
     pub(crate) hand: AtomicUsize,
     settings: RwLock<Settings>,
@@ -82,8 +86,8 @@ pub struct Query<'a> {
     pub fields: Fields<'a>,
     /// Its cache directives.
     pub directives: &'a RequestDirectives,
-    /// The part of the representation it wants.
-    pub part: Part,
+    /// The part of the representation it wants; `None` where that is all of it, or several ranges.
+    pub part: Option<RangeSpec>,
     /// What it would do with a miss.
     pub intent: Intent,
 }
@@ -126,6 +130,8 @@ impl Store {
             shards: (0..count).map(|_| Padded::new(marks)).collect(),
             budget: Budget::new(settings.limit),
             small_bytes: AtomicIsize::new(0),
+            main_bytes: AtomicIsize::new(0),
+            index_bytes: AtomicIsize::new(0),
             hand: AtomicUsize::new(0),
             settings: RwLock::new(settings),
             purges: PurgeLog::new(),

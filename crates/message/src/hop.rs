@@ -274,18 +274,19 @@ fn write_element(value: &mut Vec<u8>, peer: &Peer<'_>) {
 fn write_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
-            for (at, octet) in address.octets().into_iter().enumerate() {
-                if at > 0 {
-                    out.push(b'.');
+            let mut text = [0; "255.255.255.255.".len()];
+            let mut len = 0;
+            for octet in address.octets() {
+                for (least, unit) in [(100, 100), (10, 10), (0, 1)] {
+                    if octet >= least {
+                        text[len] = b'0' + octet / unit % 10;
+                        len += 1;
+                    }
                 }
-                if octet >= 100 {
-                    out.push(b'0' + octet / 100);
-                }
-                if octet >= 10 {
-                    out.push(b'0' + octet / 10 % 10);
-                }
-                out.push(b'0' + octet % 10);
+                text[len] = b'.';
+                len += 1;
             }
+            out.extend_from_slice(&text[..len - 1]);
         }
         IpAddr::V6(address) => write!(out, "{address}").expect("memory takes all that is written"),
     }

@@ -78,6 +78,22 @@ impl Framer {
         }
     }
 
+    /// How much content is in `data`, the bytes that have arrived and that no step has used: nothing is consumed. An error
+    /// where the framing in it is wrong.
+    pub fn survey(&self, mut data: &[u8]) -> Result<u64, Refusal> {
+        let Framer::Chunked(decoder) = self else { return Ok(data.len() as u64) };
+        let mut decoder = decoder.clone();
+        let mut content = 0;
+        loop {
+            let Decoded { consumed, event } = decoder.decode(data)?;
+            data = &data[consumed..];
+            match event {
+                Event::Data(range) => content += range.len() as u64,
+                Event::NeedMore | Event::End(_) => return Ok(content),
+            }
+        }
+    }
+
     /// What the bytes that have arrived hold; `None` where more must be read first.
     pub fn step(&mut self, conn: &mut Conn) -> Result<Option<BodyStep>, BodyError> {
         let data = conn.data();

@@ -73,7 +73,6 @@ fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
     let probe = tcp_socket(address)?;
     probe.bind(&address.into())?;
     let bound = probe.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    drop(probe);
     let sockets = (0..workers)
         .map(|_| {
             let socket = tcp_socket(bound)?;
@@ -83,6 +82,8 @@ fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
             Ok(socket)
         })
         .collect::<io::Result<_>>()?;
+    // Until here, so that a port the system chose was not given to anybody else in between.
+    drop(probe);
     Ok(Listeners { address: ListenAddress::Tcp(bound), sockets })
 }
 

@@ -14,6 +14,9 @@ pub enum Fault {
     BadTarget(TargetError),
     /// The path of the request's target cannot be used.
     BadPath(PathError),
+    /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
+    /// (RFC 9110 §7.4).
+    Misdirected,
     /// No route matches.
     NoRoute,
     /// The rules do not allow the method here.
@@ -68,6 +71,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_) | Fault::BadPath(_) => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
+            Fault::Misdirected => 421,
             Fault::NoRoute => 404,
             Fault::MethodNotAllowed => 405,
             Fault::TunnelNotAllowed => 405,
@@ -93,6 +97,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_)
             | Fault::BadPath(_)
+            | Fault::Misdirected
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
             | Fault::BodyLate
@@ -124,6 +129,7 @@ impl Fault {
         match self {
             Fault::BadTarget(why) => why.to_string(),
             Fault::BadPath(why) => why.to_string(),
+            Fault::Misdirected => "the target is https, but the connection is not secured".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),

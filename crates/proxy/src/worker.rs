@@ -93,7 +93,7 @@ impl Worker {
     /// Hands a record of `site` on, with what connection and request tell of the client.
     pub(crate) fn record(&self, site: &Site, peer: &Peer, request: Fields<'_>, record: &Record<'_>) {
         let client = site.visitor(peer, request);
-        self.recorder.record(&Record { client, ..*record });
+        self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
 
     /// Answers a request from the store where its object is there whole; else says what was found so far.
@@ -156,6 +156,7 @@ impl Worker {
                     bytes: delivered.bytes,
                     outcome,
                     duration,
+                    first_byte: Some(duration),
                     ..Record::of(head, now)
                 },
             );
@@ -169,6 +170,10 @@ impl Service for Worker {
 
     fn limits(&self) -> SessionLimits {
         self.site().session
+    }
+
+    fn number(&self) -> u64 {
+        self.transaction()
     }
 
     fn admit(&self) -> bool {
@@ -263,6 +268,7 @@ impl<'a> Record<'a> {
     pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
         let fields = request.fields;
         Record {
+            session: 0,
             request: 0,
             fetch: None,
             time: now,
@@ -279,6 +285,7 @@ impl<'a> Record<'a> {
             outcome: Outcome::Error,
             reason: None,
             duration: Duration::ZERO,
+            first_byte: None,
             origin: None,
             backend: None,
             error: None,

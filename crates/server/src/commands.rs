@@ -234,11 +234,8 @@ pub fn ban(args: &BanArgs) -> Result<(), Failure> {
     if args.json {
         return json(&banned);
     }
-    writeln!(
-        io::stdout(),
-        "banned; {} bans are being tested against what is stored",
-        grouped(banned.active)
-    )?;
+    let active = count(banned.active, "ban");
+    writeln!(io::stdout(), "banned; {active} to be tested against what is stored")?;
     Ok(())
 }
 
@@ -385,9 +382,9 @@ pool app       http://bcd:8000  healthy  0 in flight
     #[test]
     fn log_entries_read_as_columns_and_cannot_drive_the_terminal() {
         let mut line = Vec::new();
-        let entry =
-            crate::logs::Entry { target: b"/\x1b[2J", reason: Some("vary"), ..crate::logs::Entry::example() };
-        crate::logs::Format::Json.write(&entry, &mut line);
+        let record = crate::logs::example();
+        let record = sandarac_proxy::Record { target: b"/\x1b[2J", reason: Some("vary"), ..record };
+        crate::logs::Format::Json.write(&record, &mut line);
         assert_eq!(
             show_entry(std::str::from_utf8(&line).unwrap()),
             "13:55:36.042  200  hit vary              0.31 ms  192.0.2.7        GET example.org/\u{fffd}[2J"

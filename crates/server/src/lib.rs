@@ -17,6 +17,4 @@ pub mod recorder;
 pub mod run;
 pub mod signals;
 pub mod startup;
-#[cfg(test)]
-mod test_dir;
 pub mod top;

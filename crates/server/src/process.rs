@@ -168,6 +168,8 @@ impl Drop for Process {
         for thread in self.threads.drain(..self.inner.workers.len()) {
             let _ = thread.join();
         }
+        // The sweeper may be at work and the last to let go of the log: it is not waited for when the program ends.
+        self.inner.log.finish();
     }
 }
 
@@ -289,4 +291,29 @@ fn sweep(inner: std::sync::Weak<Inner>) -> io::Result<JoinHandle<()>> {
 fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_test_support::{Address, Conn, TempDir, get};
+
+    #[test]
+    fn the_log_is_written_to_its_end_whoever_still_holds_it() {
+        let dir = TempDir::new();
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nanswer = {{ status = 200 }}\n\
+             [log]\naccess = \"{}\"",
+            dir.join("access.log").display()
+        );
+        let (config, _) = Config::from_toml("test.toml", &text).unwrap();
+        let process = Process::start(config, None, false).unwrap();
+        let held = process.inner.clone();
+        let address = Address::parse(&process.listeners()[0].to_string());
+        Conn::to(&address).exchange(&get("/last")).expect(200);
+        drop(process);
+        let written = std::fs::read_to_string(dir.join("access.log")).unwrap();
+        assert!(written.contains("GET /last"), "{written:?}");
+        drop(held);
+    }
 }

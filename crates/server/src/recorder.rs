@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sandarac_proxy::{Record, Recorder};
 
-use crate::logs::{Entry, Feed, Outlet, basic_user};
+use crate::logs::{Feed, Outlet};
 
 /// How long a line may wait for others before it is handed to the writer.
 const LINGER: Duration = Duration::from_millis(200);
@@ -39,9 +39,7 @@ impl Recorder for WorkerRecorder {
     }
 
     fn record(&self, record: &Record<'_>) {
-        let user = record.authorization.and_then(basic_user);
-        let entry = Entry::of(record, user.as_deref());
-        self.outlet.borrow_mut().push(&entry);
-        self.feed.publish(&entry);
+        self.outlet.borrow_mut().push(record);
+        self.feed.publish(record);
     }
 }

@@ -20,7 +20,7 @@ pub use address::Address;
 pub use conn::{Conn, Trouble};
 pub use date::{http_date, http_date_in};
 pub use message::{Fields, Request, Response};
-pub use origin::{Listener, Origin};
+pub use origin::{Listener, Origin, Port};
 pub use process::{Output, Sandarac, Setup, Signal};
 pub use reply::{Reply, reply};
 pub use request::{Req, get, head, post, request};

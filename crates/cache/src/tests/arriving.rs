@@ -1,11 +1,6 @@
 //! Bodies: how they arrive, how they are read, and what happens to those that are too large.
 
 use super::*;
-use crate::Filling;
-
-fn fill(store: &Arc<Store>, response: &Response) -> Filling {
-    flight(get(&response.path).lookup(store, START)).store(response.arrival())
-}
 
 /// A body in which every place can be told from its neighbours.
 fn bytes(len: usize) -> Vec<u8> {
@@ -204,6 +199,20 @@ fn a_laggard_first_slows_a_streaming_fill_and_then_is_cut_off() {
     assert_eq!(slow_task.read(&mut slow), "<TooSlow>");
     filling.append(b"rest");
     assert_eq!(quick_task.read(&mut quick), "rest");
+}
+
+#[test]
+fn a_slow_reader_that_holds_up_nobody_is_not_cut_off() {
+    let settings = Settings { window: 100, patience: Duration::from_secs(5), ..Settings::new(1 << 20) };
+    let store = Arc::new(Store::new(settings));
+    let mut filling = fill(&store, &response("/").len(1 << 30));
+    let mut slow = filling.object().reader().unwrap();
+    filling.append(&[b'x'; 100]);
+    let writer = Task::new();
+    assert!(writer.run(|cx| filling.poll_room(cx, at(0))).is_pending());
+    assert!(writer.run(|cx| filling.poll_room(cx, at(60))).is_pending());
+    assert_eq!((Task::new().read(&mut slow).len(), writer.woken()), (100, 1));
+    assert!(writer.run(|cx| filling.poll_room(cx, at(60))).is_ready());
 }
 
 #[test]

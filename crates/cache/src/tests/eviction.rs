@@ -240,3 +240,50 @@ fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
     assert!(store.stats().bytes >= 3 << 20 && store.stats().bytes <= 4 << 20);
     drop(all);
 }
+
+/// Regression: what slow readers hold could be freed by no eviction, so that the main queue was emptied instead.
+#[test]
+fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
+    for (announced, full) in [(true, false), (true, true), (false, false), (false, true)] {
+        let limit = 32 << 20;
+        let store = Arc::new(Store::new(Settings::new(limit)));
+        let popular: Vec<String> = (0..1000).map(|n| format!("/popular/{n}")).collect();
+        for _ in 0..5 {
+            popular.iter().for_each(|path| _ = ask(&store, path, 1000));
+        }
+        if full {
+            (0..40_000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
+        }
+        let mut held = Vec::new();
+        for n in 0..40 {
+            let large = response(&format!("/large/{n}"));
+            let mut filling = fill(&store, &if announced { large.len(3 << 20) } else { large });
+            held.push(filling.object().reader().unwrap());
+            while filling.is_stored() && filling.len() < 3 << 20 {
+                filling.append(&[b'x'; 1 << 16]);
+            }
+            if filling.is_stored() {
+                filling.finish(None);
+            }
+            assert!(store.stats().bytes <= limit as u64);
+        }
+        let kept = popular.iter().filter(|path| ask(&store, path, 1000)).count();
+        assert!(kept >= 990, "announced {announced}, full {full}: {kept} of 1000 popular objects are left");
+        // The small ones that are new find their place, too.
+        assert!(!ask(&store, "/new", 1000) && ask(&store, "/new", 1000));
+    }
+}
+
+#[test]
+fn a_large_object_that_came_back_unannounced_is_no_popular_one() {
+    let store = Arc::new(Store::new(Settings { shards: Some(1), ..Settings::new(8 << 20) }));
+    let large = response("/large");
+    // Once out of the small queue, so that its key is remembered.
+    drop(fill(&store, &large).finish(None));
+    (0..10_000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
+    let mut filling = fill(&store, &large);
+    for _ in 0..40 {
+        filling.append(&[b'x'; 1 << 16]);
+    }
+    assert!(filling.is_stored() && store.stats().small_bytes >= 40 << 16, "{:?}", store.stats());
+}

@@ -1,7 +1,8 @@
 //! Lookups, flights and those who wait, variants, parts and marks.
 
 use super::*;
-use crate::{ContentRange, Mark};
+use crate::Mark;
+use sandarac_message::range::{ByteRange, ContentRange, RangeSpec};
 
 #[test]
 fn a_response_is_a_hit_while_fresh_then_stale_then_a_candidate_then_gone() {
@@ -93,6 +94,34 @@ fn a_flight_that_nobody_waits_for_leaves_nothing_behind() {
     assert_eq!(told(&Task::new().wait(&mut late, &get("/"), START)), "again");
     assert_eq!(store.stats().flights, 0);
     assert_eq!(look(&store, &get("/"), START), "miss");
+}
+
+#[test]
+fn a_released_flight_lets_some_try_for_themselves_and_the_others_look_up_again() {
+    let store = store(1 << 20);
+    let leader = flight(get("/").lookup(&store, START));
+    let tasks: Vec<_> = (0..5).map(|_| Task::new()).collect();
+    let mut waiters: Vec<_> = (0..5).map(|_| waiter(get("/").lookup(&store, START))).collect();
+    for (task, waiter) in tasks.iter().zip(&mut waiters) {
+        assert!(task.wait(waiter, &get("/"), START).is_pending());
+    }
+    leader.release(2);
+    assert_eq!(tasks.iter().map(|task| task.woken()).collect::<Vec<_>>(), [1, 0, 0, 0, 0]);
+    let Poll::Ready(Waited::Lead(leader)) = tasks[0].wait(&mut waiters[0], &get("/"), START) else {
+        panic!("no lead");
+    };
+    leader.release(2);
+    assert!(tasks[1..].iter().all(|task| task.woken() == 1));
+    let mut tried =
+        tasks.iter().zip(&mut waiters).skip(1).map(|(task, waiter)| task.wait(waiter, &get("/"), START));
+    let (first, second) = (tried.next().unwrap(), tried.next().unwrap());
+    assert_eq!((told(&first), told(&second)), ("lead".to_owned(), "lead".to_owned()));
+    assert!(tried.all(|waited| told(&waited) == "again"));
+    // They hold nobody up, and what one of them brings is stored.
+    assert_eq!(look(&store, &get("/"), START), "miss");
+    let Poll::Ready(Waited::Lead(flight)) = first else { panic!("no lead") };
+    flight.store_complete(response("/").arrival(), &[b"one"], None);
+    assert_eq!(look(&store, &get("/"), START), "hit one");
 }
 
 #[test]
@@ -196,23 +225,23 @@ fn a_key_has_no_more_variants_than_it_may() {
 
 #[test]
 fn a_part_answers_those_who_want_no_more() {
-    let range = |first, last| Part::Range { first, last };
+    let range = RangeSpec::From;
     let store = store(1 << 20);
     let mut part = response("/");
-    part.range = Some(ContentRange { first: 2, last: 5, complete: Some(10) });
+    part.range = Some(ContentRange::of(ByteRange { first: 2, last: 5 }, 10));
     part.put(&store, b"cdef");
     assert_eq!(look(&store, &get("/").part(range(2, Some(5))), START), "hit cdef");
     assert_eq!(look(&store, &get("/").part(range(3, Some(3))), START), "hit cdef");
     assert_eq!(look(&store, &get("/").part(range(3, None)), START), "miss, candidate cdef");
     assert_eq!(look(&store, &get("/").part(range(0, Some(3))), START), "miss, candidate cdef");
-    assert_eq!(look(&store, &get("/").part(Part::Suffix(3)), START), "miss, candidate cdef");
+    assert_eq!(look(&store, &get("/").part(RangeSpec::Suffix(3)), START), "miss, candidate cdef");
     assert_eq!(look(&store, &get("/"), START), "miss, candidate cdef");
-    part.range = Some(ContentRange { first: 4, last: 9, complete: Some(10) });
+    part.range = Some(ContentRange::of(ByteRange { first: 4, last: 9 }, 10));
     part.put(&store, b"efghij");
     assert_eq!(look(&store, &get("/").part(range(4, Some(99))), START), "hit efghij");
     assert_eq!(look(&store, &get("/").part(range(7, None)), START), "hit efghij");
-    assert_eq!(look(&store, &get("/").part(Part::Suffix(6)), START), "hit efghij");
-    assert_eq!(look(&store, &get("/").part(Part::Suffix(7)), START), "miss, candidate efghij");
+    assert_eq!(look(&store, &get("/").part(RangeSpec::Suffix(6)), START), "hit efghij");
+    assert_eq!(look(&store, &get("/").part(RangeSpec::Suffix(7)), START), "miss, candidate efghij");
 }
 
 #[test]

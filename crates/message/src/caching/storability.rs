@@ -72,16 +72,15 @@ impl Reason {
         }
     }
 
-    /// Whether the next response to this key is likely to be as useless, so that requests should not queue for it: a
-    /// hit-for-miss mark. Not where the reason lies in this one request, and not for an error, against which queueing
-    /// protects the origin.
-    pub const fn marks(self) -> bool {
+    /// How long the next responses to this key are likely to be as useless, so that requests should not queue for them: the
+    /// time of a hit-for-miss mark. `None` where the reason lies in this one request.
+    ///
+    /// What the origin says of a resource holds for Varnish's two minutes. An error says something of this moment: its
+    /// mark is short, so that soon one request again asks for all.
+    pub const fn marked_for(self) -> Option<Duration> {
         match self {
-            Reason::Method
-            | Reason::Status
-            | Reason::Partial
-            | Reason::RequestNoStore
-            | Reason::ServerError => false,
+            Reason::Method | Reason::RequestNoStore => None,
+            Reason::Status | Reason::Partial | Reason::ServerError => Some(Duration::from_secs(5)),
             Reason::NoStore
             | Reason::Private
             | Reason::NotUnderstood
@@ -90,7 +89,7 @@ impl Reason {
             | Reason::VaryStar
             | Reason::NoValidator
             | Reason::Stale
-            | Reason::NoFreshness => true,
+            | Reason::NoFreshness => Some(Duration::from_secs(120)),
         }
     }
 }

@@ -65,9 +65,15 @@ pub(crate) fn receive<'a>(
     let ip = peer.client.map(|address| address.ip().to_canonical());
     let trusted = site.trusts(&peer.entrance.address, ip);
     let told = || request.fields.list(Name::XForwardedProto).last().and_then(Scheme::named);
+    let entrance = site.scheme(&peer.entrance.address);
     let scheme = match target.scheme {
+        // No connection here is secured: only what stands before us, or who set up the listener, can know that the client's
+        // was (RFC 9110 §7.4).
+        Some(Scheme::Https) if !trusted && entrance == Scheme::Http && request.method != Method::Purge => {
+            return Err(Fault::Misdirected);
+        }
         Some(scheme) => scheme,
-        None => trusted.then(told).flatten().unwrap_or_else(|| site.scheme(&peer.entrance.address)),
+        None => trusted.then(told).flatten().unwrap_or(entrance),
     };
     let host = target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme));
     let path = match target.form {

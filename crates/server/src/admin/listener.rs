@@ -250,11 +250,11 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_dir::TestDir;
+    use sandarac_test_support::TempDir;
 
     #[test]
     fn the_socket_is_its_owners_alone_and_goes_when_dropped() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("admin.sock");
         let bound = Bound::bind(&Endpoint::Unix(path.clone())).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn only_the_standard_directory_is_made() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let error = Bound::bind(&Endpoint::Unix(dir.join("slip/admin.sock"))).err().unwrap();
         assert!(error.to_string().starts_with("there is no directory "), "{error}");
         assert!(!dir.join("slip").exists());
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_socket_in_use_is_an_error_and_one_left_behind_is_replaced() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let endpoint = Endpoint::Unix(dir.join("admin.sock"));
         let first = Bound::bind(&endpoint).unwrap();
         let error = Bound::bind(&endpoint).err().unwrap();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_others_may_change_is_no_place_for_it() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         fs::create_dir(dir.join("open")).unwrap();
         fs::set_permissions(dir.join("open"), Permissions::from_mode(0o777)).unwrap();
         let error = Bound::bind(&Endpoint::Unix(dir.join("open/admin.sock"))).err().unwrap();
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_socket_is_left_alone() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         fs::write(dir.join("precious"), "x").unwrap();
         assert!(Bound::bind(&Endpoint::Unix(dir.join("precious"))).is_err());
         assert_eq!(fs::read_to_string(dir.join("precious")).unwrap(), "x");

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use sandarac_proxy::Record;
 
+use super::Format;
 use super::writer::{Batch, Counts, Destination, Log};
-use super::{Entry, Format};
 
 /// What is written where. `None` is no access log at all.
 pub type Target = Option<(Destination, Format)>;
@@ -69,6 +70,13 @@ impl AccessLog {
         }
     }
 
+    /// Waits for what was handed over, whoever may hold the log besides; no longer than it is worth.
+    pub fn finish(&self) {
+        if let Some(log) = &self.0.current.lock().log {
+            log.finish();
+        }
+    }
+
     /// Lines lost since the start, because they came faster than they could be written or could not be written at all.
     pub fn dropped(&self) -> u64 {
         self.0.counts.dropped()
@@ -101,12 +109,12 @@ impl Outlet {
         self.batch.is_some()
     }
 
-    /// Appends one entry, if there is an access log. The worker MUST also call [`Outlet::send`] from time to time, when it
+    /// Appends one record, if there is an access log. The worker MUST also call [`Outlet::send`] from time to time, when it
     /// is idle or every few hundred milliseconds, so that single lines do not linger.
-    pub fn push(&mut self, entry: &Entry<'_>) {
+    pub fn push(&mut self, record: &Record<'_>) {
         self.keep_up();
         if let Some(batch) = &mut self.batch {
-            batch.push(entry);
+            batch.push(record);
         }
     }
 
@@ -131,8 +139,9 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
+    use super::super::example;
     use super::*;
-    use crate::test_dir::TestDir;
+    use sandarac_test_support::TempDir;
 
     fn to(path: &Path, format: Format) -> Target {
         Some((Destination::File(path.to_owned()), format))
@@ -154,14 +163,14 @@ mod tests {
 
     #[test]
     fn an_exchange_leaves_old_lines_where_they_belong() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let (old, new) = (dir.join("old"), dir.join("new"));
         let access = AccessLog::open(to(&old, Format::Combined)).unwrap();
         let mut outlet = access.outlet();
-        outlet.push(&Entry::example());
+        outlet.push(&example());
         let opened = access.prepare(to(&new, Format::Json)).unwrap().unwrap();
         access.exchange(opened);
-        outlet.push(&Entry::example());
+        outlet.push(&example());
         outlet.send();
         assert!(!lines(&old, 1)[0].starts_with('{'));
         assert!(lines(&new, 1)[0].starts_with('{'));
@@ -169,15 +178,15 @@ mod tests {
 
     #[test]
     fn it_can_be_turned_on_and_off() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("log");
         let access = AccessLog::open(None).unwrap();
         let mut outlet = access.outlet();
         assert!(!outlet.is_open());
-        outlet.push(&Entry::example());
+        outlet.push(&example());
         access.exchange(access.prepare(to(&path, Format::Json)).unwrap().unwrap());
         assert!(outlet.is_open());
-        outlet.push(&Entry::example());
+        outlet.push(&example());
         access.exchange(access.prepare(None).unwrap().unwrap());
         assert!(!outlet.is_open());
         lines(&path, 1);
@@ -185,14 +194,14 @@ mod tests {
 
     #[test]
     fn what_is_the_same_or_cannot_be_opened_exchanges_nothing() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("log");
         let access = AccessLog::open(to(&path, Format::Json)).unwrap();
         assert!(access.prepare(to(&path, Format::Json)).unwrap().is_none());
         let error = access.prepare(to(&dir.join("no/dir"), Format::Json)).err().unwrap();
         assert!(error.to_string().contains("no/dir"), "{error}");
         let mut outlet = access.outlet();
-        outlet.push(&Entry::example());
+        outlet.push(&example());
         outlet.send();
         lines(&path, 1);
     }

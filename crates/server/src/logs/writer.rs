@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Entry, Format};
+use sandarac_proxy::Record;
+
+use super::Format;
 
 /// A batch is handed over when it holds this many bytes.
 const BATCH: usize = 32 * 1024;
@@ -54,12 +56,14 @@ impl Counts {
     }
 }
 
-/// How long dropping the log waits for what was handed over.
+/// How long the end waits for what was handed over.
 const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// One log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
 pub(super) struct Log {
     handle: LogHandle,
+    /// The end was waited for: not twice, where it does not come.
+    finished: AtomicBool,
 }
 
 /// What a worker needs to write lines.
@@ -82,7 +86,7 @@ impl Log {
         writer.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot start the thread of the access log: {error}"))
         })?;
-        Ok(Log { handle })
+        Ok(Log { handle, finished: AtomicBool::new(false) })
     }
 
     /// What a worker needs to write lines.
@@ -110,13 +114,18 @@ impl Log {
         }
         flushed.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
     }
+
+    /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
+    pub(super) fn finish(&self) {
+        if !self.finished.swap(true, Relaxed) && !self.flush(LAST_LINES) {
+            eprintln!("sandarac: the last lines of the access log could not be written in time");
+        }
+    }
 }
 
 impl Drop for Log {
     fn drop(&mut self) {
-        if !self.flush(LAST_LINES) {
-            eprintln!("sandarac: the last lines of the access log could not be written in time");
-        }
+        self.finish();
     }
 }
 
@@ -135,9 +144,9 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Appends one entry; a full batch is handed over.
-    pub(super) fn push(&mut self, entry: &Entry<'_>) {
-        self.handle.format.write(entry, &mut self.bytes);
+    /// Appends one record; a full batch is handed over.
+    pub(super) fn push(&mut self, record: &Record<'_>) {
+        self.handle.format.write(record, &mut self.bytes);
         self.lines += 1;
         if self.bytes.len() >= BATCH {
             self.send();
@@ -278,8 +287,9 @@ fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
-    use crate::test_dir::TestDir;
+    use sandarac_test_support::TempDir;
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -293,7 +303,7 @@ mod tests {
 
     #[test]
     fn lines_of_all_batches_reach_the_file() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("access.log");
         let log = Log::open(Destination::File(path.clone()), Format::Combined, Arc::default()).unwrap();
         let handles: Vec<_> = (0..4)
@@ -301,7 +311,7 @@ mod tests {
                 let handle = log.handle();
                 thread::spawn(move || {
                     let mut batch = handle.batch();
-                    (0..1000).for_each(|_| batch.push(&Entry::example()));
+                    (0..1000).for_each(|_| batch.push(&example()));
                 })
             })
             .collect();
@@ -312,12 +322,12 @@ mod tests {
 
     #[test]
     fn a_rotated_file_is_opened_anew_by_signal_and_by_itself() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let (path, old, older) = (dir.join("access.log"), dir.join("access.log.1"), dir.join("access.log.2"));
         let log = Log::open(Destination::File(path.clone()), Format::Json, Arc::default()).unwrap();
         let mut batch = log.handle().batch();
         let mut write = || {
-            batch.push(&Entry::example());
+            batch.push(&example());
             batch.send();
             assert!(log.flush(LIMIT));
         };
@@ -342,23 +352,23 @@ mod tests {
         let handle = LogHandle { sender, counts: Arc::default(), format: Format::Json };
         let mut batch = handle.batch();
         for _ in 0..5 {
-            batch.push(&Entry::example());
+            batch.push(&example());
             batch.send();
         }
         assert_eq!(handle.counts.dropped(), 3);
         drop(receiver);
-        batch.push(&Entry::example());
+        batch.push(&example());
         batch.send();
         assert_eq!(handle.counts.dropped(), 4);
     }
 
     #[test]
     fn what_is_left_is_written_when_the_log_is_dropped() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("access.log");
         let log = Log::open(Destination::File(path.clone()), Format::Json, Arc::default()).unwrap();
         let mut batch = log.handle().batch();
-        batch.push(&Entry::example());
+        batch.push(&example());
         drop(batch);
         drop(log);
         assert_eq!(lines(&path), 1);
@@ -366,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_an_error_at_once() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("no/such/dir/a.log");
         let error = Log::open(Destination::File(path.clone()), Format::Json, Arc::default()).err().unwrap();
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
@@ -376,7 +386,7 @@ mod tests {
     fn lines_that_cannot_be_written_are_counted() {
         let log = Log::open(Destination::File("/dev/full".into()), Format::Json, Arc::default()).unwrap();
         let mut batch = log.handle().batch();
-        batch.push(&Entry::example());
+        batch.push(&example());
         batch.send();
         assert!(log.flush(LIMIT));
         assert_eq!((written(&log), log.handle.counts.dropped()), (0, 1));

@@ -16,14 +16,14 @@ const MAX_TRAILER_FIELDS: usize = 64;
 pub const MAX_OVERHEAD: u64 = 16 * 1024;
 
 /// Decodes one chunked body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
     /// Framing bytes beyond their due; see [`MAX_OVERHEAD`].
     overhead: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     /// In a chunk size of so many digits.
     Size {

@@ -346,7 +346,8 @@ fn the_safe_profile_has_a_default_lifetime_and_negative_caching_by_status() {
     assert_eq!((lifetimes.ttl(NOW), lifetimes.is_guessed()), (120, true));
     assert_eq!(Exchange { status: 403, ..safe() }.reason("Server: x"), Reason::NoFreshness);
     assert_eq!(Exchange { status: 503, ..safe() }.reason("Server: x"), Reason::ServerError);
-    assert!(!Reason::ServerError.marks() && Reason::NoFreshness.marks());
+    assert!(Reason::ServerError.marked_for() < Reason::NoFreshness.marked_for());
+    assert!(Reason::ServerError.marked_for().is_some() && Reason::RequestNoStore.marked_for().is_none());
     let mut exchange = Exchange { status: 503, ..safe() };
     exchange.policy.ttl_by_status = vec![(404, Duration::from_secs(10)), (503, Duration::from_secs(5))];
     assert_eq!(exchange.lifetimes("Server: x").ttl(NOW), 5);
