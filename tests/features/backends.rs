@@ -187,3 +187,10 @@ fn connections_to_backends_are_let_go_when_idle() {
         (origin.open_connections() == 0).then_some(())
     });
 }
+
+#[test]
+fn a_socket_that_is_not_there_is_told_as_such() {
+    let proxy = sandarac().option("--backend", "unix:/nowhere/app.sock").start();
+    let response = proxy.get("/").expect(502);
+    assert!(response.text().contains("the backend's socket does not exist"), "{response:?}");
+}

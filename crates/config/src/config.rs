@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sandarac_balance::{Address, Algorithm, Backend, Pool};
 use sandarac_message::caching::Profile;
+use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
 use crate::routes::Routes;
@@ -48,6 +49,8 @@ pub struct Listener {
     pub mode: Option<u32>,
     /// Whether every connection begins with a PROXY header.
     pub proxy_protocol: bool,
+    /// The scheme by which clients reach it.
+    pub scheme: Scheme,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed.
     pub trusted_proxies: Vec<Network>,
 }

@@ -429,6 +429,18 @@ impl FieldsBuf {
         self.add(name, value)
     }
 
+    /// Puts one line in place of all of that name, known or not, where the first of them stood; adds it after the others
+    /// where there was none. Both hold as in [`FieldsBuf::push`].
+    pub fn replace(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+        let place = self.view().iter().position(|field| field.is(name));
+        self.remove_named(name);
+        self.push(name, value)?;
+        if let Some(place) = place {
+            self.spans[place..].rotate_right(1);
+        }
+        Ok(())
+    }
+
     /// Removes every line of a known name.
     pub fn remove(&mut self, name: Name) {
         self.retain_names(|known| known != name);
@@ -551,6 +563,19 @@ mod tests {
         assert_eq!(out.len(), fields.encoded_len());
         assert_eq!(out, fields.clone().into_lines());
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_replaced_line_keeps_its_place() {
+        let mut fields: FieldsBuf =
+            [("Host", "a"), ("X-One", "1"), ("x-one", "2"), ("Accept", "*/*")].into_iter().collect();
+        fields.replace(b"HOST", b"b").unwrap();
+        fields.replace(b"X-ONE", b"3").unwrap();
+        fields.replace(b"New", b"4").unwrap();
+        let mut out = Vec::new();
+        fields.encode(&mut out);
+        assert_eq!(out, b"HOST: b\r\nX-ONE: 3\r\nAccept: */*\r\nNew: 4\r\n");
+        assert_eq!(fields.view().get(Name::Host), Some(&b"b"[..]));
     }
 
     #[test]

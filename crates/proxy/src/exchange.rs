@@ -495,15 +495,16 @@ impl<'e> Exchange<'e> {
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
         let keep_alive = keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
-        // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
-        let would_be = match framing {
-            BodyFraming::None => fields.view().get(Name::ContentLength).map(<[u8]>::to_vec),
-            _ => None,
+        let told = match framing {
+            // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+            BodyFraming::None => fields
+                .view()
+                .get(Name::ContentLength)
+                .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+                .map_or(framing, BodyFraming::Length),
+            _ => framing,
         };
-        let mut head = encode::lines(fields, framing).map_err(|_| Fault::HeadTooLarge)?;
-        if let Some(length) = would_be {
-            encode::line(&mut head, Name::ContentLength, &length);
-        }
+        let mut head = encode::lines(fields, told).map_err(|_| Fault::HeadTooLarge)?;
         if self.site.config.cache.cache_status {
             self.handling.encode(self.site.name(), &mut head);
         }
@@ -633,7 +634,9 @@ impl<'e> Exchange<'e> {
         }
         let error = fault.map(Fault::text);
         self.worker.record(
+            self.site,
             &client.peer,
+            self.request.fields,
             &crate::Record {
                 request: self.transaction,
                 fetch: self.fetched,

@@ -2,6 +2,7 @@
 
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
+use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::BodyError;
 use sandarac_wire::h1::Refusal;
 use std::io;
@@ -9,8 +10,10 @@ use std::io;
 /// Why an exchange has no answer from the origin or the store. Each becomes a response in [`crate::respond`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request's target cannot be used: why.
-    BadTarget(&'static str),
+    /// The request's target, or its Host, cannot be used.
+    BadTarget(TargetError),
+    /// The path of the request's target cannot be used.
+    BadPath(PathError),
     /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
     /// (RFC 9110 §7.4).
     Misdirected,
@@ -66,7 +69,7 @@ impl Fault {
     /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) => 400,
+            Fault::BadTarget(_) | Fault::BadPath(_) => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
             Fault::NoRoute => 404,
@@ -93,6 +96,7 @@ impl Fault {
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Fault::BadTarget(_)
+            | Fault::BadPath(_)
             | Fault::Misdirected
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
@@ -123,7 +127,8 @@ impl Fault {
     /// What was wrong, for people and logs.
     pub fn text(&self) -> String {
         match self {
-            Fault::BadTarget(why) => format!("the request target {why}"),
+            Fault::BadTarget(why) => why.to_string(),
+            Fault::BadPath(why) => why.to_string(),
             Fault::Misdirected => "the target is https, but the connection is not secured".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
@@ -138,6 +143,7 @@ impl Fault {
             Fault::NoBackend(why) => why.to_string(),
             Fault::QueuedTooLong => "no backend had room for the request in time".into(),
             Fault::Unresolved => "the backend's name has no address".into(),
+            Fault::ConnectFailed(io::ErrorKind::NotFound) => "the backend's socket does not exist".into(),
             Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
             Fault::ConnectLate => "no connection to the backend in time".into(),
             Fault::NoResponse => "the backend closed the connection without a response".into(),

@@ -6,7 +6,7 @@ use crate::origin::Origins;
 use crate::record::{Outcome, Recorder};
 use crate::respond::Synthetic;
 use crate::shared::Shared;
-use crate::site::LocalSite;
+use crate::site::{LocalSite, Site};
 use crate::step::deliver::{Delivery, synthetic};
 use crate::step::receive::{Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
@@ -91,9 +91,9 @@ impl Worker {
         self.site.borrow().clone()
     }
 
-    /// Hands a record on, with what the connection tells.
-    pub(crate) fn record(&self, peer: &Peer, record: &Record<'_>) {
-        let client = peer.client.map(|address| address.ip());
+    /// Hands a record of `site` on, with what connection and request tell of the client.
+    pub(crate) fn record(&self, site: &Site, peer: &Peer, request: Fields<'_>, record: &Record<'_>) {
+        let client = site.visitor(peer, request);
         self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
 
@@ -147,7 +147,9 @@ impl Worker {
         self.counters.latency.observe(duration);
         if self.recorder.wants() {
             self.record(
+                site,
                 peer,
+                head.fields,
                 &Record {
                     request: self.transaction(),
                     fetch: Some(object.transaction()),
@@ -237,7 +239,9 @@ impl Service for Worker {
                 fields: Fields::default(),
             };
             self.record(
+                &site,
                 peer,
+                nothing.fields,
                 &Record {
                     request: self.transaction(),
                     status: answer.status,

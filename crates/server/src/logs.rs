@@ -1,15 +1,17 @@
 //! The access log: one line per exchange, formatted where it arises, written by a thread of its own.
 //!
-//! A worker appends lines to its [`Batch`] and hands the batch over without ever waiting; what the writer cannot
-//! take is dropped and counted. [`Feed`] carries records to `sandarac log` and `sandarac top` while somebody looks.
+//! A worker appends lines to its [`Outlet`], which hands them over in batches without ever waiting; what the writer
+//! cannot take is dropped and counted. [`Feed`] carries records to `sandarac log` and `sandarac top` while somebody looks.
 
+mod access;
 mod feed;
 mod format;
 mod writer;
 
+pub use access::{AccessLog, Outlet, Target};
 pub use feed::{Feed, Line, Subscription};
 pub use format::Format;
-pub use writer::{Batch, Destination, Log, LogHandle};
+pub use writer::Destination;
 
 #[cfg(test)]
 use {

@@ -14,6 +14,7 @@ mod process;
 mod reply;
 mod request;
 mod temp;
+mod terminal;
 mod wait;
 
 pub use address::Address;
@@ -26,6 +27,7 @@ pub use process::{Output, Sandarac, Setup, Signal};
 pub use reply::{Reply, reply};
 pub use request::{Req, get, head, post, request};
 pub use temp::TempDir;
+pub use terminal::Terminal;
 pub use wait::{Gate, PATIENCE, within};
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, get, within};
+use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, Terminal, get, within};
 
 /// How the binary is to be started.
 pub struct Setup {
     binary: PathBuf,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     config: Option<String>,
     descriptors: Option<u64>,
     admin: bool,
@@ -46,6 +47,7 @@ impl Setup {
         Setup {
             binary,
             arguments: Vec::new(),
+            variables: Vec::new(),
             config: None,
             descriptors: None,
             admin: true,
@@ -62,6 +64,12 @@ impl Setup {
     /// Adds an option with its value.
     pub fn option(self, name: &str, value: impl Into<String>) -> Setup {
         self.arg(name).arg(value)
+    }
+
+    /// Sets an environment variable.
+    pub fn variable(mut self, name: &str, value: &str) -> Setup {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Puts the binary before `origin`, in addition to others.
@@ -120,6 +128,7 @@ impl Setup {
             }
         };
         command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -230,6 +239,14 @@ impl Sandarac {
         command.current_dir(self.setup.dir.path()).stdin(Stdio::null());
         command.args(arguments).arg("--admin").arg(self.admin_path());
         finish(command)
+    }
+
+    /// Starts a subcommand that talks to this process in a terminal.
+    pub fn admin_terminal(&self, arguments: &[&str]) -> Terminal {
+        let mut command = Command::new(&self.setup.binary);
+        command.current_dir(self.setup.dir.path());
+        command.args(arguments).arg("--admin").arg(self.admin_path());
+        Terminal::run(command)
     }
 
     /// Runs an admin command that prints JSON, and reads that.

@@ -28,6 +28,13 @@ impl Scheme {
         }
     }
 
+    /// The scheme of that name, in any letter case.
+    pub fn named(name: &[u8]) -> Option<Scheme> {
+        [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|scheme| name.eq_ignore_ascii_case(scheme.text().as_bytes()))
+    }
+
     /// Takes `http://` or `https://`, in any letter case, off a URI.
     pub fn strip(uri: &[u8]) -> Option<(Scheme, &[u8])> {
         [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {

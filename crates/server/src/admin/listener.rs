@@ -55,6 +55,8 @@ impl Drop for SocketFile {
 
 impl Bound {
     /// Binds `endpoint`. The file of a process that is gone is replaced; a socket that somebody answers on is an error.
+    /// The directory of the standard socket is made where there is none; any other is somebody's choice, and made
+    /// silently it would hide a slip.
     pub fn bind(endpoint: &Endpoint) -> io::Result<Bound> {
         match endpoint {
             Endpoint::Unix(path) => Bound::unix(path),
@@ -69,15 +71,14 @@ impl Bound {
 
     fn unix(path: &Path) -> io::Result<Bound> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            own_directory(directory)?;
+            if Endpoint::standard() == Endpoint::Unix(path.to_owned()) {
+                make_directory(directory)?;
+            }
+            check_directory(directory)?;
         }
         match std::os::unix::net::UnixStream::connect(path) {
             Ok(_) => {
-                let what = format!(
-                    "another process answers at {}; give this one its own with --admin",
-                    path.display()
-                );
-                return Err(io::Error::new(ErrorKind::AddrInUse, what));
+                return Err(io::Error::new(ErrorKind::AddrInUse, "another process answers there"));
             }
             // Nobody listens there any more; but what is no socket at all refuses in the same way.
             Err(error)
@@ -126,14 +127,23 @@ impl Bound {
     }
 }
 
-/// Makes the directory of the socket, for its owner alone, where there is none. One that exists may be anybody's
-/// choice, except that others must not be able to exchange the socket in it.
-fn own_directory(directory: &Path) -> io::Result<()> {
+/// Makes the directory of the socket, for its owner alone, where there is none.
+fn make_directory(directory: &Path) -> io::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
+    })
+}
+
+/// Others must not be able to exchange the socket in its directory.
+fn check_directory(directory: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(directory).map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::NotFound => format!("there is no directory {}", directory.display()),
+            _ => format!("cannot look at the directory {}: {error}", directory.display()),
+        };
+        io::Error::new(error.kind(), what)
     })?;
-    let metadata = fs::metadata(directory)?;
     let (mine, root) = (rustix::process::geteuid().as_raw(), 0);
     let sticky = metadata.mode() & 0o1000 != 0;
     let trusted = metadata.uid() == mine || metadata.uid() == root;
@@ -245,12 +255,21 @@ mod tests {
     #[test]
     fn the_socket_is_its_owners_alone_and_goes_when_dropped() {
         let dir = TempDir::new();
-        let path = dir.join("deep/admin.sock");
+        let path = dir.join("admin.sock");
         let bound = Bound::bind(&Endpoint::Unix(path.clone())).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
         drop(bound);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn only_the_standard_directory_is_made() {
+        let dir = TempDir::new();
+        let error = Bound::bind(&Endpoint::Unix(dir.join("slip/admin.sock"))).err().unwrap();
+        assert!(error.to_string().starts_with("there is no directory "), "{error}");
+        assert!(!dir.join("slip").exists());
+        make_directory(&dir.join("own")).unwrap();
+        assert_eq!(fs::metadata(dir.join("own")).unwrap().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -173,17 +173,26 @@ fn the_log_comes_line_by_line_and_says_what_it_skipped() {
 fn tcp_needs_the_token() {
     let endpoint = Endpoint::Tcp("127.0.0.1:0".parse().unwrap());
     let process = || Arc::new(Process::default()) as Arc<dyn Control>;
-    for token in [None, Some(String::new())] {
+    let access = |text: Option<&str>| {
+        let token = Token::default();
+        token.set(text);
+        Access { token, ..Access::default() }
+    };
+    for token in [None, Some("")] {
         let bound = Bound::bind(&endpoint).unwrap();
-        assert!(Server::start(bound, Access { token, ..Access::default() }, process()).is_err());
+        assert!(Server::start(bound, access(token), process()).is_err());
     }
-    let access = Access { token: Some("s3cret".to_owned()), ..Access::default() };
+    let access = access(Some("s3cret"));
+    let token = access.token.clone();
     let server = Server::start(Bound::bind(&endpoint).unwrap(), access, process()).unwrap();
     let ask = |token: Option<&str>| Client::new(server.endpoint().clone(), token.map(str::to_owned)).status();
     assert_eq!(ask(Some("s3cret")).unwrap(), status());
     for token in [None, Some("s3cre"), Some("s3cret2"), Some("S3cret")] {
         assert!(matches!(ask(token), Err(client::Error::Refused(_))), "{token:?}");
     }
+    token.set(None);
+    token.set(Some("another"));
+    assert!(ask(Some("s3cret")).is_err() && ask(Some("another")).is_ok());
 }
 
 #[test]
