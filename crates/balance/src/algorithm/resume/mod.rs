@@ -1,0 +1,179 @@
+//! Résumés: each request to the worker that is best at its class.
+//!
+//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second; those that
+//! served a class lately are the faster at it, having its data at hand.
+
+mod choice;
+mod feed;
+mod inferred;
+mod skills;
+mod worker;
+
+use std::sync::Arc;
+
+use crate::candidates::Candidates;
+use crate::hash::hash;
+use crate::ids::Places;
+use crate::load::PoolLoad;
+use crate::{Backend, BackendId};
+
+pub use feed::{Believed, Disbelief, Heard, Known, Resumes, WorkerState};
+pub use inferred::{SavedSkills, SavedWorker};
+pub use skills::{MAX_CLASS_BYTES, SkillCounts};
+use skills::{Skill, Skills};
+pub(crate) use worker::WorkerLoad;
+
+/// How `resume` chooses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResumeSettings {
+    /// How far a worker's backlog may be above that of the least recently used one, in mean backlogs per worker.
+    /// The greater it is, the longer requests wait for a worker that has their data; the smaller, the more workers
+    /// load the same data. One class cannot take more than about 1 / `variance` of the workers.
+    pub variance: f64,
+    /// How many requests a worker's backlog is averaged over.
+    pub backlog_history: u32,
+    /// The score, in requests per second, of a worker that is given a class it does not know.
+    pub unskilled_score: f64,
+    /// The share of requests that may be used to make an underused worker known to a class.
+    pub exploration: f64,
+    /// Whose word counts.
+    pub skills: SkillSource,
+    /// The fingerprint of what told the classes apart, which skills were earned under. A pool that succeeds one with
+    /// another fingerprint knows no skills.
+    pub classifier: u64,
+    /// The most classes known at a time.
+    pub max_classes: usize,
+    /// Knobs of experiments.
+    pub knobs: [f32; 8],
+}
+
+/// Whose word on skills counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SkillSource {
+    /// The workers': they keep résumés and report them.
+    #[default]
+    Reported,
+    /// The balancer's, which goes by how long answers take.
+    Inferred,
+}
+
+impl Default for ResumeSettings {
+    fn default() -> ResumeSettings {
+        ResumeSettings {
+            variance: 4.0,
+            backlog_history: 9,
+            unskilled_score: 1.0,
+            exploration: 0.02,
+            skills: SkillSource::Reported,
+            classifier: 0,
+            max_classes: 100_000,
+            knobs: [0.0; 8],
+        }
+    }
+}
+
+/// A class, by a hash of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClassKey(pub(crate) u64);
+
+impl ClassKey {
+    /// The key that every balancer gives the class.
+    pub(crate) fn shared(class: &[u8]) -> ClassKey {
+        ClassKey(hash(class, 0))
+    }
+}
+
+/// The state of the algorithm.
+pub(crate) struct Resume {
+    settings: ResumeSettings,
+    /// Keys are hashes under a seed that outsiders do not know, so that they cannot make classes meet.
+    seed: u64,
+    skills: Arc<Skills>,
+    worker_decay: f32,
+    pool_decay: f32,
+}
+
+impl Resume {
+    pub(crate) fn new(
+        settings: &ResumeSettings,
+        seed: u64,
+        workers: usize,
+        before: Option<&Resume>,
+    ) -> Resume {
+        let history = settings.backlog_history.max(1) as f32;
+        // Skills earned under another classifier are about other requests, whatever their names say.
+        let before = before.filter(|before| before.settings.classifier == settings.classifier);
+        Resume {
+            settings: settings.clone(),
+            seed: before.map_or(seed, |before| before.seed),
+            skills: before
+                .map_or_else(|| Arc::new(Skills::new(settings.max_classes)), |before| before.skills.clone()),
+            worker_decay: 1.0 - 1.0 / (history * 2.0),
+            pool_decay: 1.0 - 1.0 / (history * 2.0 * workers.max(1) as f32),
+        }
+    }
+
+    pub(crate) fn key(&self, class: &[u8]) -> ClassKey {
+        ClassKey(hash(class, self.seed))
+    }
+
+    /// Takes over from `before`, if that went by résumés too: forgets the workers that are no longer there, and where
+    /// it starts without skills, what was known of résumés, so that they are fetched again.
+    pub(crate) fn follow(
+        &self,
+        before: Option<&Resume>,
+        ids: &[BackendId],
+        now: &Places,
+        backends: &[Backend],
+    ) {
+        if before.is_some_and(|before| Arc::ptr_eq(&self.skills, &before.skills)) {
+            for &gone in ids.iter().filter(|&&id| now.of(id).is_none()) {
+                self.skills.retain(gone, |_, _| false);
+            }
+        } else {
+            backends.iter().for_each(|backend| backend.state.load.forget());
+        }
+    }
+
+    /// A worker was given a request.
+    pub(crate) fn begun(
+        &self,
+        backend: &Backend,
+        id: BackendId,
+        load: &PoolLoad,
+        class: Option<(ClassKey, &[u8])>,
+    ) {
+        let tick = load.tick();
+        backend.state.load.begun(backend.in_flight(), self.worker_decay, tick);
+        load.backlog.add(load.in_flight() as f32, self.pool_decay);
+        if let Some((key, name)) = class
+            && name.len() <= MAX_CLASS_BYTES
+        {
+            let known = self.skills.read(key).get(key).map(|class| {
+                class.asked.store(tick, std::sync::atomic::Ordering::Relaxed);
+                class.of(id).is_some()
+            });
+            if known != Some(true) {
+                let skill = Skill::guessed(id, self.settings.unskilled_score as f32, 0.0);
+                self.skills.set(key, name, skill, tick);
+            }
+        }
+    }
+
+    /// A worker is done with a request, which has left `in_flight` to it.
+    pub(crate) fn ended(&self, backend: &Backend, load: &PoolLoad) {
+        backend.state.load.ended(backend.in_flight(), self.worker_decay);
+        load.backlog.add(load.in_flight() as f32, self.pool_decay);
+    }
+
+    /// A worker answered after `seconds` of its own work on it.
+    pub(crate) fn answered(&self, id: BackendId, class: ClassKey, seconds: f32) {
+        /// As many requests as workers' résumés go back, by default.
+        const HISTORY: f32 = 9999.0;
+        self.skills.learn(class, id, seconds, HISTORY);
+    }
+
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+        choice::choose(self, candidates, class)
+    }
+}

@@ -1,0 +1,70 @@
+//! How loaded a backend is and a pool, now and of late.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A mean in which the latest values count most: each of them by `decay` less than the one after it.
+///
+/// Cores share it without a lock. Of two values added at the same time one may be lost.
+#[derive(Debug, Default)]
+pub(crate) struct DecayedMean(AtomicU64);
+
+impl DecayedMean {
+    /// Adds a value.
+    pub(crate) fn add(&self, value: f32, decay: f32) {
+        let (sum, count) = self.parts();
+        let (sum, count) = (sum * decay + value, count * decay + 1.0);
+        self.0.store(u64::from(sum.to_bits()) << 32 | u64::from(count.to_bits()), Ordering::Relaxed);
+    }
+
+    /// The mean, 0 of nothing.
+    pub(crate) fn get(&self) -> f32 {
+        let (sum, count) = self.parts();
+        if count > 0.0 { sum / count } else { 0.0 }
+    }
+
+    /// How many values count, by their weight.
+    pub(crate) fn weight(&self) -> f32 {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (f32, f32) {
+        let word = self.0.load(Ordering::Relaxed);
+        (f32::from_bits((word >> 32) as u32), f32::from_bits(word as u32))
+    }
+}
+
+/// The load of a pool, shared by the pools that follow each other over reloads.
+#[derive(Debug, Default)]
+pub(crate) struct PoolLoad {
+    in_flight: AtomicU32,
+    /// Requests in flight, of late.
+    pub(crate) backlog: DecayedMean,
+    /// Counts choices.
+    clock: AtomicU64,
+}
+
+impl PoolLoad {
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// One more; how many there are then.
+    pub(crate) fn begin(&self) -> u32 {
+        self.in_flight.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// One less; how many there are then.
+    pub(crate) fn end(&self) -> u32 {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed) - 1
+    }
+
+    /// The number of this choice, from 1.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of the last choice.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+}
