@@ -33,6 +33,30 @@ impl DecayedMean {
     }
 }
 
+/// How often something happens per choice, of late.
+#[derive(Debug, Default)]
+pub(crate) struct Rate(AtomicU64);
+
+impl Rate {
+    /// It happened at this choice. What was `horizon` choices ago counts a third.
+    pub(crate) fn count(&self, tick: u64, horizon: f32) {
+        let count = self.share(tick, horizon) * horizon + 1.0;
+        self.0.store(u64::from(count.to_bits()) << 32 | u64::from(tick as u32), Ordering::Relaxed);
+    }
+
+    /// The share of the choices of late at which it happened.
+    pub(crate) fn share(&self, tick: u64, horizon: f32) -> f32 {
+        let word = self.0.load(Ordering::Relaxed);
+        let age = (tick as u32).wrapping_sub(word as u32) as f32;
+        f32::from_bits((word >> 32) as u32) * (-age / horizon).exp() / horizon
+    }
+
+    /// The choice at which it happened last, in its low half.
+    pub(crate) fn last(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) as u32
+    }
+}
+
 /// The load of a pool, shared by the pools that follow each other over reloads.
 #[derive(Debug, Default)]
 pub(crate) struct PoolLoad {

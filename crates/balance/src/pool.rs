@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::algorithm::Chooser;
-use crate::algorithm::resume::ClassKey;
+use crate::algorithm::resume::{ClassKey, Expected};
 use crate::backend::{Standing, millis};
 use crate::candidates::Candidates;
 use crate::ids::Places;
@@ -121,6 +121,7 @@ impl Pool {
                     let id = BackendId(next_id);
                     next_id = next_id.wrapping_add(1);
                     backend.state.warm_up();
+                    backend.state.load.renew();
                     (id, backend.clone())
                 }
             }
@@ -319,10 +320,21 @@ impl Pool {
         if inner.chooser.counts_load() {
             inner.load.begin();
         }
+        let mut expected = Expected::default();
         if let Some(resume) = inner.chooser.resume() {
-            resume.begun(&inner.backends[at], inner.ids[at], &inner.load, key.zip(class));
+            let class = key.zip(class);
+            expected =
+                resume.begun(&inner.backends[at], inner.ids[at], &inner.load, inner.backends.len(), class);
         }
-        Some(Pick { pool: self.clone(), at, trial, class: key, begun: micros(now), responded: None })
+        Some(Pick {
+            pool: self.clone(),
+            at,
+            trial,
+            class: key,
+            begun: micros(now),
+            responded: None,
+            expected,
+        })
     }
 
     /// Why there is no pick to be had.
@@ -462,6 +474,8 @@ pub struct Pick {
     begun: u64,
     /// When the response came, in microseconds.
     responded: Option<u64>,
+    /// For `resume`.
+    expected: Expected,
 }
 
 impl Pick {
@@ -506,7 +520,7 @@ impl Pick {
             Chooser::Resume(resume) => {
                 let seconds = state.load.finished(self.begun, end);
                 if let Some(class) = self.class {
-                    resume.answered(self.id(), class, seconds);
+                    resume.answered(self.id(), class, seconds, self.expected);
                 }
             }
             _ => {}
@@ -522,7 +536,7 @@ impl Drop for Pick {
             inner.load.end();
         }
         if let Some(resume) = inner.chooser.resume() {
-            resume.ended(self.backend(), &inner.load);
+            resume.ended(self.backend(), &inner.load, self.expected);
         }
         inner.queue.pass_on(&self.pool);
     }

@@ -193,6 +193,9 @@ impl Resumes<'_> {
         self.resume
             .skills
             .retain(worker, |key, skill| listed.contains(&key.0) || (!started_anew && !skill.is_reported()));
+        if started_anew {
+            backend.state.load.renew();
+        }
         *known = Some(Known { instance: instance.into(), revision });
         Ok(believed)
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::candidates::Candidates;
 use crate::hash::hash;
 use crate::ids::Places;
-use crate::load::PoolLoad;
+use crate::load::{DecayedMean, PoolLoad};
 use crate::{Backend, BackendId};
 
 pub use feed::{Believed, Disbelief, Heard, Known, Resumes, WorkerState};
@@ -43,8 +43,6 @@ pub struct ResumeSettings {
     pub classifier: u64,
     /// The most classes known at a time.
     pub max_classes: usize,
-    /// Knobs of experiments.
-    pub knobs: [f32; 8],
 }
 
 /// Whose word on skills counts.
@@ -67,7 +65,6 @@ impl Default for ResumeSettings {
             skills: SkillSource::Reported,
             classifier: 0,
             max_classes: 100_000,
-            knobs: [0.0; 8],
         }
     }
 }
@@ -83,6 +80,16 @@ impl ClassKey {
     }
 }
 
+/// The choices over which the share of a class is taken.
+const HORIZON: f32 = 4096.0;
+
+/// Requests that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
+/// evicted is known soon.
+const FOLLOWED: f32 = 16.0;
+
+/// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
+const FIRST_COLD: f32 = 0.1;
+
 /// The state of the algorithm.
 pub(crate) struct Resume {
     settings: ResumeSettings,
@@ -91,6 +98,17 @@ pub(crate) struct Resume {
     skills: Arc<Skills>,
     worker_decay: f32,
     pool_decay: f32,
+    /// Seconds that a worker spends on a request of a class that it did not know.
+    cold: DecayedMean,
+}
+
+/// What was expected of a request when it was given to a worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Expected {
+    /// Microseconds of work.
+    pub(crate) work: u64,
+    /// Whether the worker did not know the class.
+    pub(crate) cold: bool,
 }
 
 impl Resume {
@@ -110,6 +128,7 @@ impl Resume {
                 .map_or_else(|| Arc::new(Skills::new(settings.max_classes)), |before| before.skills.clone()),
             worker_decay: 1.0 - 1.0 / (history * 2.0),
             pool_decay: 1.0 - 1.0 / (history * 2.0 * workers.max(1) as f32),
+            cold: DecayedMean::default(),
         }
     }
 
@@ -135,42 +154,54 @@ impl Resume {
         }
     }
 
-    /// A worker was given a request.
+    /// A worker was given a request. Returns what is expected of it.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
         id: BackendId,
         load: &PoolLoad,
+        workers: usize,
         class: Option<(ClassKey, &[u8])>,
-    ) {
+    ) -> Expected {
         let tick = load.tick();
-        backend.state.load.begun(backend.in_flight(), self.worker_decay, tick);
-        load.backlog.add(load.in_flight() as f32, self.pool_decay);
-        if let Some((key, name)) = class
-            && name.len() <= MAX_CLASS_BYTES
-        {
-            let known = self.skills.read(key).get(key).map(|class| {
-                class.asked.store(tick, std::sync::atomic::Ordering::Relaxed);
-                class.of(id).is_some()
-            });
-            if known != Some(true) {
-                let skill = Skill::guessed(id, self.settings.unskilled_score as f32, 0.0);
-                self.skills.set(key, name, skill, tick);
+        let known = class.and_then(|(key, name)| {
+            let shard = self.skills.read(key);
+            let class = shard.get(key);
+            if let Some(class) = class {
+                class.asked.count(tick, HORIZON);
             }
-        }
+            let skill = class.and_then(|class| class.of(id)).copied();
+            drop(shard);
+            if skill.is_none() && name.len() <= MAX_CLASS_BYTES {
+                let unskilled = Skill::guessed(id, self.settings.unskilled_score as f32, 0.0);
+                self.skills.set(key, name, unskilled, tick);
+            }
+            skill.filter(Skill::is_known)
+        });
+        let seconds = known.map_or(self.cold(), |skill| 1.0 / skill.score);
+        let expected = Expected { work: (seconds * 1e6) as u64, cold: known.is_none() };
+        backend.state.load.begun(expected.work, backend.in_flight(), self.worker_decay, tick, workers);
+        load.backlog.add(load.in_flight() as f32, self.pool_decay);
+        expected
     }
 
-    /// A worker is done with a request, which has left `in_flight` to it.
-    pub(crate) fn ended(&self, backend: &Backend, load: &PoolLoad) {
-        backend.state.load.ended(backend.in_flight(), self.worker_decay);
+    /// A worker is done with a request.
+    pub(crate) fn ended(&self, backend: &Backend, load: &PoolLoad, expected: Expected) {
+        backend.state.load.ended(expected.work, backend.in_flight(), self.worker_decay);
         load.backlog.add(load.in_flight() as f32, self.pool_decay);
     }
 
     /// A worker answered after `seconds` of its own work on it.
-    pub(crate) fn answered(&self, id: BackendId, class: ClassKey, seconds: f32) {
-        /// As many requests as workers' résumés go back, by default.
-        const HISTORY: f32 = 9999.0;
-        self.skills.learn(class, id, seconds, HISTORY);
+    pub(crate) fn answered(&self, id: BackendId, class: ClassKey, seconds: f32, expected: Expected) {
+        if expected.cold {
+            self.cold.add(seconds, 1.0 - 1.0 / 64.0);
+        }
+        self.skills.learn(class, id, seconds, FOLLOWED);
+    }
+
+    /// Seconds that a worker is expected to spend on a request of a class that it does not know.
+    fn cold(&self) -> f32 {
+        if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
     }
 
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {

@@ -4,13 +4,14 @@
 //! that choose, for as long as it looks at a few workers; a change of a skill holds it alone for as long as it takes to
 //! move some bytes. A whole résumé is taken class by class, so that no choice waits for all of it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::ClassKey;
 use crate::BackendId;
 use crate::hash::mix;
 use crate::ids::ByNumber;
+use crate::load::Rate;
 
 /// Enough that cores meet seldom at one lock.
 const SHARDS: usize = 64;
@@ -37,6 +38,11 @@ impl Skill {
         Skill { worker, score, weight }
     }
 
+    /// Whether the score is more than the one that an unskilled worker is given.
+    pub(crate) fn is_known(&self) -> bool {
+        self.weight != 0.0
+    }
+
     /// Whether the worker said so, rather than the balancer.
     pub(crate) fn is_reported(&self) -> bool {
         self.weight < 0.0
@@ -54,8 +60,10 @@ pub(crate) struct Class {
     pub(crate) name: Box<[u8]>,
     /// The best first.
     pub(crate) skilled: Vec<Skill>,
-    /// The number of the choice that last asked for it.
-    pub(crate) asked: AtomicU64,
+    /// How often it is asked for.
+    pub(crate) asked: Rate,
+    /// The worker that is tried at it, by its number and one; 0 where none is.
+    pub(crate) tried: AtomicU32,
 }
 
 impl Class {
@@ -162,7 +170,13 @@ impl Skills {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        let class = Class { name: name.into(), skilled: vec![skill], asked: AtomicU64::new(now) };
+        let class = Class {
+            name: name.into(),
+            skilled: vec![skill],
+            asked: Rate::default(),
+            tried: AtomicU32::new(0),
+        };
+        class.asked.count(now, super::HORIZON);
         shard.classes.insert(key.0, class);
         self.classes.fetch_add(1, Ordering::Relaxed);
         self.skills.fetch_add(1, Ordering::Relaxed);
@@ -181,8 +195,9 @@ impl Skills {
             .skip(start)
             .take(SAMPLE)
             .filter(|(_, class)| !class.skilled.iter().any(Skill::is_reported));
-        let oldest =
-            guesses.min_by_key(|(_, class)| class.asked.load(Ordering::Relaxed)).map(|(&key, _)| key);
+        let oldest = guesses
+            .min_by_key(|(_, class)| std::cmp::Reverse((now as u32).wrapping_sub(class.asked.last())))
+            .map(|(&key, _)| key);
         let Some(class) = oldest.and_then(|key| shard.classes.remove(&key)) else { return false };
         self.classes.fetch_sub(1, Ordering::Relaxed);
         self.skills.fetch_sub(class.skilled.len(), Ordering::Relaxed);
@@ -221,19 +236,22 @@ impl Skills {
         }
     }
 
-    /// A worker took `seconds` for a request of a class: corrects what is guessed of its skill, by a mean over the last
-    /// `history` such requests. What the worker reported stands.
+    /// A worker took `seconds` for a request of a class: corrects its score, by a mean over its last `history` such
+    /// requests. What a worker reported is a mean over many more, and stands at the beginning of this one.
     pub(crate) fn learn(&self, key: ClassKey, worker: BackendId, seconds: f32, history: f32) {
         // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
         let Ok(mut shard) = self.shard_of(key).try_write() else { return };
         let Some(class) = shard.classes.get_mut(&key.0) else { return };
         let Some(&skill) = class.of(worker) else { return };
-        if skill.is_reported() {
-            return;
-        }
-        let weight = skill.weight() * (1.0 - 1.0 / history);
-        let total = weight / skill.score + seconds.max(1e-6);
-        class.set(Skill::guessed(worker, (weight + 1.0) / total, weight + 1.0));
+        let seconds = seconds.max(1e-6);
+        let (before, reported) = if skill.is_reported() { (history, true) } else { (skill.weight(), false) };
+        let before = before.min(history) * (1.0 - 1.0 / history);
+        let score = (before + 1.0) / (before / skill.score + seconds);
+        class.set(if reported {
+            Skill::reported(worker, score)
+        } else {
+            Skill::guessed(worker, score, before + 1.0)
+        });
     }
 
     /// Shows every class to `see`, one shard at a time.
