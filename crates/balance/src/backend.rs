@@ -86,6 +86,10 @@ pub struct Ejection {
     /// Connect failures in a row that eject a backend; at least 1. Three by default: one may be a full accept
     /// queue, three without a success between them are an absent process.
     pub failures: u32,
+    /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if the others do
+    /// at most half as badly; taken over about the last 32. 0, the default, ejects none: what a 5xx means is the
+    /// application's to know.
+    pub fault_percent: u32,
     /// How long the first ejection lasts. Each one that follows without a success between lasts twice as long.
     pub first: Duration,
     /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
@@ -100,6 +104,7 @@ impl Default for Ejection {
     fn default() -> Ejection {
         Ejection {
             failures: 3,
+            fault_percent: 0,
             first: Duration::from_secs(1),
             longest: Duration::from_secs(60),
             max_percent: 100,
@@ -141,6 +146,12 @@ pub(crate) struct State {
     pub(crate) connect_failures: AtomicU64,
     /// Whether it gets no new requests, by order.
     pub(crate) draining: AtomicBool,
+    /// Whether active checks have it out of service.
+    pub(crate) down: AtomicBool,
+    /// Checks in a row that speak against its standing.
+    pub(crate) checks: AtomicU32,
+    /// Whether it was ejected for its answers, not its connections.
+    pub(crate) faulty: AtomicBool,
     /// Whether it is of another version than the one that serves.
     pub(crate) sidelined: AtomicBool,
     /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins when it is
@@ -162,7 +173,15 @@ pub(crate) enum Standing {
 }
 
 impl State {
+    /// Whether it is ejected, or waits for its trial.
+    pub(crate) fn is_ejected(&self) -> bool {
+        self.ejected_until.load(Ordering::Relaxed) != 0
+    }
+
     pub(crate) fn standing(&self, now: u64) -> Standing {
+        if self.down.load(Ordering::Relaxed) {
+            return Standing::Ejected;
+        }
         match self.ejected_until.load(Ordering::Relaxed) {
             0 => Standing::InService,
             until if until <= now => Standing::OnTrial(until),

@@ -10,8 +10,10 @@
 mod address;
 mod algorithm;
 mod backend;
+mod budget;
 mod candidates;
 mod hash;
+mod health;
 mod ids;
 mod load;
 mod pool;
@@ -27,6 +29,8 @@ pub use algorithm::resume::{
 };
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::{Backend, Ejection};
+pub use budget::RetryBudget;
+pub use health::{Checked, Checks};
 pub use ids::BackendId;
 pub use pool::{BackendReport, NoBackend, Outcome, Pick, Pool};
 pub use queue::{QueueReport, Ticket};

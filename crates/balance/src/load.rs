@@ -12,7 +12,15 @@ impl DecayedMean {
     /// Adds a value.
     pub(crate) fn add(&self, value: f32, decay: f32) {
         let (sum, count) = self.parts();
-        let (sum, count) = (sum * decay + value, count * decay + 1.0);
+        self.put(sum * decay + value, count * decay + 1.0);
+    }
+
+    /// Makes it the mean of so many equal values.
+    pub(crate) fn set(&self, mean: f32, count: f32) {
+        self.put(mean * count, count);
+    }
+
+    fn put(&self, sum: f32, count: f32) {
         self.0.store(u64::from(sum.to_bits()) << 32 | u64::from(count.to_bits()), Ordering::Relaxed);
     }
 

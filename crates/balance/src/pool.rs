@@ -1,7 +1,7 @@
 //! A pool: backends that can all answer the same requests.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::algorithm::Chooser;
@@ -46,7 +46,9 @@ pub(crate) struct Inner {
 pub enum NoBackend {
     /// The pool has none.
     Empty,
-    /// Every backend was excluded by the caller, having been tried.
+    /// Every backend is draining.
+    NoneServes,
+    /// Every backend that serves was excluded by the caller, having been tried.
     AllTried,
     /// Every backend that was not excluded has as many requests in flight as it may have.
     AllFull,
@@ -58,6 +60,7 @@ impl std::fmt::Display for NoBackend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             NoBackend::Empty => "the pool has no backend",
+            NoBackend::NoneServes => "every backend is draining",
             NoBackend::AllTried => "every backend was tried",
             NoBackend::AllFull => "every backend has as many requests in flight as it may have",
             NoBackend::QueueFull => "every backend is full, and so is the queue before them",
@@ -83,7 +86,7 @@ pub enum Outcome {
 }
 
 /// What is known of a backend, for people and monitoring.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BackendReport {
     /// The backend.
     pub id: BackendId,
@@ -97,6 +100,16 @@ pub struct BackendReport {
     pub connect_failures: u64,
     /// For how much longer it is ejected; `None` where it is not.
     pub ejected_for: Option<Duration>,
+    /// Whether active checks have it out of service.
+    pub down: bool,
+    /// Whether it gets no new requests, by order.
+    pub draining: bool,
+    /// Whether it is of another version than the one that serves.
+    pub sidelined: bool,
+    /// The requests in flight to it of late, where the pool chooses by résumé.
+    pub mean_backlog: f32,
+    /// The share of requests to it that failed of late.
+    pub faults: f32,
 }
 
 impl Pool {
@@ -273,6 +286,10 @@ impl Pool {
         &self.0.queue
     }
 
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
     pub(crate) fn downgrade(&self) -> Weak<Inner> {
         Arc::downgrade(&self.0)
     }
@@ -339,9 +356,13 @@ impl Pool {
 
     /// Why there is no pick to be had.
     pub(crate) fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
+        let serving =
+            || self.0.backends.iter().zip(&self.0.ids).filter(|(backend, _)| backend.state.serves());
         if self.0.backends.is_empty() {
             NoBackend::Empty
-        } else if self.0.ids.iter().all(|id| exclude.contains(id)) {
+        } else if serving().next().is_none() {
+            NoBackend::NoneServes
+        } else if serving().all(|(_, id)| exclude.contains(id)) {
             NoBackend::AllTried
         } else {
             NoBackend::AllFull
@@ -361,6 +382,11 @@ impl Pool {
                 picks: state.picks.load(Ordering::Relaxed),
                 connect_failures: state.connect_failures.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
+                down: state.down.load(Ordering::Relaxed),
+                draining: state.draining.load(Ordering::Relaxed),
+                sidelined: state.sidelined.load(Ordering::Relaxed),
+                mean_backlog: state.load.backlog(),
+                faults: state.load.faults(),
             }
         };
         self.0.backends.iter().enumerate().map(report).collect()
@@ -437,28 +463,8 @@ impl Inner {
         Some(trial)
     }
 
-    fn connect_failed(&self, at: usize, trial: bool, now: u64) {
-        let state = &self.backends[at].state;
-        state.connect_failures.fetch_add(1, Ordering::Relaxed);
-        let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if failures < self.settings.ejection.failures.max(1) {
-            return;
-        }
-        let _alone = self.ejecting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Failures of requests that were under way when it was ejected say nothing new.
-        if !trial && state.standing(now) != Standing::InService {
-            return;
-        }
-        // One that waits for its trial has not answered yet, and counts as ejected.
-        let out = |backend: &Backend| backend.state.standing(now) != Standing::InService;
-        let others = self.backends.iter().enumerate().filter(|&(other, backend)| other != at && out(backend));
-        if others.count() < self.settings.ejection.at_most(self.backends.len()) {
-            let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
-            let until = now.saturating_add(self.settings.ejection.millis(earlier));
-            state.ejected_until.store(until, Ordering::Relaxed);
-        } else {
-            state.ejected_until.store(0, Ordering::Relaxed);
-        }
+    pub(crate) fn ejecting(&self) -> &Mutex<()> {
+        &self.ejecting
     }
 }
 
@@ -503,12 +509,11 @@ impl Pick {
             Outcome::Answered => false,
             Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken => true,
         };
+        state.load.failed(failed);
         match outcome {
             Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
-            Outcome::Answered | Outcome::ServerError => state.answered(),
-            Outcome::Broken | Outcome::Aborted => {}
+            _ => inner.answered(self.at, self.trial, outcome != Outcome::Answered, millis(now)),
         }
-        state.load.failed(failed);
         if failed {
             return;
         }

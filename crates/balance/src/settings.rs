@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Algorithm, Ejection, ResumeSettings};
+use crate::{Algorithm, Checks, Ejection, ResumeSettings};
 
 /// How a pool chooses, ejects and queues.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Settings {
     pub resume: ResumeSettings,
     /// When a backend is left out.
     pub ejection: Ejection,
+    /// When active checks, if there are any, change a backend's standing.
+    pub checks: Checks,
     /// How long a backend that came into service is given less than its share, growing with time. 0 by default: a
     /// backend that needs no warming up should not be spared.
     pub slow_start: Duration,
@@ -41,6 +43,7 @@ impl Default for Settings {
             load_factor: 1.25,
             resume: ResumeSettings::default(),
             ejection: Ejection::default(),
+            checks: Checks::default(),
             slow_start: Duration::ZERO,
             queue_limit: Settings::QUEUE_LIMIT,
             single_version: false,

@@ -38,7 +38,7 @@ impl Inner {
         let mut groups: BTreeMap<&Option<Box<str>>, usize> = BTreeMap::new();
         for (version, backend) in versions.iter().zip(self.backends()) {
             let state = &backend.state;
-            let ejected = state.ejected_until.load(Ordering::Relaxed) != 0;
+            let ejected = state.is_ejected() || state.down.load(Ordering::Relaxed);
             let counts = !ejected && !state.draining.load(Ordering::Relaxed);
             *groups.entry(version).or_default() += usize::from(counts);
         }

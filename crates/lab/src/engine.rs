@@ -416,6 +416,7 @@ impl<'a> Simulation<'a> {
     fn happen(&mut self, event: EventKind) {
         self.end_phase();
         self.newcomers.clear();
+        let retried = self.phase.retried;
         let name = match event {
             EventKind::Mark => "mark".to_owned(),
             EventKind::Kill { worker } => {
@@ -464,7 +465,9 @@ impl<'a> Simulation<'a> {
                 format!("reclassify{}", if fingerprint { "" } else { ", stale" })
             }
         };
+        let retried = self.phase.retried - retried;
         self.begin_phase(name);
+        self.phase.retried = retried;
     }
 
     fn kill(&mut self, at: usize) {

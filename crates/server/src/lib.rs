@@ -17,7 +17,6 @@ pub mod recorder;
 pub mod run;
 pub mod signals;
 pub mod simulate;
-
 pub mod startup;
 #[cfg(test)]
 mod test_dir;

@@ -14,17 +14,26 @@ use super::skills::{Class, Skill};
 use super::{ClassKey, Resume};
 use crate::candidates::Candidates;
 
-/// Workers looked at one by one; of more, as many are drawn.
-const SAMPLE: usize = 32;
+/// Skilled workers looked at.
+const SAMPLE: usize = 16;
 
-/// Of the skilled workers looked at, those that are not the best but drawn from the rest.
-const DRAWN: usize = 8;
+/// Of the skilled workers looked at, where there are more, those that are not the best but drawn from the rest.
+const DRAWN: usize = 4;
+
+/// In pools of up to so many workers, the idlest is looked for among all.
+const SMALL_POOL: usize = 32;
+
+/// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly always.
+const IDLEST_OF: usize = 8;
 
 /// The surcharge of a class that is as much as one worker bears, in settings of `variance`.
 const SURCHARGE: f32 = 1.0 / 6.0;
 
 /// The highest surcharge, of rare classes, in settings of `variance`.
 const HIGHEST_SURCHARGE: f32 = 2.0;
+
+/// What is left of the surcharge where workers have memory in plenty, and what one loads evicts nothing of use.
+const PLENTY: f32 = 0.25;
 
 /// A worker this many times slower than the best at a class is no longer counted among those that have its data.
 const WARM: f32 = 2.0;
@@ -65,8 +74,8 @@ impl Choice<'_> {
         };
         let eligible = |at: &usize| candidates.eligible(*at);
         let count = candidates.count();
-        if count > SAMPLE {
-            let sample = (0..SAMPLE).map(|_| candidates.random.below(count));
+        if count > SMALL_POOL {
+            let sample = (0..IDLEST_OF).map(|_| candidates.random.below(count));
             if let Some(at) = sample.filter(eligible).min_by_key(idle) {
                 return Some(at);
             }
@@ -89,13 +98,15 @@ impl Choice<'_> {
         // How many workers the requests of this class alone would keep busy.
         let tick = candidates.load.ticks();
         let worth = (class.share(tick) * workers).max(1e-3);
-        let surcharge = (variance * SURCHARGE / worth).min(variance * HIGHEST_SURCHARGE);
+        let scarcity = PLENTY + (1.0 - PLENTY) * resume.scarcity();
+        let surcharge = scarcity * (variance * SURCHARGE / worth).min(variance * HIGHEST_SURCHARGE);
         let cost = |at: usize, seconds: f32, loading: f32| {
             let share = candidates.backends[at].weight() as f32 * candidates.warmth(at);
             (self.wait(at) + seconds + surcharge * loading) / share
         };
 
-        let mean = candidates.load.backlog.get() / workers;
+        // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
+        let mean = candidates.load.backlog.get().max(candidates.load.in_flight() as f32) / workers;
         let ceiling = load(idlest).backlog() + 1.0 + (variance * mean).max(1.0);
         let mut best: Option<(usize, f32)> = None;
         let mut warm = 0;

@@ -15,6 +15,10 @@ use crate::{Backend, BackendId};
 /// The highest score believed, in requests per second: a class whose requests take a nanosecond.
 const MAX_SCORE: f64 = 1e9;
 
+/// A lower score is taken to be this: a class whose requests take eleven days. 0 is another thing, and a number so small
+/// would be taken for it.
+const MIN_SCORE: f64 = 1e-6;
+
 /// The most skills of one worker that are believed.
 const MAX_SKILLS: usize = 100_000;
 
@@ -119,7 +123,8 @@ pub(super) fn score(score: f64) -> Result<f64, Disbelief> {
         score if !score.is_finite() => Err(Disbelief::NotANumber),
         score if score < 0.0 => Err(Disbelief::Negative),
         score if score > MAX_SCORE => Err(Disbelief::Absurd),
-        score => Ok(score),
+        0.0 => Ok(0.0),
+        score => Ok(score.max(MIN_SCORE)),
     }
 }
 

@@ -87,6 +87,9 @@ const HORIZON: f32 = 4096.0;
 /// evicted is known soon.
 const FOLLOWED: f32 = 16.0;
 
+/// Requests that the scarcity of memory is taken over.
+const RELOADS: f32 = 2048.0;
+
 /// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
 const FIRST_COLD: f32 = 0.1;
 
@@ -100,6 +103,8 @@ pub(crate) struct Resume {
     pool_decay: f32,
     /// Seconds that a worker spends on a request of a class that it did not know.
     cold: DecayedMean,
+    /// 1 for each request that a worker took long for although it knew the class, 0 for each other.
+    reloads: DecayedMean,
 }
 
 /// What was expected of a request when it was given to a worker.
@@ -129,6 +134,7 @@ impl Resume {
             worker_decay: 1.0 - 1.0 / (history * 2.0),
             pool_decay: 1.0 - 1.0 / (history * 2.0 * workers.max(1) as f32),
             cold: DecayedMean::default(),
+            reloads: DecayedMean::default(),
         }
     }
 
@@ -195,6 +201,9 @@ impl Resume {
     pub(crate) fn answered(&self, id: BackendId, class: ClassKey, seconds: f32, expected: Expected) {
         if expected.cold {
             self.cold.add(seconds, 1.0 - 1.0 / 64.0);
+        } else {
+            let reloaded = seconds > self.cold() / 4.0;
+            self.reloads.add(if reloaded { 1.0 } else { 0.0 }, 1.0 - 1.0 / RELOADS);
         }
         self.skills.learn(class, id, seconds, FOLLOWED);
     }
@@ -204,7 +213,18 @@ impl Resume {
         if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
     }
 
+    /// From 0 to 1: how scarce the memory of the workers is, by how often they have to load again what they once had.
+    fn scarcity(&self) -> f32 {
+        /// From this share of requests on it is scarce.
+        const SCARCE: f32 = 0.04;
+        if self.reloads.weight() < RELOADS / 4.0 { 1.0 } else { (self.reloads.get() / SCARCE).min(1.0) }
+    }
+
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
         choice::choose(self, candidates, class)
     }
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -70,7 +70,7 @@ impl WorkerLoad {
     /// the more do: ten times as long where all do.
     pub(crate) fn wait(&self, now: u64) -> f32 {
         let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
-        let faults = if self.faults.weight() < 4.0 { 0.0 } else { self.faults.get() };
+        let faults = self.faults();
         (own + self.others(now) * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
     }
 
@@ -85,10 +85,26 @@ impl WorkerLoad {
 
     /// How a request to it ended.
     pub(crate) fn failed(&self, failed: bool) {
-        // As long as nothing fails nothing is to be written.
-        if failed || self.faults.get() > 0.001 {
-            self.faults.add(if failed { 1.0 } else { 0.0 }, 1.0 - 1.0 / 32.0);
+        /// So many requests are remembered, about.
+        const HISTORY: f32 = 32.0;
+        let known = self.faults.weight() > 0.0;
+        // As long as nothing fails nothing is to be written. Then, what went well before counts.
+        if failed && !known {
+            self.faults.set(0.0, HISTORY - 1.0);
         }
+        if failed || known {
+            self.faults.add(if failed { 1.0 } else { 0.0 }, 1.0 - 1.0 / HISTORY);
+        }
+    }
+
+    /// The share of requests to it that failed of late.
+    pub(crate) fn faults(&self) -> f32 {
+        self.faults.get()
+    }
+
+    /// Its failures are forgotten.
+    pub(crate) fn forgive(&self) {
+        self.faults.set(0.0, 0.0);
     }
 
     /// The worker has `in_flight` requests, `own` of which are of this balancer.
