@@ -1,6 +1,6 @@
 //! The whole file as settings, before it is made a [`Config`](crate::Config).
 
-use sandarac_balance::{Address, Algorithm, Pool};
+use sandarac_balance::{Address, Algorithm, Settings};
 use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
@@ -78,7 +78,7 @@ settings! {
         /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
         /// with 503, and with 0 nothing waits.
         // The reason stands at the constant.
-        queue: Bounded<0, 1_000_000> = Bounded::of::<{ Pool::QUEUE_LIMIT }>();
+        queue: Bounded<0, 1_000_000> = Bounded::of::<{ Settings::QUEUE_LIMIT }>();
         /// How long a request waits for a place before it is answered with 503.
         // About as long as people wait for a page before they load it again, which would only make the queue longer.
         queue_timeout: Timeout = Timeout::secs::<10>();

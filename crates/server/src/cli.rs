@@ -72,6 +72,8 @@ pub enum Command {
     Reload(ReloadArgs),
     /// Watch exchanges as they end, a line each
     Log(LogArgs),
+    /// Play a scenario with every balancing algorithm, and compare them
+    Simulate(SimulateArgs),
 }
 
 /// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
@@ -425,6 +427,23 @@ pub struct LogArgs {
     /// At most so many lines a second; what is skipped is counted
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
+}
+
+/// The flags of `simulate`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Nothing is sent anywhere: the balancer chooses among simulated workers. Equal scenarios
+and seeds give equal results. The sources have scenarios in examples/simulate.")]
+pub struct SimulateArgs {
+    /// The scenario, a TOML file
+    #[arg(value_name = "FILE")]
+    pub scenario: PathBuf,
+    /// Where to draw a chart of the results
+    #[arg(long, value_name = "OUT")]
+    pub svg: Option<PathBuf>,
+    /// Another seed than the scenario's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 #[cfg(test)]

@@ -16,5 +16,6 @@ pub mod process;
 pub mod recorder;
 pub mod run;
 pub mod signals;
+pub mod simulate;
 pub mod startup;
 pub mod top;
