@@ -12,6 +12,7 @@ mod invalidation;
 mod lifecycle;
 mod logs;
 mod methods;
+mod names;
 mod partial;
 mod peers;
 mod ranges;

@@ -164,6 +164,40 @@ impl Text for Network {
     }
 }
 
+/// A name server: an IP address, and a port where it isn't 53.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NameServer(pub SocketAddr);
+
+impl NameServer {
+    const PORT: u16 = 53;
+}
+
+impl Text for NameServer {
+    fn form() -> Kind {
+        Kind::Text {
+            name: "IP address with or without a port",
+            form: "the IP address of a name server",
+            examples: &["10.0.0.2", "127.0.0.1:5353", "[2001:db8::53]:53"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<NameServer, Complaint> {
+        let text = text.trim();
+        let server = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, NameServer::PORT)));
+        server.map(NameServer).map_err(|_| {
+            Complaint::new(format!("{text:?} is not {}", NameServer::form().words()))
+                .help("names are not looked up here")
+        })
+    }
+
+    fn text(&self) -> String {
+        match self.0 {
+            server if server.port() == NameServer::PORT => server.ip().to_string(),
+            server => server.to_string(),
+        }
+    }
+}
+
 /// Whether `peer` is in one of `networks`; `None` is a peer on a Unix socket.
 pub fn contains(networks: &[Network], peer: Option<IpAddr>) -> bool {
     networks.iter().any(|network| network.contains(peer))

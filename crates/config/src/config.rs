@@ -8,7 +8,7 @@ use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
 use crate::routes::Routes;
-use crate::section::{Admin, Forwarded, Limits, Log, Purge, Timeouts};
+use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::value::ByteSize;
 
 /// A whole and valid configuration.
@@ -28,6 +28,8 @@ pub struct Config {
     pub limits: Limits,
     /// What backends are told of the client.
     pub forwarded: Forwarded,
+    /// How the names of backends are looked up.
+    pub dns: Dns,
     /// Who may purge over HTTP.
     pub purge: Purge,
     /// The admin interface. Where it is on TCP, there is a token.
@@ -87,6 +89,8 @@ pub struct PoolConfig {
     pub between_bytes_timeout: Duration,
     /// How long an idle connection is kept.
     pub idle_timeout: Duration,
+    /// How long a connection is used at most.
+    pub connection_age: Duration,
     /// How often a request is tried again, at most 2.
     pub retries: u32,
 }

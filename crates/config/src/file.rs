@@ -10,7 +10,7 @@ use crate::limited::{Bounded, Timeout};
 use crate::pattern::{HostPattern, MethodName, PathPattern};
 use crate::report::{At, Complaint, Report};
 use crate::rules::{CacheSettings, RuleSettings};
-use crate::section::{Admin, Forwarded, Limits, Log, Purge, Timeouts};
+use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::{Kind, Node, Value, settings};
 use crate::template::Template;
 use crate::value::{Key, Map, Text, choice};
@@ -36,6 +36,8 @@ settings! {
         /// What backends are told of the client and of the way a request took. What a client says in these fields is
         /// replaced, unless it is among the `trusted_proxies` of the listener: then it is added to.
         forwarded: Forwarded = Forwarded::default();
+        /// How the names of backends are looked up.
+        dns: Dns = Dns::default();
         /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
         purge: Purge = Purge::default();
         /// How `sandarac status`, `purge`, `reload` and the others reach the running process, and where `/metrics` is.
@@ -91,6 +93,10 @@ settings! {
         /// connections that are just being closed.
         // Application servers close after 5 s (Node, uvicorn) or later.
         idle_timeout: Timeout = Timeout::secs::<4>();
+        /// How long a connection to a backend is used at most, so that load moves to backends that a balancer behind a name
+        /// has taken in meanwhile.
+        // nginx's keepalive_time.
+        connection_age: Timeout = Timeout::secs::<3600>();
         /// How often a request is tried again when that is safe: at another backend if there is one.
         retries: Bounded<0, 2> = Bounded::of::<2>();
     }

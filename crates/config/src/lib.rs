@@ -25,7 +25,7 @@ mod suggest;
 mod template;
 mod value;
 
-pub use address::{ListenAddress, Network, contains};
+pub use address::{ListenAddress, NameServer, Network, contains};
 pub use config::{Cache, Config, Listener, PoolConfig};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
 pub use edits::{Edits, FieldLine};
@@ -37,7 +37,7 @@ pub use manual::{defaults, manual, schema, settings};
 pub use pattern::{HostPattern, MethodName, PathPattern};
 pub use routes::{Action, Answer, Match, Redirect, Route, Routes};
 pub use rules::{CacheRule, KeyRule};
-pub use section::{Admin, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
+pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
 pub use template::Template;
 pub use value::{ByteSize, Secret};

@@ -132,6 +132,7 @@ fn config(file: File, report: &mut Report) -> Config {
         timeouts: file.timeouts,
         limits: file.limits,
         forwarded: file.forwarded,
+        dns: file.dns,
         purge: file.purge,
         admin: file.admin,
         log: file.log,
@@ -210,6 +211,7 @@ fn pool_config(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report
         first_byte_timeout: *settings.first_byte_timeout,
         between_bytes_timeout: *settings.between_bytes_timeout,
         idle_timeout: *settings.idle_timeout,
+        connection_age: *settings.connection_age,
         retries: settings.retries.get(),
     }
 }

@@ -1,6 +1,6 @@
 //! The tables of settings that need no further thought once they are read.
 
-use crate::address::{ListenAddress, Network};
+use crate::address::{ListenAddress, NameServer, Network};
 use crate::field::Token;
 use crate::limited::{Bounded, BoundedSize, Timeout};
 use crate::setting::settings;
@@ -64,6 +64,12 @@ settings! {
         forwarded: bool = true;
         /// The name by which this proxy calls itself in `Via`, `Cache-Status` and `Proxy-Status`.
         name: Token = Token::literal("sandarac");
+    }
+
+    /// How the names of backends are looked up.
+    pub struct Dns {
+        /// Name servers to ask, on port 53 unless told otherwise. `/etc/hosts` is looked at first in any case.
+        servers: Vec<NameServer> = Vec::new(), unset "those of `/etc/resolv.conf`" "[\"10.0.0.2\", \"127.0.0.1:5353\"]";
     }
 
     /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.

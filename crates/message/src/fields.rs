@@ -443,12 +443,19 @@ impl FieldsBuf {
 
     /// Removes every line of a known name.
     pub fn remove(&mut self, name: Name) {
-        self.retain(|field| field.id != name);
+        self.retain_names(|known| known != name);
     }
 
     /// Removes every line of any name, known or not.
     pub fn remove_named(&mut self, name: &[u8]) {
         self.retain(|field| !field.is(name));
+    }
+
+    /// Keeps the lines of those names, known or [`Name::Other`], for which `keep` says so.
+    pub fn retain_names(&mut self, mut keep: impl FnMut(Name) -> bool) {
+        let before = self.spans.len();
+        self.spans.retain(|span| keep(span.name));
+        self.gaps |= self.spans.len() < before;
     }
 
     /// Keeps the lines for which `keep` says so.

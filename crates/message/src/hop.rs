@@ -219,7 +219,7 @@ pub fn set_forwarded(
     peer: &Peer<'_>,
     forwarding: Forwarding,
 ) -> Result<(), TooLarge> {
-    fields.retain(|field| match field.id {
+    fields.retain_names(|name| match name {
         Name::Forwarded => peer.trusted && forwarding.forwarded,
         Name::XForwardedFor | Name::XForwardedProto | Name::XForwardedHost => {
             peer.trusted && forwarding.x_forwarded

@@ -490,7 +490,7 @@ impl<'e> Exchange<'e> {
         pool: usize,
     ) -> Result<Sent, Fault> {
         let mut fields = std::mem::take(&mut arrived.head.fields);
-        fields.retain(|field| !tags::is_surrogate_only(field.id));
+        fields.retain_names(|name| !tags::is_surrogate_only(name));
         add_date(&mut fields, arrived.received);
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);

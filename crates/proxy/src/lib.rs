@@ -10,6 +10,7 @@ mod exchange;
 mod fault;
 mod forward;
 mod handling;
+mod names;
 mod origin;
 mod record;
 mod respond;

@@ -1,9 +1,11 @@
 //! Connections to origins: made, kept between requests, and given out again. Each worker has its own.
 
 use crate::Fault;
+use crate::names::Names;
+use crate::step::fetch::OriginTimeouts;
 use hashbrown::HashMap;
-use hickory_resolver::TokioResolver;
 use sandarac_balance::{Address, Endpoint, Host};
+use sandarac_config::Dns;
 use sandarac_net::{Conn, Moment, Stream, within};
 use std::cell::RefCell;
 use std::io;
@@ -19,35 +21,59 @@ const IDLE_PER_BACKEND: usize = 64;
 /// One worker's connections to all origins.
 pub(crate) struct Origins {
     idle: RefCell<HashMap<Address, Vec<Idle>>>,
-    names: Names,
+    names: Rc<Names>,
 }
 
 struct Idle {
     conn: Box<Conn>,
+    provenance: Provenance,
     since: Moment,
 }
 
+/// Where a connection leads and when it was made: it is given out while it is young, and while the name it was made for
+/// still has that address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Provenance {
+    ip: Option<IpAddr>,
+    made: Moment,
+}
+
 impl Origins {
-    pub(crate) fn new() -> Rc<Origins> {
-        Rc::new(Origins { idle: RefCell::default(), names: Names::default() })
+    /// No connections yet; names will be asked for as `dns` says.
+    pub(crate) fn new(dns: &Dns) -> Rc<Origins> {
+        Rc::new(Origins { idle: RefCell::default(), names: Names::new(dns) })
     }
 
-    /// A connection that waited no longer than `idle_timeout`, on which nothing has arrived since: the latest used,
-    /// being the most likely to be alive still.
-    pub(crate) fn checkout(&self, address: &Address, idle_timeout: Duration) -> Option<Box<Conn>> {
+    /// From now on, names are asked for as `dns` says.
+    pub(crate) fn ask_from(&self, dns: &Dns) {
+        self.names.ask_from(dns);
+    }
+
+    /// A connection that is neither too old nor waited too long, on which nothing has arrived since: the latest used,
+    /// being the most likely to be alive still. A name whose time has come is asked for anew, in the background.
+    pub(crate) fn checkout(
+        &self,
+        address: &Address,
+        timeouts: &OriginTimeouts,
+    ) -> Option<(Box<Conn>, Provenance)> {
+        let name = name(address);
+        if let Some(name) = name {
+            self.names.keep_current(name);
+        }
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(address)?;
         let now = Moment::now();
-        while let Some(last) = waiting.pop() {
-            if now.since(last.since) < idle_timeout && last.conn.is_quiet() {
-                return Some(last.conn);
+        while let Some(Idle { conn, provenance, since }) = waiting.pop() {
+            let young = now.since(since) < timeouts.idle && now.since(provenance.made) < timeouts.age;
+            if young && self.leads_there(name, provenance) && conn.is_quiet() {
+                return Some((conn, provenance));
             }
         }
         None
     }
 
     /// Keeps a connection on which a response has ended.
-    pub(crate) fn checkin(&self, address: &Address, mut conn: Box<Conn>) {
+    pub(crate) fn checkin(&self, address: &Address, mut conn: Box<Conn>, provenance: Provenance) {
         if !conn.is_quiet() {
             return;
         }
@@ -58,35 +84,58 @@ impl Origins {
             None => idle.entry(address.clone()).or_default(),
         };
         if waiting.len() < IDLE_PER_BACKEND {
-            waiting.push(Idle { conn, since: Moment::now() });
+            waiting.push(Idle { conn, provenance, since: Moment::now() });
         }
     }
 
-    /// Closes connections that waited longer than `idle_timeout`, and those that the origin closed.
+    /// Closes connections that waited longer than `idle_timeout`, those that the origin closed, and those to addresses that
+    /// their names have no more.
     pub(crate) fn prune(&self, idle_timeout: Duration) {
         let now = Moment::now();
-        self.idle.borrow_mut().retain(|_, waiting| {
-            waiting.retain(|idle| now.since(idle.since) < idle_timeout && idle.conn.is_quiet());
+        self.idle.borrow_mut().retain(|address, waiting| {
+            let name = name(address);
+            waiting.retain(|idle| {
+                now.since(idle.since) < idle_timeout
+                    && self.leads_there(name, idle.provenance)
+                    && idle.conn.is_quiet()
+            });
             !waiting.is_empty()
         });
     }
 
-    /// Opens a connection. A name is resolved at its TTL, and its addresses are tried one after another.
-    pub(crate) async fn connect(&self, address: &Address, timeout: Duration) -> Result<Box<Conn>, Fault> {
-        let stream =
-            within(timeout, self.open(address.endpoint())).await.unwrap_or(Err(Fault::ConnectLate))?;
-        Ok(Box::new(Conn::new(stream)))
+    /// Whether a connection leads to where its name leads now.
+    fn leads_there(&self, name: Option<&str>, provenance: Provenance) -> bool {
+        match (name, provenance.ip) {
+            (Some(name), Some(ip)) => self.names.may_be_at(name, ip),
+            _ => true,
+        }
     }
 
-    async fn open(&self, endpoint: &Endpoint) -> Result<Stream, Fault> {
+    /// Opens a connection. The addresses of a name are tried one after another.
+    pub(crate) async fn connect(
+        &self,
+        address: &Address,
+        timeout: Duration,
+    ) -> Result<(Box<Conn>, Provenance), Fault> {
+        let (stream, ip) =
+            within(timeout, self.open(address.endpoint())).await.unwrap_or(Err(Fault::ConnectLate))?;
+        Ok((Box::new(Conn::new(stream)), Provenance { ip, made: Moment::now() }))
+    }
+
+    async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {
         match endpoint {
-            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix).map_err(connect_failed),
-            Endpoint::Tcp(Host::Ip(ip), port) => connect_tcp(SocketAddr::new(*ip, *port)).await,
+            Endpoint::Unix(path) => {
+                let stream = UnixStream::connect(path).await.map_err(connect_failed)?;
+                Ok((Stream::Unix(stream), None))
+            }
+            Endpoint::Tcp(Host::Ip(ip), port) => {
+                Ok((connect_tcp(SocketAddr::new(*ip, *port)).await?, Some(*ip)))
+            }
             Endpoint::Tcp(Host::Name(name), port) => {
                 let mut fault = Fault::Unresolved;
                 for ip in self.names.addresses(name).await {
                     match connect_tcp(SocketAddr::new(ip, *port)).await {
-                        Ok(stream) => return Ok(stream),
+                        Ok(stream) => return Ok((stream, Some(ip))),
                         Err(error) => fault = error,
                     }
                 }
@@ -96,45 +145,18 @@ impl Origins {
     }
 }
 
+/// The name in an address, where there is one to be resolved.
+fn name(address: &Address) -> Option<&str> {
+    match address.endpoint() {
+        Endpoint::Tcp(Host::Name(name), _) => Some(name),
+        _ => None,
+    }
+}
+
 async fn connect_tcp(address: SocketAddr) -> Result<Stream, Fault> {
     TcpStream::connect(address).await.map(Stream::tcp).map_err(connect_failed)
 }
 
 fn connect_failed(error: io::Error) -> Fault {
     Fault::ConnectFailed(error.kind())
-}
-
-/// Names and their addresses. The resolver keeps answers for their TTL; the last good answer of each name outlives
-/// that, for as long as the name servers cannot be asked.
-#[derive(Default)]
-struct Names {
-    resolver: RefCell<Option<Rc<TokioResolver>>>,
-    last: RefCell<HashMap<Box<str>, Vec<IpAddr>>>,
-}
-
-impl Names {
-    async fn addresses(&self, name: &str) -> Vec<IpAddr> {
-        let found = match self.resolver() {
-            Some(resolver) => resolver.lookup_ip(name).await.ok(),
-            None => None,
-        };
-        match found {
-            Some(found) => {
-                let addresses: Vec<IpAddr> = found.iter().collect();
-                self.last.borrow_mut().insert(name.into(), addresses.clone());
-                addresses
-            }
-            None => self.last.borrow().get(name).cloned().unwrap_or_default(),
-        }
-    }
-
-    /// The resolver with the system's configuration, made when a name is first needed.
-    fn resolver(&self) -> Option<Rc<TokioResolver>> {
-        let mut place = self.resolver.borrow_mut();
-        if place.is_none() {
-            let built = TokioResolver::builder_tokio().ok().and_then(|builder| builder.build().ok());
-            *place = built.map(Rc::new);
-        }
-        place.clone()
-    }
 }

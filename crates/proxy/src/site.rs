@@ -77,6 +77,7 @@ impl Site {
                     first_byte: settings.first_byte_timeout,
                     between_bytes: settings.between_bytes_timeout,
                     idle: settings.idle_timeout,
+                    age: settings.connection_age,
                 },
                 retries: settings.retries,
             }

@@ -59,7 +59,7 @@ impl Worker {
     ) -> Rc<Worker> {
         let worker = Rc::new_cyclic(|me| Worker {
             counters: shared.counters[index].clone(),
-            origins: Origins::new(),
+            origins: Origins::new(&shared.site().config.dns),
             recorder,
             me: me.clone(),
             sessions,
@@ -86,6 +86,7 @@ impl Worker {
         let generation = self.shared.generation();
         if self.generation.replace(generation) != generation {
             self.site.replace(LocalSite::new(self.shared.site()));
+            self.origins.ask_from(&self.site.borrow().config.dns);
         }
         self.site.borrow().clone()
     }

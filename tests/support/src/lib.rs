@@ -7,6 +7,7 @@
 mod address;
 mod conn;
 mod date;
+mod dns;
 mod message;
 mod origin;
 mod process;
@@ -19,6 +20,7 @@ mod wait;
 pub use address::Address;
 pub use conn::{Conn, Trouble};
 pub use date::{http_date, http_date_in};
+pub use dns::NameServer;
 pub use message::{Fields, Request, Response};
 pub use origin::{Listener, Origin, Port};
 pub use process::{Output, Sandarac, Setup, Signal};

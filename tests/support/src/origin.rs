@@ -47,6 +47,11 @@ impl Listener {
         }))
     }
 
+    /// Listens on an address of the loopback network: 127.0.0.2, say.
+    pub fn on_address(address: impl Into<SocketAddr>) -> Listener {
+        Listener::on_tcp(TcpListener::bind(address.into()).expect("a free port"))
+    }
+
     /// Listens on a Unix socket at `path`.
     pub fn on_unix(path: &Path) -> Listener {
         let _ = fs::remove_file(path);

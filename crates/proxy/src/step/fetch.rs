@@ -1,7 +1,7 @@
 //! Fetch: a request goes to a backend, and the head of its response comes back.
 
 use crate::downstream::Downstream;
-use crate::origin::Origins;
+use crate::origin::{Origins, Provenance};
 use crate::site::Site;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
@@ -37,6 +37,8 @@ pub struct OriginTimeouts {
     pub between_bytes: Duration,
     /// How long a connection is kept without a request.
     pub idle: Duration,
+    /// How long a connection is used at most.
+    pub age: Duration,
 }
 
 /// What a fetch needs of its surroundings.
@@ -85,6 +87,7 @@ pub(crate) struct Errand<'a> {
 /// A connection to a backend, in use.
 pub(crate) struct Link {
     pub(crate) conn: Box<Conn>,
+    provenance: Provenance,
     pick: Pick,
     origins: Rc<Origins>,
     keep_alive: bool,
@@ -101,7 +104,7 @@ impl Link {
     pub(crate) fn finish(self) {
         let now = Moment::now().since(self.epoch);
         if self.keep_alive {
-            self.origins.checkin(self.pick.backend().address(), self.conn);
+            self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
         }
         self.pick.finish(Outcome::Answered, now);
     }
@@ -156,12 +159,13 @@ pub(crate) async fn fetch(
         let pick = place(around, &tried, timer).await?;
         let backend = pick.id();
         let address = pick.backend().address();
-        let pooled = if fresh { None } else { around.origins.checkout(address, around.timeouts.idle) };
+        let pooled = if fresh { None } else { around.origins.checkout(address, &around.timeouts) };
         let reused = pooled.is_some();
         let failed = match connect(around, pooled, address).await {
-            Ok(conn) => {
+            Ok((conn, provenance)) => {
                 let link = Link {
                     conn,
+                    provenance,
                     pick,
                     origins: around.origins.clone(),
                     keep_alive: false,
@@ -230,9 +234,9 @@ async fn wait_for_place(
 
 async fn connect(
     around: &Surroundings<'_>,
-    pooled: Option<Box<Conn>>,
+    pooled: Option<(Box<Conn>, Provenance)>,
     address: &Address,
-) -> Result<Box<Conn>, Fault> {
+) -> Result<(Box<Conn>, Provenance), Fault> {
     if let Some(conn) = pooled {
         around.counters.one(Counter::OriginConnectionsReused);
         return Ok(conn);

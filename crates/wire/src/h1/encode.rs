@@ -134,17 +134,17 @@ pub fn lines(mut fields: FieldsBuf, framing: BodyFraming) -> Result<Vec<u8>, Too
         BodyFraming::Length(length) => Some((Name::ContentLength, decimal(length, &mut digits))),
         BodyFraming::Chunked => Some((Name::TransferEncoding, &b"chunked"[..])),
     };
-    let mut stands = false;
-    fields.retain(|field| match field.id {
-        Name::ContentLength | Name::TransferEncoding => {
-            let first = !stands && wanted == Some((field.id, field.value));
-            stands |= first;
-            first
+    let is_framing = |name| matches!(name, Name::ContentLength | Name::TransferEncoding);
+    let stands = {
+        let mut framing_fields = fields.view().iter().filter(|field| is_framing(field.id));
+        let first = framing_fields.next().map(|field| (field.id, field.value));
+        first == wanted && framing_fields.next().is_none()
+    };
+    if !stands {
+        fields.retain_names(|name| !is_framing(name));
+        if let Some((name, value)) = wanted {
+            fields.add(name, value)?;
         }
-        _ => true,
-    });
-    if let (Some((name, value)), false) = (wanted, stands) {
-        fields.add(name, value)?;
     }
     Ok(fields.into_lines())
 }

@@ -1,0 +1,98 @@
+//! A name server that says what the test wants.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A name server on a free UDP port of 127.0.0.1 that gives every name the same IPv4 addresses. It stops when dropped.
+pub struct NameServer {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    addresses: Vec<Ipv4Addr>,
+    ttl: u32,
+    silent: bool,
+    questions: usize,
+    stopping: bool,
+}
+
+impl NameServer {
+    /// Answers with `addresses` and a TTL of so many seconds.
+    pub fn new(addresses: &[Ipv4Addr], ttl: u32) -> NameServer {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = socket.local_addr().expect("a bound socket has an address");
+        socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout can be set");
+        let state =
+            State { addresses: addresses.to_vec(), ttl, silent: false, questions: 0, stopping: false };
+        let state = Arc::new(Mutex::new(state));
+        let told = Arc::clone(&state);
+        thread::spawn(move || {
+            let mut buffer = [0; 512];
+            loop {
+                let received = socket.recv_from(&mut buffer);
+                let mut state = told.lock().expect("no name server panics");
+                if state.stopping {
+                    return;
+                }
+                let Ok((len, peer)) = received else { continue };
+                state.questions += 1;
+                if let Some(answer) = answer(&buffer[..len], &state).filter(|_| !state.silent) {
+                    let _ = socket.send_to(&answer, peer);
+                }
+            }
+        });
+        NameServer { address, state }
+    }
+
+    /// Where it listens, as the setting takes it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on, names have these addresses.
+    pub fn move_to(&self, addresses: &[Ipv4Addr]) {
+        self.state.lock().expect("no name server panics").addresses = addresses.to_vec();
+    }
+
+    /// From now on, says nothing.
+    pub fn fall_silent(&self) {
+        self.state.lock().expect("no name server panics").silent = true;
+    }
+
+    /// How many questions there were.
+    pub fn questions(&self) -> usize {
+        self.state.lock().expect("no name server panics").questions
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.state.lock().expect("no name server panics").stopping = true;
+    }
+}
+
+/// The answer to a message with one question (RFC 1035 §4.1); to anything but type A, that there is nothing of it.
+fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
+    let mut end = 12;
+    while *query.get(end)? != 0 {
+        end += 1 + usize::from(query[end]);
+    }
+    let question = query.get(12..end + 5)?;
+    let addresses = if question.ends_with(&[0, 1, 0, 1]) { &state.addresses[..] } else { &[] };
+    // The same id; a response, authoritative, recursion desired and available; one question.
+    let mut answer = [&query[..2], &[0x85, 0x80, 0, 1]].concat();
+    answer.extend((addresses.len() as u16).to_be_bytes());
+    answer.extend([0; 4]);
+    answer.extend(question);
+    for address in addresses {
+        // The name of the question; type A, class IN.
+        answer.extend([0xc0, 12, 0, 1, 0, 1]);
+        answer.extend(state.ttl.to_be_bytes());
+        answer.extend([0, 4]);
+        answer.extend(address.octets());
+    }
+    Some(answer)
+}
