@@ -6,6 +6,7 @@ mod corpus;
 mod descriptors;
 mod limits;
 mod load;
+mod memory;
 mod origins;
 mod poisoning;
 mod smuggling;

@@ -15,6 +15,7 @@ pub mod logs;
 pub mod process;
 pub mod recorder;
 pub mod run;
+mod service;
 pub mod signals;
 pub mod simulate;
 pub mod startup;

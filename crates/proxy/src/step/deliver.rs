@@ -178,14 +178,7 @@ impl Delivery<'_> {
     }
 
     fn part(&self, out: &mut Output, range: ByteRange, content_range: ContentRange) -> Delivered {
-        let inline = out.inline();
-        inline.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
-        self.lines(inline, |name, _| !matches!(name, Name::ContentLength | Name::ContentRange));
-        inline.extend_from_slice(b"Content-Range: ");
-        content_range.write(inline);
-        inline.extend_from_slice(b"\r\n");
-        length_line(inline, range.len());
-        self.end(out, self.keep_alive);
+        self.partial_head(out, Name::ContentRange, |value| content_range.write(value), range.len());
         let mut delivered =
             Delivered { status: 206, bytes: range.len(), rest: None, keep_alive: self.keep_alive };
         if self.request.method == Method::Head {
@@ -209,20 +202,26 @@ impl Delivery<'_> {
         let seed = u128::from_le_bytes(self.object.key().to_bytes()) ^ u128::from(self.now.as_millis()) << 64;
         let multipart = Multipart::new(seed, content_type, complete);
         let length = multipart.content_length(ranges);
-        let inline = out.inline();
-        inline.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
-        self.lines(inline, |name, _| !matches!(name, Name::ContentLength | Name::ContentType));
-        inline.extend_from_slice(b"Content-Type: ");
-        multipart.content_type(inline);
-        inline.extend_from_slice(b"\r\n");
-        length_line(inline, length);
-        self.end(out, self.keep_alive);
+        self.partial_head(out, Name::ContentType, |value| multipart.content_type(value), length);
         for range in ranges {
             multipart.part(*range, out.inline());
             self.object.body().slice(range.first..range.last + 1).for_each(|segment| out.share(segment));
         }
         multipart.end(out.inline());
         Delivered { status: 206, bytes: length, rest: None, keep_alive: self.keep_alive }
+    }
+
+    /// The head of a 206 whose body has `length` bytes: the stored lines, but for `name`, whose value `write` appends.
+    fn partial_head(&self, out: &mut Output, name: Name, write: impl FnOnce(&mut Vec<u8>), length: u64) {
+        let inline = out.inline();
+        inline.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
+        self.lines(inline, |stored, _| stored != Name::ContentLength && stored != name);
+        inline.extend_from_slice(name.text().as_bytes());
+        inline.extend_from_slice(b": ");
+        write(inline);
+        inline.extend_from_slice(b"\r\n");
+        length_line(inline, length);
+        self.end(out, self.keep_alive);
     }
 
     fn unsatisfiable(&self, out: &mut Output, complete: u64) -> Delivered {

@@ -1,11 +1,10 @@
 //! The server end of the admin interface: HTTP in, calls of [`Control`] out, JSON back.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::thread::JoinHandle;
 use std::time::Duration;
-use std::{io, thread};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -20,11 +19,11 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::logs::Subscription;
+use crate::service::Service;
 
 /// Who may call, and how much they may send.
 #[derive(Clone)]
@@ -67,8 +66,7 @@ impl Token {
 /// The running admin interface. It stops when dropped.
 pub struct Server {
     endpoint: Endpoint,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _service: Service,
 }
 
 struct Shared {
@@ -86,39 +84,15 @@ impl Server {
         let token = (!bound.is_private()).then_some(access.token);
         let endpoint = bound.endpoint().clone();
         let router = router(Arc::new(Shared { control, token }), access.max_body);
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build()?;
-        let (stop, stopped) = oneshot::channel();
-        let thread = thread::Builder::new().name("admin".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                let serve = async { axum::serve(bound.into_listener()?, router).await };
-                tokio::select! {
-                    served = serve => if let Err(error) = served {
-                        eprintln!("sandarac: the admin interface stopped: {error}");
-                    },
-                    _ = stopped => {}
-                }
-            });
-            // A call that hangs must not hold up the end of the process.
-            runtime.shutdown_timeout(Duration::from_millis(100));
+        let service = Service::start("the admin interface", "admin", || async move {
+            axum::serve(bound.into_listener()?, router).await
         })?;
-        Ok(Server { endpoint, stop: Some(stop), thread: Some(thread) })
+        Ok(Server { endpoint, _service: service })
     }
 
     /// Where it listens.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            eprintln!("sandarac: the thread of the admin interface panicked");
-        }
     }
 }
 

@@ -3,12 +3,11 @@
 //! It marks what it sends as a good application does: public pages with a lifetime for caches, private ones as
 //! private, what must never be kept as `no-store`, everything with validators and tags where they mean something.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
-use std::{io, thread};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -17,12 +16,13 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::{get, post};
 use sandarac_message::Timestamp;
 use serde_json::json;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use super::content::{self, Article, SECTIONS};
 use super::pages::{self, Made};
 use super::session::{Sessions, none_match_hits};
 use crate::calendar::Civil;
+use crate::service::Service;
 
 /// What a page that everyone sees the same says to caches: browsers ask again each time, shared caches keep it.
 const SHARED: &[(&str, &str)] = &[
@@ -71,8 +71,7 @@ struct Shared {
 pub struct Site {
     address: SocketAddr,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _service: Service,
 }
 
 impl Site {
@@ -89,23 +88,10 @@ impl Site {
             sessions: Sessions::new(),
         });
         let router = router(Arc::clone(&shared));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
-        let thread = thread::Builder::new().name("demo-site".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                let serve = async {
-                    let listener = tokio::net::TcpListener::from_std(listener)?;
-                    axum::serve(listener, router).await
-                };
-                tokio::select! {
-                    served = serve => if let Err(error) = served {
-                        eprintln!("sandarac: the sample site stopped: {error}");
-                    },
-                    _ = stopped => {}
-                }
-            });
+        let service = Service::start("the sample site", "demo-site", || async move {
+            axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await
         })?;
-        Ok(Site { address, shared, stop: Some(stop), thread: Some(thread) })
+        Ok(Site { address, shared, _service: service })
     }
 
     /// The address it listens on.
@@ -116,17 +102,6 @@ impl Site {
     /// How many requests have reached the site itself.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Relaxed)
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            eprintln!("sandarac: the sample site's thread panicked");
-        }
     }
 }
 

@@ -258,7 +258,7 @@ fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
         Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
         Metric::gauge("cache_flights", "Fetches for the store that are under way.", stats.flights),
         Metric::gauge("cache_waiters", "Requests that wait for the fetch of another.", stats.waiters),
-        Metric::gauge("cache_bans", "Bans that some object was not tested against yet.", stats.bans),
+        Metric::gauge("cache_bans", "Bans, and purges by URL where fields or cookies are keyed, that some object was not tested against yet.", stats.bans),
         Metric::counter("cache_stored", "Objects stored.", stats.stored),
         Metric::counter("cache_refreshed", "Objects freshened by a 304.", stats.refreshed),
     ]);

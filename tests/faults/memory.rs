@@ -1,0 +1,76 @@
+//! How much memory the process takes, beside what it says the cache holds.
+
+use std::thread;
+
+use sandarac_test_support::{Conn, Origin, get, reply};
+
+use crate::sandarac;
+
+const MIB: u64 = 1 << 20;
+
+/// The cache's limit: enough that what the process has for itself weighs little.
+const LIMIT: u64 = 64 * MIB;
+
+/// What the manual states: the peak of the resident set is at most so many percent of the limit …
+const PERCENT: u64 = 150;
+
+/// … and this for the process itself, its threads and connections …
+const OWN: u64 = 24 * MIB;
+
+/// … and this for each response that comes faster than its client takes it.
+const FOR_A_SLOW_CLIENT: u64 = 2 * MIB;
+
+/// An origin whose bodies have as many bytes as the target says after its last slash.
+fn origin() -> Origin {
+    let bytes = vec![b'x'; 4 << 20];
+    Origin::new(move |request| {
+        let length = request.path().rsplit('/').next().and_then(|length| length.parse().ok()).unwrap_or(0);
+        reply(200).cache("max-age=600").body(&bytes[..length])
+    })
+}
+
+#[test]
+fn the_resident_set_stays_within_what_the_manual_states() {
+    let origin = origin();
+    let proxy = sandarac().before(&origin).option("--memory", "64MiB").option("--threads", "2").start();
+    // Four times the limit in objects of every size, each asked for once, by several clients at a time.
+    let clients = (0..4).map(|client| {
+        let address = proxy.address().clone();
+        thread::spawn(move || {
+            let mut conn = Conn::to(&address);
+            for number in 0..1200_usize {
+                let length = [100, 1000, 5000, 20_000, 60_000, 240_000][(number * 7 + client) % 6];
+                conn.get(&format!("/{client}/{number}/{length}")).expect(200);
+            }
+        })
+    });
+    clients
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|client| client.join().expect("a client does not panic"));
+    let used = proxy.admin_json(&["status", "--json"])["cache"]["used_bytes"].as_u64().expect("a number");
+    assert!((LIMIT * 3 / 4..=LIMIT).contains(&used), "the cache is not full: {used}");
+    let bound = LIMIT * PERCENT / 100 + OWN;
+    let peak = proxy.peak_resident_bytes();
+    println!("full: peak {} KiB of {} KiB", peak / 1024, bound / 1024);
+    assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
+
+    // Clients that ask for more than their sockets take, and read nothing.
+    let slow: Vec<Conn> = (0..32)
+        .map(|number| {
+            let mut conn = Conn::to(proxy.address());
+            conn.shrink_receive_buffer();
+            conn.send(get(&format!("/slow/{number}/{}", 4 << 20)).to_bytes());
+            conn
+        })
+        .collect();
+    origin.reached(4 * 1200 + slow.len());
+    // What is fetched meanwhile passes through the same memory.
+    for number in 0..200 {
+        proxy.get(&format!("/meanwhile/{number}/100000")).expect(200);
+    }
+    let bound = bound + slow.len() as u64 * FOR_A_SLOW_CLIENT;
+    let peak = proxy.peak_resident_bytes();
+    println!("with slow clients: peak {} KiB of {} KiB", peak / 1024, bound / 1024);
+    assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
+}
