@@ -113,7 +113,8 @@ pub trait Service: 'static {
     ) -> impl Future<Output = Next>;
 
     /// Writes the answer to what is not a request, or came too late; the connection is closed after it.
-    fn refuse(&self, peer: &Peer, refused: &Refused, output: &mut Output);
+    /// `received` is what there is of it.
+    fn refuse(&self, peer: &Peer, refused: &Refused, received: &[u8], output: &mut Output);
 }
 
 /// Why a connection's input was not taken for a request.

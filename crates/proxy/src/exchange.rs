@@ -24,11 +24,12 @@ use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date};
 use crate::step::{background, lookup, pipe, purge, stream};
+use crate::tally::MissReason;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
 use sandarac_config::CacheRule;
-use sandarac_message::caching::RequestDirectives;
+use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
@@ -113,6 +114,8 @@ pub(crate) async fn run(
         Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
+            exchange.handling.reason = Some(fault.name());
+            worker.counters.failed.one(&fault);
             // Nobody reads the rest of a body that was part of the fault.
             exchange.keep_alive &= down.is_uploaded();
             let answer = Synthetic::fault(&fault, site.name());
@@ -153,12 +156,7 @@ impl<'e> Exchange<'e> {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
             Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
             Verdict::Pass(pool, reason) => {
-                self.worker.counters.one(Counter::Passes);
-                let forward = match reason {
-                    PassReason::Bypass(sandarac_message::caching::BypassReason::Method) => Forwarded::Method,
-                    _ => Forwarded::Bypass,
-                };
-                self.passing(forward, reason.text());
+                self.passing(reason);
                 self.pass(down, &received, pool).await
             }
             Verdict::Pipe(pool) => {
@@ -238,12 +236,12 @@ impl<'e> Exchange<'e> {
                 }
                 Lookup::Marked(Mark::HitForMiss) => {
                     self.worker.counters.one(Counter::MarkedPasses);
-                    self.handling.reason = Some("hit-for-miss");
+                    self.handling.reason = Some(MissReason::HitForMiss.text());
                     return self.miss(down, received, pool, rule, directives, store.open(key)).await;
                 }
                 Lookup::Marked(Mark::HitForPass) => {
                     self.worker.counters.one(Counter::MarkedPasses);
-                    self.passing(Forwarded::Bypass, "hit-for-pass");
+                    self.passing(PassReason::HitForPass);
                     return self.pass(down, received, pool).await;
                 }
                 Lookup::Absent(_) if directives.only_if_cached => return Err(Fault::NotCached),
@@ -254,7 +252,7 @@ impl<'e> Exchange<'e> {
                 }
             }
         }
-        self.passing(Forwarded::Miss, "not-worth-waiting");
+        self.passing(PassReason::NotWorthWaiting);
         self.pass(down, received, pool).await
     }
 
@@ -282,14 +280,17 @@ impl<'e> Exchange<'e> {
         directives: RequestDirectives,
         flight: Flight,
     ) -> Result<Sent, Fault> {
-        self.worker.counters.one(Counter::Misses);
         let candidate = flight.candidate().cloned();
-        self.handling.outcome = Outcome::Miss;
-        self.handling.forward = Some(match &candidate {
+        let forward = match &candidate {
             Some(object) => lookup::forward(object, &directives),
             None if self.worker.shared.store.variants(flight.key()).is_empty() => Forwarded::UriMiss,
             None => Forwarded::VaryMiss,
-        });
+        };
+        let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
+        let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
+        self.worker.counters.misses.one(&reason);
+        self.handling.outcome = Outcome::Miss;
+        self.handling.forward = Some(forward);
         let target = hash::target(&rule.key, received.target.path_and_query);
         let part = lookup::part_to_fetch(&self.request, candidate.as_deref());
         // A part is completed by fetching anew: it is no candidate for validation.
@@ -495,7 +496,6 @@ impl<'e> Exchange<'e> {
         }
         deliver::connection(&mut head, self.request.version, keep_alive);
         head.extend_from_slice(b"\r\n");
-        let before = down.client.conn.sent() + down.client.conn.queued() as u64 + head.len() as u64;
         let relay = Relay {
             counters: &self.worker.counters,
             downstream: down,
@@ -503,10 +503,9 @@ impl<'e> Exchange<'e> {
             encoding,
             window: WINDOW,
             between_bytes: self.site.pools[pool].timeouts.between_bytes,
+            bytes: 0,
         };
-        let relayed = relay.run(arrived).await?;
-        let after = down.client.conn.sent() + down.client.conn.queued() as u64;
-        let bytes = after.saturating_sub(before);
+        let (relayed, bytes) = relay.run(arrived).await?;
         if relayed == Relayed::OriginBroke {
             self.handling.reason = Some("origin-broke-off");
         }
@@ -596,10 +595,15 @@ impl<'e> Exchange<'e> {
         }
     }
 
-    fn passing(&mut self, forward: Forwarded, reason: &'static str) {
+    fn passing(&mut self, reason: PassReason) {
+        self.worker.counters.passes.one(&reason);
         self.handling.outcome = Outcome::Pass;
-        self.handling.forward = Some(forward);
-        self.handling.reason = Some(reason);
+        self.handling.forward = Some(match reason {
+            PassReason::Bypass(BypassReason::Method) => Forwarded::Method,
+            PassReason::NotWorthWaiting => Forwarded::Miss,
+            _ => Forwarded::Bypass,
+        });
+        self.handling.reason = Some(reason.text());
     }
 
     fn record(&self, client: &Client, sent: Sent, fault: Option<&Fault>, began: Instant) {

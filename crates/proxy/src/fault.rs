@@ -11,6 +11,8 @@ use std::io;
 pub enum Fault {
     /// The request's target cannot be used: why.
     BadTarget(&'static str),
+    /// A redirect to the host of the request, which has none.
+    NoHost,
     /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
     /// (RFC 9110 §7.4).
     Misdirected,
@@ -63,10 +65,72 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The names of all faults.
+    pub const NAMES: [&'static str; 26] = [
+        "bad-target",
+        "no-host",
+        "misdirected",
+        "no-route",
+        "method-not-allowed",
+        "tunnel-not-allowed",
+        "body-too-large",
+        "body-broken",
+        "body-late",
+        "not-cached",
+        "purge-denied",
+        "client-gone",
+        "no-backend",
+        "queued-too-long",
+        "unresolved",
+        "connect-failed",
+        "connect-late",
+        "no-response",
+        "response-late",
+        "bad-response",
+        "too-many-interim",
+        "unasked-switch",
+        "response-broken",
+        "head-too-large",
+        "loop",
+        "too-many-turns",
+    ];
+
+    /// The name, as logs and counters write it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Fault::BadTarget(_) => "bad-target",
+            Fault::NoHost => "no-host",
+            Fault::Misdirected => "misdirected",
+            Fault::NoRoute => "no-route",
+            Fault::MethodNotAllowed => "method-not-allowed",
+            Fault::TunnelNotAllowed => "tunnel-not-allowed",
+            Fault::BodyTooLarge => "body-too-large",
+            Fault::BodyBroken(_) => "body-broken",
+            Fault::BodyLate => "body-late",
+            Fault::NotCached => "not-cached",
+            Fault::PurgeDenied => "purge-denied",
+            Fault::ClientGone => "client-gone",
+            Fault::NoBackend(_) => "no-backend",
+            Fault::QueuedTooLong => "queued-too-long",
+            Fault::Unresolved => "unresolved",
+            Fault::ConnectFailed(_) => "connect-failed",
+            Fault::ConnectLate => "connect-late",
+            Fault::NoResponse => "no-response",
+            Fault::ResponseLate => "response-late",
+            Fault::BadResponse(_) => "bad-response",
+            Fault::TooManyInterim => "too-many-interim",
+            Fault::UnaskedSwitch => "unasked-switch",
+            Fault::ResponseBroken => "response-broken",
+            Fault::HeadTooLarge => "head-too-large",
+            Fault::Loop => "loop",
+            Fault::TooManyTurns => "too-many-turns",
+        }
+    }
+
     /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) => 400,
+            Fault::BadTarget(_) | Fault::NoHost => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
             Fault::NoRoute => 404,
@@ -93,6 +157,7 @@ impl Fault {
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Fault::BadTarget(_)
+            | Fault::NoHost
             | Fault::Misdirected
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
@@ -124,6 +189,7 @@ impl Fault {
     pub fn text(&self) -> String {
         match self {
             Fault::BadTarget(why) => format!("the request target {why}"),
+            Fault::NoHost => "the request has no host to be redirected to".into(),
             Fault::Misdirected => "the target is https, but the connection is not secured".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),

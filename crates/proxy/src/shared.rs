@@ -2,7 +2,8 @@
 
 use crate::site::Site;
 use crate::step::purge::purge_target;
-use crate::{Counter, Counters, Latency};
+use crate::tally::Tally;
+use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_cache::{Purge, Store};
@@ -76,6 +77,17 @@ impl Shared {
     /// A counter, summed over all workers.
     pub fn count(&self, counter: Counter) -> u64 {
         self.counters.iter().map(|counters| counters.get(counter)).sum()
+    }
+
+    /// What is counted by reason, summed over all workers: every reason there is, those of one metric together.
+    pub fn counts_by_reason(&self) -> Vec<CountByReason> {
+        let workers = || self.counters.iter();
+        let refused = Tally::sum(workers().map(|counters| &counters.refused));
+        let failed = Tally::sum(workers().map(|counters| &counters.failed));
+        let passes = Tally::sum(workers().map(|counters| &counters.passes));
+        let misses = Tally::sum(workers().map(|counters| &counters.misses));
+        let unstored = Tally::sum(workers().map(|counters| &counters.unstored));
+        refused.chain(failed).chain(passes).chain(misses).chain(unstored).collect()
     }
 
     /// The latency histograms, one for each worker.

@@ -52,6 +52,24 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 14] = [
+        Reason::Method,
+        Reason::Status,
+        Reason::Partial,
+        Reason::RequestNoStore,
+        Reason::NoStore,
+        Reason::Private,
+        Reason::NotUnderstood,
+        Reason::Authorization,
+        Reason::SetCookie,
+        Reason::VaryStar,
+        Reason::NoValidator,
+        Reason::Stale,
+        Reason::NoFreshness,
+        Reason::ServerError,
+    ];
+
     /// The reason as Cache-Status `detail`, logs and counters write it.
     pub const fn text(self) -> &'static str {
         match self {

@@ -4,8 +4,9 @@ use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::{Arrived, Link};
+use crate::tally::NoStore;
 use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Store, Tag, Unstored};
+use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
@@ -67,7 +68,7 @@ impl Landing<'_> {
             }
         }
         if self.edit(&mut arrived).is_err() {
-            handling.reason = Some("head-too-large");
+            self.unstored(NoStore::HeadTooLarge, handling);
             return Landed::Relay(arrived);
         }
         let range = content_range(&arrived.head.view());
@@ -82,7 +83,7 @@ impl Landing<'_> {
                 let vary = VarySpec::of(view.fields, &policy.ignored_vary);
                 let own = own_fields(view.fields);
                 let Ok(head) = self.stored_head(&arrived) else {
-                    handling.reason = Some("head-too-large");
+                    self.unstored(NoStore::HeadTooLarge, handling);
                     return Landed::Relay(arrived);
                 };
                 let tags = tags_of(view.fields, self.host);
@@ -97,7 +98,7 @@ impl Landing<'_> {
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);
-                handling.reason = Some(reason.text());
+                self.unstored(NoStore::Unusable(reason), handling);
                 Landed::Relay(arrived)
             }
         }
@@ -110,6 +111,12 @@ impl Landing<'_> {
         } else if let Some(candidate) = candidate {
             self.store.purge(candidate.key(), Purge::Hard, now);
         }
+    }
+
+    /// Says and counts why a response is not stored.
+    fn unstored(&self, reason: NoStore, handling: &mut Handling) {
+        handling.reason = Some(reason.text());
+        self.counters.unstored.one(&reason);
     }
 
     /// 304: the stored body under a new head.
@@ -126,7 +133,7 @@ impl Landing<'_> {
         let edited = self.edit(&mut arrived);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
         let Ok(mut fields) = fields else {
-            handling.reason = Some("head-too-large");
+            self.unstored(NoStore::HeadTooLarge, handling);
             arrived.link.finish();
             return Landed::Object(candidate, None);
         };
@@ -158,7 +165,7 @@ impl Landing<'_> {
                 Landed::Object(refreshed.unwrap_or(candidate), None)
             }
             Storability::NoStore(reason) => {
-                handling.reason = Some(reason.text());
+                self.unstored(NoStore::Unusable(reason), handling);
                 self.leave(flight, Some(&candidate), reason, now);
                 Landed::Object(candidate, None)
             }
@@ -224,7 +231,9 @@ impl Landing<'_> {
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
                     let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+                    if let Some(unstored) = filling.unstored() {
+                        self.unstored(NoStore::Unkept(unstored), handling);
+                    }
                     let finished = filling.finish(trailers);
                     // What is stored is another object: the arriving one made whole.
                     handling.stored = !Arc::ptr_eq(&object, &finished);
@@ -238,7 +247,9 @@ impl Landing<'_> {
                 }
             }
         }
-        handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+        if let Some(unstored) = filling.unstored() {
+            self.unstored(NoStore::Unkept(unstored), handling);
+        }
         // Whether a body of unknown length will be stored, nobody can say yet.
         handling.stored = announced && filling.is_stored();
         tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));

@@ -62,7 +62,11 @@ impl Control for ProcessControl {
         let counted = Counter::ALL
             .iter()
             .map(|&counter| Metric::counter(counter.name(), counter.text(), shared.count(counter)));
-        let mut metrics: Vec<Metric> = counted.collect();
+        let by_reason = shared.counts_by_reason().into_iter();
+        let by_reason = by_reason.map(|counted| {
+            Metric::counter(counted.name, counted.text, counted.count).with("reason", counted.reason)
+        });
+        let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
         let dropped = inner.log.as_ref().map_or(0, |log| log.dropped());
         metrics.push(Metric::counter(
             "log_lines_dropped",
