@@ -291,6 +291,11 @@ impl Waiter {
         Waiter { store, flying, entry: None }
     }
 
+    /// Whether the fetch validates something that is stored.
+    pub fn validates(&self) -> bool {
+        self.flying.state.lock().candidate.is_some()
+    }
+
     /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.
     pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
         let mut state = self.flying.state.lock();

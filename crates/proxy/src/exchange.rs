@@ -216,6 +216,8 @@ impl<'e> Exchange<'e> {
                 Lookup::Wait(waiter) => {
                     self.worker.counters.one(Counter::Coalesced);
                     self.handling.collapsed = true;
+                    self.handling.forward =
+                        Some(if waiter.validates() { Forwarded::Stale } else { Forwarded::Miss });
                     let patience = self.site.pools[pool].timeouts.first_byte;
                     match lookup::wait(waiter, &query, &mut down.client.timer, patience).await {
                         Some(Waited::Object(object)) => {
@@ -227,7 +229,10 @@ impl<'e> Exchange<'e> {
                             self.handling.collapsed = false;
                             return self.miss(down, received, pool, rule, directives, flight).await;
                         }
-                        Some(Waited::Again) => self.handling.collapsed = false,
+                        Some(Waited::Again) => {
+                            self.handling.collapsed = false;
+                            self.handling.forward = None;
+                        }
                         Some(Waited::Failed) => {
                             return self.instead(down, key, &query, Fault::NoResponse).await;
                         }

@@ -61,6 +61,7 @@ impl Landing<'_> {
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
                 handling.outcome = Outcome::Stale;
                 handling.reason = Some("stale-if-error");
+                handling.ttl = Some(candidate.lifetimes().ttl(now));
                 handling.forward_status = Some(arrived.head.status);
                 flight.fail();
                 arrived.link.close();
