@@ -485,7 +485,7 @@ impl<'e> Exchange<'e> {
         add_date(&mut fields, arrived.received);
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
-        let keep_alive = keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
+        let keep_alive = keep_alive && self.can_end_upload(down);
         // Room for what is added here, and for a small body behind it.
         let mut head = Vec::with_capacity(fields.encoded_len() + 256 + sandarac_net::COPIED);
         {
@@ -515,6 +515,14 @@ impl<'e> Exchange<'e> {
             self.handling.reason = Some("origin-broke-off");
         }
         Ok(Sent { status, bytes, keep_alive: keep_alive && relayed == Relayed::Whole })
+    }
+
+    /// Whether the connection can serve another request after a response that begins now. A client that waits to be told
+    /// to go on with its body might send it after all, or another request instead: nobody could tell which
+    /// (RFC 9110 §10.1.1).
+    fn can_end_upload(&self, down: &Downstream<'_>) -> bool {
+        let ends = down.is_uploaded() || (!self.expect_continue && down.is_uploaded_or_small());
+        ends && !self.worker.sessions.draining()
     }
 
     /// How a response that is passed on is framed for this client, and whether the connection can stay open after it.
@@ -582,7 +590,7 @@ impl<'e> Exchange<'e> {
     pub(crate) async fn synth(&mut self, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
         let mut output = Output::new();
         // After a request body that was not read, the connection is in no state for another request.
-        let keep_alive = self.keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
+        let keep_alive = self.keep_alive && self.can_end_upload(down);
         let status = self.site.config.cache.cache_status && self.handling.forward.is_some();
         deliver::synthetic(
             &mut output,

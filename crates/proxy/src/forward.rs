@@ -93,6 +93,12 @@ impl Forward<'_> {
             head.known(Name::Connection, b"upgrade");
             head.known(Name::Upgrade, protocols);
         }
+        // Trailers go on both ways. What is stored serves those who read them and those who don't, so it is not asked for in
+        // the name of one.
+        if matches!(self.purpose, Purpose::Pass) && hop::accepts_trailers(self.request.fields) {
+            head.known(Name::Connection, b"TE");
+            head.known(Name::Te, b"trailers");
+        }
         head.finish();
         Ok(out)
     }
