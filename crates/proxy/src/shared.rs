@@ -117,6 +117,12 @@ impl Shared {
         site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.report(now))).collect()
     }
 
+    /// The queues before the pools: their pool's name and what is known of them.
+    pub fn queues(&self) -> Vec<(String, sandarac_balance::QueueReport)> {
+        let site = self.site.load();
+        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.queue_report())).collect()
+    }
+
     /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects
     /// there were; `None` where it is no absolute URL of http or https with a host.
     pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
