@@ -178,12 +178,6 @@ impl Flight {
         self.candidate.as_ref()
     }
 
-    /// Whether requests for the key wait for this fetch. Not so where the response can be of no use to them, as with an
-    /// object that must be validated for every request.
-    pub fn is_exclusive(&self) -> bool {
-        self.flying.is_some()
-    }
-
     /// Stores a response whose body is to come. Those who wait get it now.
     pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
         let (store, landing) = self.leave();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::directives::{ResponseDirectives, delta_seconds, withheld_names};
-use super::lifetimes::{DISCONNECTED, GUESSED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, seconds};
+use super::lifetimes::{DISCONNECTED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, seconds};
 use super::targeted::targeted;
 use super::{Policy, Profile};
 use crate::vary::VarySpec;
@@ -168,7 +168,7 @@ pub fn partial_storability(
         received,
         initial_age,
         freshness: u64::try_from(freshness.unwrap_or(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
-        flags: if stated.is_none() && policy.forced_ttl.is_none() { GUESSED } else { 0 },
+        flags: 0,
         grace: 0,
         stale_if_error: 0,
         keep: 0,
