@@ -14,11 +14,11 @@ fn check_range(range: ByteRange, complete: u64) {
     named.write(&mut text);
     assert_eq!(ContentRange::parse(&text), Some(named));
     assert_eq!(named.is_whole(), range.len() == complete);
-    if let Some(missing) = named.missing() {
+    if let Some(missing) = named.lacks(None) {
         let missing = missing.resolve(complete).expect("what is missing is there");
         assert!(missing.last < range.first || missing.first > range.last);
         let all = named.union(&ContentRange::of(missing, complete)).expect("they touch");
-        assert!(all.range.is_some_and(|all| all.covers(&range) && all.covers(&missing)));
+        assert!(all.range.covers(&range) && all.range.covers(&missing));
     }
 }
 
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
         let mut text = Vec::new();
         content_range.write(&mut text);
         assert_eq!(ContentRange::parse(&text), Some(content_range));
-        let _ = (content_range.is_whole(), content_range.missing());
+        let _ = (content_range.is_whole(), content_range.lacks(None));
         let _ = content_range.union(&content_range);
     }
     let specs = parse(value);

@@ -165,6 +165,7 @@ fn clients_that_wait_together_get_no_page_made_for_one_of_them() {
         client.send(get("/").to_bytes());
     }
     gate.reached(1);
+    proxy.counts("cache_waiters", 9);
     gate.open();
     let mut cookies: Vec<String> =
         clients.iter_mut().map(|client| client.response().fields.list("set-cookie")).collect();

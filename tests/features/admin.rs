@@ -2,8 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, get, post, reply, within};
-use serde_json::Value;
+use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, post, reply, within};
 
 use crate::{cache, numbered, sandarac, site};
 
@@ -38,19 +37,15 @@ fn stats_count_what_happens() {
     for path in ["/stored", "/stored", "/stored", "/other"] {
         proxy.get(path);
     }
-    let sum = |stats: &Value, part: &str| -> u64 {
-        let metrics = stats["metrics"].as_array().expect("metrics").iter();
-        metrics
-            .filter(|metric| metric.to_string().contains(part))
-            .filter_map(|metric| metric["value"].as_u64())
-            .sum()
-    };
-    let stats = within("four requests to be counted", || {
-        let stats = proxy.admin_json(&["stats", "--json"]);
-        (sum(&stats, "request") >= 4).then_some(stats)
-    });
-    assert!(sum(&stats, "hit") >= 2, "{stats}");
-    assert!(sum(&stats, "miss") >= 2, "{stats}");
+    let counts = [("requests", 4), ("hits", 2), ("misses", 2)];
+    for (name, count) in counts {
+        proxy.counts(name, count);
+    }
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    for (name, count) in counts {
+        let told = stats["metrics"].as_array().expect("metrics").iter().find(|metric| metric["name"] == name);
+        assert_eq!(told.expect("every metric is told")["value"], count, "{name}");
+    }
 }
 
 #[test]
@@ -206,19 +201,69 @@ fn metrics_name_the_reasons() {
 #[test]
 fn an_admin_interface_over_tcp_wants_its_token() {
     let origin = Origin::new(|_| reply(200));
-    let tables = "[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef0123456789abcdef\"";
-    let proxy = sandarac().without_admin().config(site(&origin.url(), "", tables)).start();
-    let line = proxy.stderr().lines().find(|line| line.contains("admin")).map(str::to_owned);
-    let address = line
-        .as_deref()
-        .and_then(|line| line.rsplit(' ').next())
-        .expect("a line that tells the admin address")
-        .to_owned();
-    let mut client = Conn::to(&Address::parse(&address));
-    client.get("/status").expect(401);
-    let with = |token: &str| get("/status").with("Authorization", &format!("Bearer {token}"));
-    assert_eq!(Conn::to(&Address::parse(&address)).exchange(&with("wrong")).status, 401);
-    Conn::to(&Address::parse(&address)).exchange(&with("0123456789abcdef0123456789abcdef")).expect(200);
+    let tables = format!("[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"{TOKEN}\"");
+    let proxy = sandarac().without_admin().config(site(&origin.url(), "", &tables)).start();
+    let address = admin_address(&proxy);
+    Conn::to(&Address::parse(&address)).get("/status").expect(401);
+    assert_eq!((asked_with(&address, "wrong"), asked_with(&address, TOKEN)), (401, 200));
+}
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// The admin address that a process told at its start.
+fn admin_address(proxy: &Sandarac) -> String {
+    let told = proxy.stderr();
+    let line = told.lines().find_map(|line| line.strip_prefix("sandarac: admin on "));
+    line.expect("a line that tells the admin address").to_owned()
+}
+
+/// The status that the admin interface at `address` answers to a caller with `token`.
+fn asked_with(address: &str, token: &str) -> u16 {
+    let request = get("/status").with("Authorization", &format!("Bearer {token}"));
+    Conn::to(&Address::parse(address)).exchange(&request).status
+}
+
+#[test]
+fn an_admin_interface_over_tcp_is_had_with_flags_alone() {
+    let origin = Origin::new(|_| reply(200));
+    let start = || sandarac().without_admin().before(&origin).option("--admin", "127.0.0.1:0");
+    let from_variable = start().variable("SANDARAC_TOKEN", TOKEN).start();
+    let setup = start();
+    std::fs::write(setup.dir().join("token"), format!("{TOKEN}\n")).unwrap();
+    let from_file = setup.option("--admin-token-file", "./token").start();
+    for proxy in [from_variable, from_file] {
+        let address = admin_address(&proxy);
+        assert_eq!((asked_with(&address, TOKEN), asked_with(&address, "another")), (200, 401));
+        let status = || sandarac().arg("status").option("--admin", &address);
+        status().variable("SANDARAC_TOKEN", TOKEN).run().success();
+        let said = status().run().failure().stderr;
+        assert!(said.contains("--token-file") && said.contains("SANDARAC_TOKEN"), "{said}");
+    }
+}
+
+#[test]
+fn a_token_that_cannot_be_used_is_told_by_where_it_came_from() {
+    let origin = Origin::new(|_| reply(200));
+    let start = || sandarac().before(&origin).option("--admin", "127.0.0.1:0");
+    let said = start().variable("SANDARAC_TOKEN", "short").run().failure().stderr;
+    assert!(said.contains("SANDARAC_TOKEN: a token has at least 16 characters"), "{said}");
+    let said = start().option("--admin-token-file", "./nowhere").run().failure().stderr;
+    assert!(said.contains("--admin-token-file ./nowhere"), "{said}");
+}
+
+#[test]
+fn a_reload_takes_up_a_new_token() {
+    let origin = Origin::new(|_| reply(200));
+    let text = |token: &str| {
+        site(&origin.url(), "", &format!("[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"{token}\""))
+    };
+    let proxy = sandarac().without_admin().config(text(TOKEN)).start();
+    let address = admin_address(&proxy);
+    let other = "fedcba9876543210fedcba9876543210";
+    proxy.write_config(&text(other));
+    proxy.signal(Signal::Hangup);
+    proxy.says("reloaded");
+    assert_eq!((asked_with(&address, TOKEN), asked_with(&address, other)), (401, 200));
 }
 
 #[test]
@@ -230,7 +275,9 @@ fn an_admin_interface_over_tcp_without_a_token_is_refused() {
         .option("--admin", "127.0.0.1:0")
         .run()
         .failure();
-    assert!(output.stderr.contains("token"), "{output:?}");
+    for way in ["--admin-token-file FILE", "SANDARAC_TOKEN", "[admin] token"] {
+        assert!(output.stderr.contains(way), "{output:?}");
+    }
 }
 
 #[test]
@@ -241,6 +288,50 @@ fn the_log_is_shown_live() {
     assert_eq!(admin.response_head().status, 200);
     proxy.get("/seen-live");
     admin.read_through("/seen-live");
+}
+
+#[test]
+fn top_shows_what_goes_on_until_a_key_ends_it() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
+    for key in ["q", "\u{3}"] {
+        let mut top = proxy.admin_terminal(&["top"]);
+        top.shows("(q quits)", 1);
+        assert!(!top.is_by_line(), "a key counts at once");
+        let target = format!("/watched-{}", u32::from(key == "q"));
+        within("the busiest URL", || {
+            proxy.get(&target);
+            top.text().contains(&target).then_some(())
+        });
+        // Drawn over and over in one place, each line cleared to its end.
+        top.shows("\u{1b}[H", 2);
+        let text = top.text();
+        let widest = text.split("\u{1b}[K\r\n").map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= 110), "{widest:?}");
+        top.press(key);
+        assert!(top.wait().success());
+        assert!(top.is_by_line(), "the terminal is as it was");
+    }
+}
+
+#[test]
+fn stats_are_watched_second_by_second() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
+    let watch = proxy.admin_terminal(&["stats", "--watch"]);
+    let counted = || {
+        let text = watch.text();
+        let lines = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("requests"));
+        lines.filter_map(|line| line.split_whitespace().next()?.parse::<u32>().ok()).sum::<u32>()
+    };
+    watch.shows("cache_limit_bytes", 1);
+    assert_eq!(counted(), 0, "what did not happen is left out");
+    for _ in 0..7 {
+        proxy.get("/counted");
+    }
+    within("them to be told", || (counted() == 7).then_some(()));
+    let looks = watch.text().matches("cache_limit_bytes").count();
+    watch.shows("cache_limit_bytes", looks + 1);
+    assert_eq!(counted(), 7, "each second tells its own");
+    assert!(watch.text().contains("latency p50"));
 }
 
 #[test]

@@ -52,15 +52,14 @@ fn a_dead_backend_is_passed_over() {
 
 #[test]
 fn a_backend_that_is_dead_and_alone_is_not_called_healthy() {
-    let absent = Listener::new();
-    let proxy = sandarac().before_listener(&absent).start();
-    let port = absent.address().port();
-    drop(absent);
+    let dir = TempDir::new();
+    let path = dir.join("app.sock");
+    let proxy = sandarac().option("--backend", format!("unix:{}", path.display())).start();
     let state = || proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["state"].clone();
     assert_eq!(state(), "healthy");
     (0..3).for_each(|_| drop(proxy.get("/").expect(502)));
     assert_eq!(state(), "failing");
-    let _back = Origin::on(Listener::on_port(port), |_| reply(200).cache("no-store"));
+    let _back = Origin::on(Listener::on_unix(&path), |_| reply(200).cache("no-store"));
     proxy.get("/").expect(200);
     assert_eq!(state(), "healthy");
 }
@@ -201,4 +200,11 @@ fn connections_to_backends_are_let_go_when_idle() {
     sandarac_test_support::within("the idle connection to close", || {
         (origin.open_connections() == 0).then_some(())
     });
+}
+
+#[test]
+fn a_socket_that_is_not_there_is_told_as_such() {
+    let proxy = sandarac().option("--backend", "unix:/nowhere/app.sock").start();
+    let response = proxy.get("/").expect(502);
+    assert!(response.text().contains("the backend's socket does not exist"), "{response:?}");
 }

@@ -24,6 +24,7 @@ fn clients_that_come_together_cause_one_fetch() {
     let proxy = start(&origin);
     let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
     gate.reached(1);
+    proxy.counts("cache_waiters", CLIENTS as u64 - 1);
     assert!(clients.iter_mut().all(Conn::is_silent));
     gate.open();
     let responses: Vec<_> = clients.iter_mut().map(|client| client.response().expect(200)).collect();
@@ -88,6 +89,7 @@ fn a_fetch_that_fails_is_taken_over_by_one_that_waits() {
     let proxy = start(&origin);
     let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
     gate.reached(1);
+    proxy.counts("cache_waiters", CLIENTS as u64 - 1);
     gate.open();
     let served = clients
         .iter_mut()
@@ -177,6 +179,7 @@ fn the_fetch_goes_on_when_its_first_client_has_gone() {
     let first = ask(&proxy);
     gate.reached(1);
     let mut second = ask(&proxy);
+    proxy.counts("cache_waiters", 1);
     first.reset();
     gate.open();
     second.read_through("first ");
@@ -191,7 +194,8 @@ fn the_fill_runs_at_the_origins_speed_whatever_the_first_client_does() {
     let body = "x".repeat(16 << 20);
     let expected = body.len();
     let origin = Origin::new(move |_| reply(200).cache("max-age=60").body(&body));
-    let proxy = start(&origin);
+    let unhurried = site(&origin.url(), "", "[timeouts]\nwrite = \"1h\"");
+    let proxy = sandarac().config(unhurried).rfc().start();
     let mut stalled = proxy.connect();
     stalled.shrink_receive_buffer();
     stalled.send(get("/page").to_bytes()).read_through("\r\n\r\n");
@@ -236,6 +240,7 @@ fn waiters_of_what_turns_out_private_get_pages_of_their_own() {
     let proxy = start(&origin);
     let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
     gate.reached(1);
+    proxy.counts("cache_waiters", CLIENTS as u64 - 1);
     gate.open();
     let mut bodies: Vec<String> =
         clients.iter_mut().map(|client| client.response().expect(200).text()).collect();
@@ -272,6 +277,7 @@ fn a_revalidation_is_shared_too() {
     proxy.get("/page");
     let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
     gate.reached(1);
+    proxy.counts("cache_waiters", CLIENTS as u64 - 1);
     gate.open();
     for client in &mut clients {
         assert_eq!(client.response().expect(200).text(), "page");

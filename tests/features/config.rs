@@ -1,6 +1,8 @@
 //! The command line and the file: what is taken, and how faults in them are told.
 
-use sandarac_test_support::{Origin, TempDir, reply};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use sandarac_test_support::{Origin, TempDir, reply, within};
 
 use crate::{sandarac, site};
 
@@ -84,6 +86,36 @@ fn the_schema_and_the_defaults_are_printed() {
     for word in ["first_byte_timeout", "memory", "256MiB", "profile"] {
         assert!(defaults.contains(word), "{word}");
     }
+    sandarac().config(defaults).arg("check").run().success();
+}
+
+#[test]
+fn a_file_that_is_no_text_is_told_with_its_place() {
+    let setup = sandarac().arg("check").option("-c", "./latin.toml");
+    std::fs::write(setup.dir().join("latin.toml"), b"# caf\xe9\n").unwrap();
+    let said = setup.run().failure().stderr;
+    assert!(said.contains("not UTF-8") && said.contains("./latin.toml:1:6"), "{said}");
+}
+
+#[test]
+fn an_admin_socket_in_use_or_in_no_directory_is_told_once() {
+    let origin = Origin::new(|_| reply(200));
+    let first = sandarac().before(&origin).start();
+    let path = first.admin_path().display().to_string();
+    let said = sandarac()
+        .before(&origin)
+        .option("--listen", "127.0.0.1:0")
+        .option("--admin", &path)
+        .run()
+        .failure()
+        .stderr;
+    assert!(said.contains("another process answers there") && said.matches("--admin").count() == 1, "{said}");
+    let setup =
+        sandarac().before(&origin).option("--listen", "127.0.0.1:0").option("--admin", "./slip/admin.sock");
+    let slip = setup.dir().join("slip");
+    let said = setup.run().failure().stderr;
+    assert!(said.contains("there is no directory ./slip"), "{said}");
+    assert!(!slip.exists());
 }
 
 #[test]
@@ -117,7 +149,9 @@ fn a_unix_socket_left_behind_is_taken_over_and_a_live_one_is_not() {
     let dir = TempDir::new();
     let origin = Origin::new(|_| reply(200));
     let path = dir.join("front");
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(UnixListener::bind(&path).unwrap());
+    // A process that another test is just starting may hold a copy of the socket until it runs its own program.
+    within("nobody to listen any more", || UnixStream::connect(&path).is_err().then_some(()));
     let listen = format!("unix:{}", path.display());
     let live = sandarac().config(site(&origin.url(), "", "").replace("127.0.0.1:0", &listen)).start();
     live.get("/").expect(200);

@@ -1,6 +1,6 @@
 //! Connections: how long they live, in what order they are answered, over what they run.
 
-use sandarac_test_support::{Conn, Listener, Origin, TempDir, get, http_date_in, reply};
+use sandarac_test_support::{Conn, Listener, Origin, TempDir, get, http_date_in, reply, within};
 
 use crate::{before, cache, sandarac};
 
@@ -161,7 +161,8 @@ fn date_is_added_only_where_the_origin_sent_none() {
         _ => reply(200).undated(),
     });
     assert_eq!(proxy.get("/dated").fields.all("date"), [old.as_str()]);
-    let added = proxy.get("/undated");
-    let now = [http_date_in(-2), http_date_in(-1), http_date_in(0), http_date_in(1)];
-    assert!(now.contains(&added.field("date").unwrap().to_owned()), "{added:?}");
+    within("a Date of the present second or the one before", || {
+        let added = proxy.get("/undated");
+        [http_date_in(0), http_date_in(-1)].iter().any(|now| added.field("date") == Some(now)).then_some(())
+    });
 }

@@ -1,8 +1,8 @@
 //! What becomes of fields on their way through.
 
-use sandarac_test_support::{get, reply};
+use sandarac_test_support::{Origin, Reply, get, head, reply};
 
-use crate::{before, cache};
+use crate::{before, cache, sandarac, site};
 
 /// The lines of `all` whose names are among `names`, in order.
 fn lines_of<'a>(all: Vec<(&'a str, &'a str)>, names: &[&str]) -> Vec<(&'a str, &'a str)> {
@@ -156,4 +156,34 @@ fn empty_and_odd_values_survive() {
     assert_eq!(request.field("x-padded"), Some("a\tb"));
     assert_eq!(request.field("x-latin"), Some("caf\u{e9}"));
     assert_eq!((response.field("x-empty"), response.field("x-odd")), (Some(""), Some("a:b \"c\"")));
+}
+
+#[test]
+fn a_field_that_is_set_keeps_its_place() {
+    let origin = Origin::new(|_| reply(200).with("X-First", "1").with("X-Set", "old").with("X-Last", "1"));
+    let keys =
+        "request.set.Host = \"inner.example\"\nrequest.set.X-Set = \"new\"\nresponse.set.X-Set = \"new\"";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    let request = get("/").with("X-First", "1").with("X-Set", "old").with("X-Last", "1");
+    let response = proxy.exchange(&request).expect(200);
+    let names = ["Host", "X-First", "X-Set", "X-Last"];
+    let expected = [("Host", "inner.example"), ("X-First", "1"), ("X-Set", "new"), ("X-Last", "1")];
+    assert_eq!(lines_of(origin.last().fields.lines(), &names), expected);
+    assert_eq!(lines_of(response.fields.lines(), &names), expected[1..]);
+}
+
+#[test]
+fn content_length_stands_where_it_stood_for_head_too() {
+    let (proxy, _origin) = before(|request| {
+        let body = if request.method == "HEAD" { "" } else { "four" };
+        Reply::verbatim(format!(
+            "HTTP/1.1 200 OK\r\nX-First: 1\r\nContent-Length: 4\r\nX-Last: 1\r\n\r\n{body}"
+        ))
+    });
+    for request in [get("/"), head("/")] {
+        // A cookie takes both past the store.
+        let response = proxy.exchange(&request.with("Cookie", "a=b")).expect(200);
+        let lines = lines_of(response.fields.lines(), &["X-First", "Content-Length", "X-Last"]);
+        assert_eq!(lines, [("X-First", "1"), ("Content-Length", "4"), ("X-Last", "1")]);
+    }
 }

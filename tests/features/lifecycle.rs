@@ -36,6 +36,11 @@ fn a_bad_file_changes_nothing_and_says_why() {
     let proxy = sandarac().config(site(&origin.url(), "", "")).start();
     let output = proxy.reload(&site(&origin.url(), "cahce = \"pass\"", "")).failure();
     assert!(output.stderr.contains("cahce") && output.stderr.contains("cache"), "{output:?}");
+    assert!(
+        output.stderr.starts_with("sandarac: the configuration is wrong\nerror: unknown key"),
+        "{output:?}"
+    );
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(proxy.get("/").text(), "still");
     proxy.signal(Signal::Hangup);
     proxy.says("cahce");
@@ -123,8 +128,25 @@ fn a_second_sigterm_ends_at_once() {
     });
     assert!(proxy.is_running());
     proxy.signal(Signal::Terminate);
-    proxy.wait();
+    assert_eq!(proxy.wait().code(), Some(1), "what was under way is lost");
     gate.open();
+}
+
+#[test]
+fn reloads_are_told_of_whoever_asked() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    proxy.reload(&text).success();
+    proxy.says("sandarac: reloaded ");
+    proxy.reload("").failure();
+    proxy.says("sandarac: not reloaded, the configuration in force stays: the configuration is wrong");
+    std::fs::remove_file(proxy.dir().join("sandarac.toml")).unwrap();
+    let output = proxy.admin(&["reload"]).failure();
+    assert!(
+        output.stderr.starts_with("sandarac: cannot read ") && output.status.code() == Some(2),
+        "{output:?}"
+    );
 }
 
 #[test]

@@ -42,8 +42,9 @@ fn json_lines_tell_how_each_answer_came_about() {
     });
     let tables = "[log]\naccess = \"./access.json\"\nformat = \"json\"";
     let proxy = sandarac().config(site(&origin.url(), "", tables)).start();
-    proxy.get("/page");
-    proxy.get("/page");
+    let mut client = proxy.connect();
+    client.exchange(&get("/page"));
+    client.exchange(&get("/page"));
     proxy.connect().send("GET /broken HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").read_to_end();
     proxy.exchange(&post("/chunked", "x"));
     let records = lines(&proxy.dir().join("access.json"), 4);
@@ -69,6 +70,15 @@ fn json_lines_tell_how_each_answer_came_about() {
         "{miss}"
     );
     assert!(hit["backend"].is_null() && hit["duration_us"].is_u64());
+    // Sessions, requests and fetches are numbered by one counter.
+    let broken = of("error");
+    assert!(miss["session"] == hit["session"] && miss["session"] != broken["session"], "{records:?}");
+    assert!(miss["fetch"] == hit["fetch"] && miss["request"] != hit["request"], "{records:?}");
+    for record in [miss, hit] {
+        let first_byte = record["first_byte_us"].as_u64().expect("a time to the first byte");
+        assert!(first_byte <= record["duration_us"].as_u64().unwrap(), "{record}");
+    }
+    assert!(broken["first_byte_us"].is_null());
 }
 
 #[test]
@@ -106,4 +116,52 @@ fn what_a_client_sends_cannot_forge_a_line() {
     let line = written.iter().find(|line| line.contains("q HTTP/1.1")).expect("a line of the second request");
     assert!(line.contains("/\\\"q HTTP/1.1") && line.contains("\\\" 200 0 \\\"-\\\" \\\"forged"), "{line}");
     assert!(written.iter().all(|line| line.bytes().all(|byte| (b' '..=b'~').contains(&byte))));
+}
+
+#[test]
+fn a_reload_exchanges_the_log() {
+    let origin = Origin::new(|_| reply(200));
+    let text = |log: &str| site(&origin.url(), "", log);
+    let proxy = sandarac().config(text("[log]\naccess = \"./one.log\"")).start();
+    let (one, two) = (proxy.dir().join("one.log"), proxy.dir().join("two.log"));
+    proxy.get("/first");
+    proxy.reload(&text("[log]\naccess = \"./two.log\"")).success();
+    proxy.get("/second");
+    assert!(lines(&two, 1)[0].contains("/second"));
+    assert!(lines(&one, 1).iter().all(|line| line.contains("/first")));
+    proxy.reload(&text("[log]\naccess = \"./two.log\"\nformat = \"json\"")).success();
+    proxy.get("/third");
+    let record: serde_json::Value = serde_json::from_str(&lines(&two, 2)[1]).unwrap();
+    assert_eq!(record["target"], "/third");
+    proxy.reload(&text("")).success();
+    proxy.get("/unlogged");
+    proxy.reload(&text("[log]\naccess = \"./one.log\"")).success();
+    proxy.get("/fourth");
+    assert!(lines(&one, 2)[1].contains("/fourth"));
+    assert_eq!(lines(&two, 2).len(), 2);
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_refuses_the_reload() {
+    let (old, new) =
+        (Origin::new(|_| reply(200).body("old")), Origin::new(|_| reply(200).cache("no-store").body("new")));
+    let proxy = sandarac().config(site(&old.url(), "", "[log]\naccess = \"./kept.log\"")).start();
+    for path in ["./no/such/dir/a.log", "/tmp"] {
+        let log = format!("[log]\naccess = \"{path}\"");
+        let output = proxy.reload(&site(&new.url(), "", &log)).failure();
+        assert!(output.stderr.contains(path) && output.stderr.contains("access log"), "{output:?}");
+        proxy.signal(Signal::Hangup);
+        proxy.says(path);
+    }
+    assert_eq!(proxy.get("/kept").text(), "old");
+    assert!(lines(&proxy.dir().join("kept.log"), 1)[0].contains("/kept"));
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_stops_the_start_by_name() {
+    let origin = Origin::new(|_| reply(200));
+    let output =
+        sandarac().before(&origin).option("--listen", "127.0.0.1:0").arg("--access-log=./no/a.log").run();
+    let output = output.failure();
+    assert!(output.stderr.contains("cannot write the access log ./no/a.log"), "{output:?}");
 }

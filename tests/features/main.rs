@@ -13,6 +13,7 @@ mod lifecycle;
 mod logs;
 mod methods;
 mod names;
+mod partial;
 mod peers;
 mod ranges;
 mod routes;

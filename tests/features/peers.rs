@@ -1,6 +1,6 @@
 //! Who the client is: the PROXY protocol, and proxies that are trusted.
 
-use sandarac_test_support::{Conn, Origin, Sandarac, get, reply};
+use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
 use crate::{sandarac, site};
 
@@ -100,6 +100,74 @@ fn a_trusted_proxy_is_believed_and_added_to() {
         forwarded.starts_with("for=192.0.2.7;proto=https, ") && forwarded.contains("for=127.0.0.1"),
         "{forwarded}"
     );
+}
+
+/// A listener with `keys`, PURGE allowed to everybody in 192.0.2.0/24, and a log; `send` makes one request and the client
+/// of its record is given back.
+fn logged(keys: &str, send: impl FnOnce(&Sandarac)) -> serde_json::Value {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60"));
+    let tables = "[log]\naccess = \"./log\"\nformat = \"json\"\n[purge]\nallow = [\"192.0.2.0/24\"]";
+    let address = "address = \"127.0.0.1:0\"\n";
+    let text = site(&origin.url(), "", tables).replace(address, &format!("{address}{keys}\n"));
+    let proxy = sandarac().config(text).start();
+    send(&proxy);
+    let line = within("a line in the log", || {
+        let text = std::fs::read_to_string(proxy.dir().join("log")).unwrap_or_default();
+        text.split_once('\n').map(|(line, _)| line.to_owned())
+    });
+    serde_json::from_str::<serde_json::Value>(&line).expect("JSON")["client"].clone()
+}
+
+#[test]
+fn the_log_has_the_visitor_whom_a_trusted_proxy_names() {
+    let trusting = "trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]";
+    for (keys, list, client) in [
+        (trusting, "6.6.6.6, 192.0.2.7, 10.1.2.3", "192.0.2.7"),
+        (trusting, "192.0.2.7", "192.0.2.7"),
+        (trusting, "", "127.0.0.1"),
+        ("trusted_proxies = [\"10.0.0.0/8\"]", "192.0.2.7", "127.0.0.1"),
+        ("", "192.0.2.7", "127.0.0.1"),
+    ] {
+        let ask = |proxy: &Sandarac| {
+            let request = if list.is_empty() { get("/") } else { get("/").with("X-Forwarded-For", list) };
+            proxy.exchange(&request).expect(200);
+        };
+        assert_eq!(logged(keys, ask), client, "{keys} {list}");
+    }
+}
+
+#[test]
+fn a_purge_is_decided_by_the_connection_whatever_is_forwarded() {
+    let client = logged("trusted_proxies = [\"127.0.0.1\"]", |proxy| {
+        let mut client = proxy.connect();
+        client.send("PURGE / HTTP/1.1\r\nHost: www.example\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n");
+        client.response().expect(403);
+    });
+    assert_eq!(client, "192.0.2.7", "the log names who asked");
+    let client = logged("proxy_protocol = true", |proxy| {
+        let mut client = proxy.connect();
+        client.send("PROXY TCP4 192.0.2.7 192.0.2.1 5000 80\r\n");
+        client.send("PURGE / HTTP/1.1\r\nHost: www.example\r\n\r\n");
+        client.response().expect(200);
+    });
+    assert_eq!(client, "192.0.2.7");
+}
+
+#[test]
+fn a_listener_behind_tls_is_reached_by_https() {
+    let (proxy, origin) = start("proxy_protocol = true\nscheme = \"https\"");
+    let mut client = proxy.connect();
+    client.send("PROXY TCP4 192.0.2.7 192.0.2.1 5000 443\r\n");
+    client.get("/").expect(200);
+    let fields = origin.last().fields;
+    assert_eq!(fields.list("x-forwarded-proto"), "https");
+    assert_eq!(fields.list("x-forwarded-for"), "192.0.2.7");
+    assert!(fields.list("forwarded").contains("proto=https"), "{fields:?}");
+    client.get("https://www.example/whole").expect(200);
+    // Who is trusted may still say that this visitor came without.
+    let (proxy, origin) = start("scheme = \"https\"\ntrusted_proxies = [\"127.0.0.1\"]");
+    proxy.exchange(&get("/").with("X-Forwarded-Proto", "http")).expect(200);
+    assert_eq!(origin.last().field("x-forwarded-proto"), Some("http"));
 }
 
 #[test]

@@ -116,13 +116,13 @@ fn lifetimes_can_be_ruled() {
         _ => reply(200),
     }));
     let route =
-        "cache = { default_ttl = \"10m\", max_ttl = \"1h\", status_ttl = { 404 = \"30s\", 500 = \"5s\" } }";
+        "cache = { default_ttl = \"10m\", max_ttl = \"1h\", status_ttl = { 404 = \"2m\", 500 = \"1m\" } }";
     let proxy = sandarac().config(site(&origin.url(), route, "")).start();
     for (path, reused, ttl) in [
         ("/forever", true, 3600),
         ("/plain", true, 600),
-        ("/missing", true, 30),
-        ("/error", true, 5),
+        ("/missing", true, 120),
+        ("/error", true, 60),
         ("/never", false, 0),
         ("/secret", false, 0),
     ] {

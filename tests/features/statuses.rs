@@ -1,8 +1,6 @@
 //! What Cache-Status (RFC 9211) and Proxy-Status (RFC 9209) say.
 
-use std::net::TcpListener;
-
-use sandarac_test_support::{Origin, Reply, Response, get, post, reply};
+use sandarac_test_support::{Origin, Port, Reply, Response, get, post, reply};
 
 use crate::{cache, sandarac};
 
@@ -89,8 +87,8 @@ fn cache_status_is_added_after_those_of_caches_behind() {
 
 #[test]
 fn what_the_proxy_answers_itself_says_what_was_wrong() {
-    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let proxy = sandarac().option("--backend", format!("http://{refusing}")).start();
+    let refusing = Port::new();
+    let proxy = sandarac().option("--backend", refusing.url()).start();
     let response = proxy.get("/");
     assert!(matches!(response.status, 502 | 503), "{response:?}");
     let status = response.field("proxy-status").expect("Proxy-Status").to_owned();

@@ -99,3 +99,22 @@ fn an_asterisk_is_for_options_only() {
     proxy.get("no-slash").expect(400);
     assert_eq!(origin.count(), 0);
 }
+
+#[test]
+fn what_is_wrong_with_a_target_is_said_in_words() {
+    let (proxy, origin) = before(|_| reply(200));
+    for (request, words) in [
+        ("GET /../x HTTP/1.1\r\nHost: a\r\n\r\n", "the path leads above the root"),
+        ("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", "the path has a malformed percent escape"),
+        (
+            "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "the request target has a scheme other than http and https",
+        ),
+    ] {
+        let mut client = proxy.connect();
+        client.send(request);
+        let text = client.response().expect(400).text();
+        assert!(text.ends_with(&format!(": {words}\n")), "{text}");
+    }
+    assert_eq!(origin.count(), 0);
+}

@@ -208,3 +208,21 @@ fn a_304_updates_fields_but_not_what_describes_the_stored_body() {
         assert_eq!(response.field("content-length"), Some("1"));
     }
 }
+
+#[test]
+fn the_age_of_a_304_is_counted_and_not_repeated() {
+    let (proxy, _origin) = cache(|request| {
+        let update = [("Cache-Control", "max-age=60"), ("Age", "7")];
+        validating(
+            request,
+            "\"v1\"",
+            reply(200).cache("max-age=1").with("Age", "5").with("ETag", "\"v1\""),
+            &update,
+        )
+    });
+    proxy.get("/");
+    proxy.get("/");
+    let hit = proxy.get("/");
+    assert!(hit.is_hit(), "{hit:?}");
+    assert_eq!(hit.fields.all("age"), ["7"]);
+}

@@ -13,6 +13,8 @@ use sandarac_test_support::{Address, TempDir, within};
 
 /// Where Debian puts MediaWiki.
 const PROGRAM: &str = "/usr/share/mediawiki";
+/// How long a script of MediaWiki's may take: that which makes the database takes a few, on a slow disk many more.
+const SECONDS: &str = "120";
 /// The wiki's only account. The name is in no page that does not show who is logged in.
 pub(crate) const EDITOR: &str = "Edwina";
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
@@ -119,14 +121,20 @@ fn install(dir: &TempDir) {
 }
 
 fn php(dir: &TempDir) -> Command {
-    let mut command = Command::new("php");
+    in_wiki(dir, "php")
+}
+
+fn in_wiki(dir: &TempDir, program: &str) -> Command {
+    let mut command = Command::new(program);
     command.current_dir(dir.path()).env("MW_CONFIG_FILE", dir.join("LocalSettings.php"));
     command
 }
 
+/// A script of MediaWiki's, which is ended if it takes longer than [`SECONDS`].
 fn maintenance(dir: &TempDir, script: &str) -> Command {
-    let mut command = php(dir);
-    command.stdin(Stdio::null()).arg(Path::new(PROGRAM).join("maintenance").join(script));
+    let mut command = in_wiki(dir, "timeout");
+    command.stdin(Stdio::null()).args(["--kill-after=5", SECONDS, "php"]);
+    command.arg(Path::new(PROGRAM).join("maintenance").join(script));
     command
 }
 
@@ -136,6 +144,12 @@ fn run(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     let said =
         [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned()).concat();
+    assert_ne!(
+        output.status.code(),
+        Some(124),
+        "{command:?} took longer than {SECONDS} s. If the disk is slow, let TMPDIR name a directory in memory, such as \
+         /dev/shm. It said: {said}"
+    );
     assert!(output.status.success(), "{command:?} failed: {said}");
 }
 

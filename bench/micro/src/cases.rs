@@ -1,7 +1,7 @@
 //! The steps: reading a head, making the key, looking up, judging and writing a head.
 
 use crate::samples::{BODY, BROWSER_REQUEST, RESPONSE, SHORT_REQUEST};
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Part, Query, Settings, Store};
+use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store};
 use sandarac_message::caching::{
     Policy, RequestDirectives, Storability, lookup_bypass, storability, stored_fields,
 };
@@ -25,6 +25,9 @@ pub(crate) const CASES: &[Case] = &[
     ("lookup-hit-alone", |times| lookup_hit(1, times)),
     ("lookup-hit-of-100000", |times| lookup_hit(100_000, times)),
     ("lookup-bypass", bypass),
+    ("vary-same", |times| match_variant("gzip, deflate, br", "gzip, deflate, br", true, times)),
+    ("vary-respelled", |times| match_variant("gzip, deflate, br", "br, gzip, deflate", true, times)),
+    ("vary-other", |times| match_variant("gzip, deflate, br", "gzip", false, times)),
     ("storability", judge),
     ("encode-hit-head", encode_hit),
     ("encode-forwarded-request", encode_request),
@@ -123,7 +126,21 @@ fn stored_head(head: &ResponseHead<'_>, fields: &FieldsBuf) -> StoredHead {
 }
 
 fn query<'a>(fields: Fields<'a>, directives: &'a RequestDirectives) -> Query<'a> {
-    Query { fields, directives, part: Part::Whole, intent: Intent::Fill }
+    Query { fields, directives, part: None, intent: Intent::Fill }
+}
+
+/// Whether a variant stored for a request with one Accept-Encoding answers a request with another.
+fn match_variant(stored: &str, asked: &str, answers: bool, times: usize) {
+    let request = |codings: &str| -> FieldsBuf {
+        let fields = [("Host", "example.org"), ("Accept-Encoding", codings), ("User-Agent", "micro")];
+        fields.into_iter().collect()
+    };
+    let vary: FieldsBuf = [("Vary", "Accept-Encoding")].into_iter().collect();
+    let key = VarySpec::of(vary.view(), &[]).key(request(stored).view());
+    let asked = request(asked);
+    for _ in 0..times {
+        assert_eq!(black_box(&key).matches(asked.view()), answers);
+    }
 }
 
 fn lookup_hit(objects: usize, times: usize) {

@@ -1,28 +1,40 @@
 //! One backend: its limits, its load, and whether it is trusted with requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Address;
+use crate::algorithm::peak_ewma::PeakLatency;
+use crate::algorithm::resume::WorkerLoad;
+use crate::hash::hash;
 
-/// A backend of a pool: an address, a limit, and the state that all cores share.
+/// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
 pub struct Backend {
     address: Address,
     max_in_flight: u32,
+    weight: u32,
     pub(crate) state: Arc<State>,
 }
 
 impl Backend {
-    /// A backend without a limit.
+    /// The most that a backend weighs.
+    pub const MAX_WEIGHT: u32 = 1000;
+
+    /// A backend without a limit, of weight 1.
     pub fn new(address: Address) -> Backend {
-        Backend { address, max_in_flight: u32::MAX, state: Arc::default() }
+        Backend { address, max_in_flight: u32::MAX, weight: 1, state: Arc::default() }
     }
 
     /// The same backend, given at most `limit` requests at a time.
     pub fn max_in_flight(self, limit: u32) -> Backend {
         Backend { max_in_flight: limit, ..self }
+    }
+
+    /// The same backend, weighing `weight`, which is taken as 1 at least and [`Backend::MAX_WEIGHT`] at most.
+    pub fn weighing(self, weight: u32) -> Backend {
+        Backend { weight: weight.clamp(1, Backend::MAX_WEIGHT), ..self }
     }
 
     /// The same backend, with the load and the health of `other`, shared from now on.
@@ -33,6 +45,16 @@ impl Backend {
     /// Where it is found.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// What names the backend in the cookie of a session that sticks to it: the same for the same address, everywhere.
+    pub fn key(&self) -> u64 {
+        hash(self.address.to_string().as_bytes(), 2)
+    }
+
+    /// How much of the load it is to bear, compared with others.
+    pub fn weight(&self) -> u32 {
+        self.weight
     }
 
     /// The requests it is answering now.
@@ -64,6 +86,10 @@ pub struct Ejection {
     /// Connect failures in a row that eject a backend; at least 1. Three by default: one may be a full accept
     /// queue, three without a success between them are an absent process.
     pub failures: u32,
+    /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if the others do
+    /// at most half as badly; taken over about the last 32. 0, the default, ejects none: what a 5xx means is the
+    /// application's to know.
+    pub fault_percent: u32,
     /// How long the first ejection lasts. Each one that follows without a success between lasts twice as long.
     pub first: Duration,
     /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
@@ -78,6 +104,7 @@ impl Default for Ejection {
     fn default() -> Ejection {
         Ejection {
             failures: 3,
+            fault_percent: 0,
             first: Duration::from_secs(1),
             longest: Duration::from_secs(60),
             max_percent: 100,
@@ -117,6 +144,23 @@ pub(crate) struct State {
     pub(crate) picks: AtomicU64,
     /// Connect failures, ever.
     pub(crate) connect_failures: AtomicU64,
+    /// Whether it gets no new requests, by order.
+    pub(crate) draining: AtomicBool,
+    /// Whether active checks have it out of service.
+    pub(crate) down: AtomicBool,
+    /// Checks in a row that speak against its standing.
+    pub(crate) checks: AtomicU32,
+    /// Whether it was ejected for its answers, not its connections.
+    pub(crate) faulty: AtomicBool,
+    /// Whether it is of another version than the one that serves.
+    pub(crate) sidelined: AtomicBool,
+    /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins when it is
+    /// next looked at.
+    warming_since: AtomicU64,
+    /// What `peak_ewma` goes by.
+    pub(crate) latency: PeakLatency,
+    /// What `resume` goes by.
+    pub(crate) load: WorkerLoad,
 }
 
 /// Whether a backend should be given requests.
@@ -129,11 +173,43 @@ pub(crate) enum Standing {
 }
 
 impl State {
+    /// Whether it is ejected, or waits for its trial.
+    pub(crate) fn is_ejected(&self) -> bool {
+        self.ejected_until.load(Ordering::Relaxed) != 0
+    }
+
     pub(crate) fn standing(&self, now: u64) -> Standing {
+        if self.down.load(Ordering::Relaxed) {
+            return Standing::Ejected;
+        }
         match self.ejected_until.load(Ordering::Relaxed) {
             0 => Standing::InService,
             until if until <= now => Standing::OnTrial(until),
             _ => Standing::Ejected,
+        }
+    }
+
+    /// Whether it gets requests at all.
+    pub(crate) fn serves(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed) && !self.sidelined.load(Ordering::Relaxed)
+    }
+
+    /// It comes into service now, and starts slowly if its pool says so.
+    pub(crate) fn warm_up(&self) {
+        self.warming_since.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// From nearly 0 to 1 in the `slow_start` milliseconds after it came into service.
+    pub(crate) fn warmth(&self, now: u64, slow_start: u64) -> f32 {
+        // Not 0: what gets no request at all is not warmed by any.
+        const COLDEST: f32 = 0.05;
+        match self.warming_since.load(Ordering::Relaxed) {
+            0 => 1.0,
+            u64::MAX => {
+                self.warming_since.store(now.max(1), Ordering::Relaxed);
+                COLDEST
+            }
+            since => (now.saturating_sub(since) as f32 / slow_start as f32).clamp(COLDEST, 1.0),
         }
     }
 
@@ -150,7 +226,9 @@ impl State {
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
             self.ejections.store(0, Ordering::Relaxed);
-            self.ejected_until.store(0, Ordering::Relaxed);
+            if self.ejected_until.swap(0, Ordering::Relaxed) != 0 {
+                self.warm_up();
+            }
         }
     }
 }

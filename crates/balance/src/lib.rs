@@ -10,12 +10,28 @@
 mod address;
 mod algorithm;
 mod backend;
+mod budget;
+mod candidates;
+mod hash;
+mod health;
+mod ids;
+mod load;
 mod pool;
 mod queue;
 mod random;
+mod settings;
+mod version;
 
 pub use address::{Address, AddressError, Endpoint, Host};
+pub use algorithm::resume::{
+    Believed, Disbelief, Heard, Known, MAX_CLASS_BYTES, ResumeSettings, Resumes, SavedSkills, SavedWorker,
+    SkillCounts, SkillSource, WorkerState,
+};
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::{Backend, Ejection};
-pub use pool::{BackendId, BackendReport, NoBackend, Outcome, Pick, Pool};
+pub use budget::RetryBudget;
+pub use health::{Checked, Checks};
+pub use ids::BackendId;
+pub use pool::{BackendReport, NoBackend, Outcome, Pick, Pool};
 pub use queue::{QueueReport, Ticket};
+pub use settings::Settings;

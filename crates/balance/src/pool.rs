@@ -1,13 +1,18 @@
 //! A pool: backends that can all answer the same requests.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use crate::algorithm::Chooser;
+use crate::algorithm::resume::{ClassKey, Expected};
 use crate::backend::{Standing, millis};
+use crate::candidates::Candidates;
+use crate::ids::Places;
+use crate::load::PoolLoad;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::{Algorithm, Backend, Ejection, QueueReport, Ticket};
+use crate::{Algorithm, Backend, BackendId, QueueReport, Resumes, SavedSkills, Settings, Ticket};
 
 /// A pool of backends. Cloning it is cheap, and the clones are one pool.
 #[derive(Clone)]
@@ -18,30 +23,32 @@ pub(crate) struct Inner {
     backends: Box<[Backend]>,
     /// The id of each backend.
     ids: Box<[BackendId]>,
+    /// Where the backend of an id is.
+    places: Places,
     /// The first id that neither this pool nor one before it has used.
     next_id: u32,
-    algorithm: Algorithm,
-    ejection: Ejection,
+    settings: Settings,
+    chooser: Chooser,
     random: Random,
-    turn: AtomicUsize,
+    /// The sum of the weights.
+    weights: f32,
     /// Held while a backend is ejected, so that two cores do not eject the last two at once.
     ejecting: Mutex<()>,
-    /// The most that may wait for a place.
-    queue_limit: u32,
-    /// Shared with the pools before and after this one.
+    /// Shared with the pools before and after this one, as is what follows.
     queue: Arc<Queue>,
+    load: Arc<PoolLoad>,
+    /// The version that serves, where only one does.
+    serving: Arc<Mutex<Option<Box<str>>>>,
 }
-
-/// A backend of one pool, and the same backend of the pools that take its place on reloads. It means nothing to others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BackendId(u32);
 
 /// Why no backend takes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoBackend {
     /// The pool has none.
     Empty,
-    /// Every backend was excluded by the caller, having been tried.
+    /// Every backend is draining.
+    NoneServes,
+    /// Every backend that serves was excluded by the caller, having been tried.
     AllTried,
     /// Every backend that was not excluded has as many requests in flight as it may have.
     AllFull,
@@ -53,6 +60,7 @@ impl std::fmt::Display for NoBackend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             NoBackend::Empty => "the pool has no backend",
+            NoBackend::NoneServes => "every backend is draining",
             NoBackend::AllTried => "every backend was tried",
             NoBackend::AllFull => "every backend has as many requests in flight as it may have",
             NoBackend::QueueFull => "every backend is full, and so is the queue before them",
@@ -65,8 +73,10 @@ impl std::error::Error for NoBackend {}
 /// How a request ended at its backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// A whole response came, whatever its status.
+    /// A whole response came, whose status blames no server.
     Answered,
+    /// A whole response came, of status 5xx.
+    ServerError,
     /// No connection could be made.
     ConnectFailed,
     /// The connection was there, but no whole response came over it in time.
@@ -76,7 +86,7 @@ pub enum Outcome {
 }
 
 /// What is known of a backend, for people and monitoring.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BackendReport {
     /// The backend.
     pub id: BackendId,
@@ -93,48 +103,30 @@ pub struct BackendReport {
     /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
     /// the last one left.
     pub failing: bool,
+    /// Whether active checks have it out of service.
+    pub down: bool,
+    /// Whether it gets no new requests, by order.
+    pub draining: bool,
+    /// Whether it is of another version than the one that serves.
+    pub sidelined: bool,
+    /// The requests in flight to it of late, where the pool chooses by résumé.
+    pub mean_backlog: f32,
+    /// The share of requests to it that failed of late.
+    pub faults: f32,
 }
 
 impl Pool {
-    /// How many may wait for a place, where nothing else is said. A thousand are a second of work for a pool that
-    /// answers each in 10 ms at ten places: a burst is waited out, while what comes on top of a lasting overload is
-    /// refused before its client has gone. At some 100 bytes here and a connection each, they are cheap to hold.
-    pub const QUEUE_LIMIT: u32 = 1000;
-
-    /// A pool called `name` that chooses among `backends` by `algorithm`, with the default [`Ejection`],
-    /// [`Pool::QUEUE_LIMIT`] and seed 0.
-    pub fn new(name: &str, backends: Vec<Backend>, algorithm: Algorithm) -> Pool {
-        Pool::with(name, backends, algorithm, Ejection::default(), Pool::QUEUE_LIMIT, 0)
-    }
-
-    /// A pool with everything stated. At most `queue_limit` requests wait for a place; 0 means that none does.
-    /// Equal seeds and equal calls give equal choices.
-    pub fn with(
-        name: &str,
-        backends: Vec<Backend>,
-        algorithm: Algorithm,
-        ejection: Ejection,
-        queue_limit: u32,
-        seed: u64,
-    ) -> Pool {
-        Pool(Arc::new(Inner {
-            name: name.into(),
-            ids: (0..backends.len() as u32).map(BackendId).collect(),
-            next_id: backends.len() as u32,
-            backends: backends.into(),
-            algorithm,
-            ejection,
-            random: Random::new(seed),
-            turn: AtomicUsize::new(0),
-            ejecting: Mutex::new(()),
-            queue_limit,
-            queue: Arc::default(),
-        }))
+    /// A pool called `name` that chooses among `backends` as `settings` say, or as is usual for an [`Algorithm`].
+    pub fn new(name: &str, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
+        let ids: Vec<_> = (0..backends.len() as u32).map(BackendId).collect();
+        let next_id = ids.len() as u32;
+        Pool::made(name, backends, ids, next_id, settings.into(), None)
     }
 
     /// A pool like this one, where each backend that `before` had under the same address carries on from there:
-    /// what is in flight to it and what is known of its health. Requests that wait for a place at `before` are served
-    /// by the new pool. For a reload; the new pool must be put in the place of `before`.
+    /// what is in flight to it and what is known of its health and its skills. Requests that wait for a place at
+    /// `before` are served by the new pool. For a reload, and for backends that come and go; the new pool must be put in
+    /// the place of `before`, and backends that are not in it are forgotten.
     pub fn succeeding(&self, before: &Pool, seed: u64) -> Pool {
         let mut next_id = before.0.next_id;
         let carry_on = |backend: &Backend| {
@@ -144,26 +136,50 @@ impl Pool {
                 None => {
                     let id = BackendId(next_id);
                     next_id = next_id.wrapping_add(1);
+                    backend.state.warm_up();
+                    backend.state.load.renew();
                     (id, backend.clone())
                 }
             }
         };
         let (ids, backends): (Vec<_>, Vec<_>) = self.0.backends.iter().map(carry_on).unzip();
-        let pool = Pool(Arc::new(Inner {
-            name: self.0.name.clone(),
-            ids: ids.into(),
-            next_id,
-            backends: backends.into(),
-            algorithm: self.0.algorithm,
-            ejection: self.0.ejection,
-            random: Random::new(seed),
-            turn: AtomicUsize::new(0),
-            ejecting: Mutex::new(()),
-            queue_limit: self.0.queue_limit,
-            queue: before.0.queue.clone(),
-        }));
+        let settings = Settings { seed, ..self.0.settings.clone() };
+        let pool = Pool::made(&self.0.name, backends, ids, next_id, settings, Some(&before.0));
+        pool.0.elect();
         pool.0.queue.follow(&pool);
         pool
+    }
+
+    fn made(
+        name: &str,
+        backends: Vec<Backend>,
+        ids: Vec<BackendId>,
+        next_id: u32,
+        settings: Settings,
+        before: Option<&Inner>,
+    ) -> Pool {
+        let chooser = Chooser::new(&settings, &backends, before.map(|before| &before.chooser));
+        let places = Places::new(&ids);
+        if let (Some(before), Some(resume)) = (before, chooser.resume()) {
+            resume.follow(before.chooser.resume(), &before.ids, &places, &backends);
+        }
+        // One that did not count its load has none to hand on.
+        let load = before.filter(|before| before.chooser.counts_load()).map(|before| before.load.clone());
+        Pool(Arc::new(Inner {
+            name: name.into(),
+            places,
+            ids: ids.into(),
+            next_id,
+            weights: backends.iter().map(|backend| backend.weight() as f32).sum(),
+            backends: backends.into(),
+            chooser,
+            random: Random::new(settings.seed),
+            settings,
+            ejecting: Mutex::new(()),
+            queue: before.map_or_else(Arc::default, |before| before.queue.clone()),
+            load: load.unwrap_or_default(),
+            serving: before.map_or_else(Arc::default, |before| before.serving.clone()),
+        }))
     }
 
     /// The pool's name.
@@ -173,7 +189,12 @@ impl Pool {
 
     /// How the pool chooses.
     pub fn algorithm(&self) -> Algorithm {
-        self.0.algorithm
+        self.0.settings.algorithm
+    }
+
+    /// How the pool is set up.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
     }
 
     /// The backends, in the order they were given.
@@ -183,7 +204,7 @@ impl Pool {
 
     /// Chooses a backend and takes a place at it until the [`Pick`] is finished or dropped.
     ///
-    /// `class` is the request class, for algorithms that tell requests apart; none of the present ones does.
+    /// `class` is the request class, for algorithms that tell requests apart: `resume`, `consistent_hash`, `maglev`.
     /// Backends in `exclude` are not chosen; those that are ejected only where no other can take the request.
     /// It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that shall wait.
     ///
@@ -195,20 +216,59 @@ impl Pool {
         now: Duration,
         exclude: &[BackendId],
     ) -> Result<Pick, NoBackend> {
-        let _ = class;
         let queue = &*self.0.queue;
-        let now = millis(now);
         let pick = if queue.waiting() == 0 {
-            let pick = self.take_any(now, exclude);
+            let pick = self.take_any(class, now, exclude);
             // On the way it may have taken a place and given it back, while someone came to wait for it.
             queue.pass_on(self);
             pick
         } else if self.has_room() {
-            queue.after_those_waiting(self, || self.take_any(now, exclude))
+            queue.after_those_waiting(self, || self.take_any(class, now, exclude))
         } else {
             None
         };
         pick.ok_or_else(|| self.refusal(exclude))
+    }
+
+    /// Takes a place at the backend that a session sticks to, if that is in service and has one, and nobody waits. It may
+    /// be draining: sessions end where they began.
+    pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
+        let at = self.0.places.of(backend)?;
+        let state = &self.0.backends[at].state;
+        let serves =
+            state.standing(millis(now)) == Standing::InService && !state.sidelined.load(Ordering::Relaxed);
+        if !serves || self.0.queue.waiting() > 0 {
+            return None;
+        }
+        self.take(at, class, now)
+    }
+
+    /// The backend whose [`Backend::key`] this is.
+    pub fn with_key(&self, key: u64) -> Option<BackendId> {
+        let at = self.0.backends.iter().position(|backend| backend.key() == key)?;
+        Some(self.0.ids[at])
+    }
+
+    /// The id of each backend, in the order they were given.
+    pub fn ids(&self) -> &[BackendId] {
+        &self.0.ids
+    }
+
+    /// What workers say of themselves, where the pool chooses by that.
+    pub fn resumes(&self) -> Option<Resumes<'_>> {
+        self.0.chooser.resume().map(|resume| Resumes { pool: &self.0, resume })
+    }
+
+    /// The skills that were inferred, to be saved.
+    pub fn save_skills(&self) -> SavedSkills {
+        let save = |resume: &crate::algorithm::resume::Resume| resume.save(&self.0.backends, &self.0.ids);
+        self.0.chooser.resume().map(save).unwrap_or_default()
+    }
+
+    /// Takes skills back that were saved. Returns how many that were: what was seen under another classifier or at
+    /// backends that are gone, and scores that cannot be, are passed over.
+    pub fn restore_skills(&self, saved: &SavedSkills) -> usize {
+        self.0.chooser.resume().map_or(0, |resume| resume.restore(saved, &self.0.backends, &self.0.ids))
     }
 
     /// A turn at this pool, for a request that waits for a place where all are taken.
@@ -218,15 +278,19 @@ impl Pool {
 
     /// How many wait for a place.
     pub fn queue_report(&self) -> QueueReport {
-        self.0.queue.report(self.0.queue_limit)
+        self.0.queue.report(self.0.settings.queue_limit)
     }
 
     pub(crate) fn queue_limit(&self) -> u32 {
-        self.0.queue_limit
+        self.0.settings.queue_limit
     }
 
     pub(crate) fn line(&self) -> &Queue {
         &self.0.queue
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
     }
 
     pub(crate) fn downgrade(&self) -> Weak<Inner> {
@@ -242,27 +306,66 @@ impl Pool {
         self.0.backends.iter().any(Backend::has_room)
     }
 
-    /// A pick if there is one to be had, whoever waits. `now` is in milliseconds.
-    pub(crate) fn take_any(&self, now: u64, exclude: &[BackendId]) -> Option<Pick> {
+    /// A pick if there is one to be had, whoever waits.
+    pub(crate) fn take_any(
+        &self,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Option<Pick> {
         let inner = &*self.0;
+        if inner.backends.is_empty() {
+            return None;
+        }
         // A place seen free may be taken before it is reserved, by another core: choose again, but not for ever.
         const ATTEMPTS: usize = 8;
+        let key = inner.chooser.key(class);
         for ejected_too in [false, true] {
+            let candidates = inner.candidates(ejected_too, millis(now), exclude);
             for _ in 0..ATTEMPTS {
-                let Some(at) = inner.choose(ejected_too, now, exclude) else { break };
-                if let Some(trial) = inner.take(at, now) {
-                    return Some(Pick { pool: self.clone(), at, trial });
+                let Some(at) = inner.chooser.choose(&candidates, key) else { break };
+                if let Some(pick) = self.take(at, class, now) {
+                    return Some(pick);
                 }
             }
         }
         None
     }
 
+    /// Takes a place at a backend, and its trial where one is due.
+    fn take(&self, at: usize, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
+        let inner = &*self.0;
+        let trial = inner.take(at, millis(now))?;
+        let key = inner.chooser.key(class);
+        if inner.chooser.counts_load() {
+            inner.load.begin();
+        }
+        let mut expected = Expected::default();
+        if let Some(resume) = inner.chooser.resume() {
+            let class = key.zip(class);
+            expected =
+                resume.begun(&inner.backends[at], inner.ids[at], &inner.load, inner.backends.len(), class);
+        }
+        Some(Pick {
+            pool: self.clone(),
+            at,
+            trial,
+            class: key,
+            begun: micros(now),
+            responded: None,
+            expected,
+        })
+    }
+
     /// Why there is no pick to be had.
     pub(crate) fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
+        let serving =
+            || self.0.backends.iter().zip(&self.0.ids).filter(|(backend, _)| backend.state.serves());
         if self.0.backends.is_empty() {
             NoBackend::Empty
-        } else if self.0.ids.iter().all(|id| exclude.contains(id)) {
+        } else if serving().next().is_none() {
+            NoBackend::NoneServes
+        } else if serving().all(|(_, id)| exclude.contains(id)) {
             NoBackend::AllTried
         } else {
             NoBackend::AllFull
@@ -282,7 +385,12 @@ impl Pool {
                 picks: state.picks.load(Ordering::Relaxed),
                 connect_failures: state.connect_failures.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
-                failing: state.failures.load(Ordering::Relaxed) >= self.0.ejection.failures.max(1),
+                failing: state.failures.load(Ordering::Relaxed) >= self.0.settings.ejection.failures.max(1),
+                down: state.down.load(Ordering::Relaxed),
+                draining: state.draining.load(Ordering::Relaxed),
+                sidelined: state.sidelined.load(Ordering::Relaxed),
+                mean_backlog: state.load.backlog(),
+                faults: state.load.faults(),
             }
         };
         self.0.backends.iter().enumerate().map(report).collect()
@@ -293,55 +401,50 @@ impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool")
             .field("name", &self.0.name)
-            .field("algorithm", &self.0.algorithm)
+            .field("algorithm", &self.0.settings.algorithm)
             .field("backends", &self.0.backends)
             .finish_non_exhaustive()
     }
 }
 
 impl Inner {
-    /// Chooses among the backends that may take the request, without taking a place.
-    fn choose(&self, ejected_too: bool, now: u64, exclude: &[BackendId]) -> Option<usize> {
-        let count = self.backends.len();
-        if count == 0 {
-            return None;
-        }
-        let eligible = |at: usize| {
-            let backend = &self.backends[at];
-            backend.has_room()
-                && (ejected_too || backend.state.standing(now) != Standing::Ejected)
-                && !exclude.contains(&self.ids[at])
-        };
-        match self.algorithm {
-            Algorithm::RoundRobin => {
-                let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-                (0..count).map(|step| turn.wrapping_add(step) % count).find(|&at| eligible(at))
-            }
-            Algorithm::Random => {
-                let at = self.random.below(count);
-                if eligible(at) { Some(at) } else { self.any(eligible) }
-            }
-            Algorithm::LeastRequests => {
-                let one = self.random.below(count);
-                // Another than `one`, each of the rest with equal chances; the same where there is no other.
-                let two = (one + 1 + self.random.below((count - 1).max(1))) % count;
-                let load = |at: usize| self.backends[at].in_flight();
-                match (eligible(one), eligible(two)) {
-                    (true, true) => Some(if load(two) < load(one) { two } else { one }),
-                    (true, false) => Some(one),
-                    (false, true) => Some(two),
-                    (false, false) => (0..count).filter(|&at| eligible(at)).min_by_key(|&at| load(at)),
-                }
-            }
+    fn candidates<'a>(&'a self, ejected_too: bool, now: u64, exclude: &'a [BackendId]) -> Candidates<'a> {
+        Candidates {
+            backends: &self.backends,
+            ids: &self.ids,
+            places: &self.places,
+            load: &self.load,
+            random: &self.random,
+            weights: self.weights,
+            slow_start: millis(self.settings.slow_start),
+            now,
+            exclude,
+            ejected_too,
         }
     }
 
-    /// Any eligible backend, with equal chances.
-    fn any(&self, eligible: impl Fn(usize) -> bool) -> Option<usize> {
-        let all = 0..self.backends.len();
-        let count = all.clone().filter(|&at| eligible(at)).count();
-        // The second walk may see fewer than the first.
-        (count > 0).then(|| all.filter(|&at| eligible(at)).nth(self.random.below(count))).flatten()
+    pub(crate) fn backends(&self) -> &[Backend] {
+        &self.backends
+    }
+
+    pub(crate) fn ids(&self) -> &[BackendId] {
+        &self.ids
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn load(&self) -> &PoolLoad {
+        &self.load
+    }
+
+    pub(crate) fn serving(&self) -> &Mutex<Option<Box<str>>> {
+        &self.serving
     }
 
     /// Takes a place at a backend, and its trial where one is due. Says whether the request is a trial.
@@ -352,7 +455,7 @@ impl Inner {
         }
         let trial = match backend.state.standing(now) {
             Standing::OnTrial(until) => {
-                if !backend.state.claim_trial(until, now, self.ejection.millis(0)) {
+                if !backend.state.claim_trial(until, now, self.settings.ejection.millis(0)) {
                     backend.release();
                     return None;
                 }
@@ -364,28 +467,8 @@ impl Inner {
         Some(trial)
     }
 
-    fn connect_failed(&self, at: usize, trial: bool, now: u64) {
-        let state = &self.backends[at].state;
-        state.connect_failures.fetch_add(1, Ordering::Relaxed);
-        let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if failures < self.ejection.failures.max(1) {
-            return;
-        }
-        let _alone = self.ejecting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Failures of requests that were under way when it was ejected say nothing new.
-        if !trial && state.standing(now) != Standing::InService {
-            return;
-        }
-        // One that waits for its trial has not answered yet, and counts as ejected.
-        let out = |backend: &Backend| backend.state.standing(now) != Standing::InService;
-        let others = self.backends.iter().enumerate().filter(|&(other, backend)| other != at && out(backend));
-        if others.count() < self.ejection.at_most(self.backends.len()) {
-            let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
-            let until = now.saturating_add(self.ejection.millis(earlier));
-            state.ejected_until.store(until, Ordering::Relaxed);
-        } else {
-            state.ejected_until.store(0, Ordering::Relaxed);
-        }
+    pub(crate) fn ejecting(&self) -> &Mutex<()> {
+        &self.ejecting
     }
 }
 
@@ -396,6 +479,13 @@ pub struct Pick {
     at: usize,
     /// Whether this request finds out if an ejected backend is back.
     trial: bool,
+    class: Option<ClassKey>,
+    /// When it was chosen, in microseconds.
+    begun: u64,
+    /// When the response came, in microseconds.
+    responded: Option<u64>,
+    /// For `resume`.
+    expected: Expected,
 }
 
 impl Pick {
@@ -409,21 +499,60 @@ impl Pick {
         &self.pool.0.backends[self.at]
     }
 
+    /// The response has come: what follows is up to the client, and no measure of the backend.
+    pub fn responded(&mut self, now: Duration) {
+        self.responded.get_or_insert(micros(now));
+    }
+
     /// Gives the place back and tells how the request ended.
     pub fn finish(self, outcome: Outcome, now: Duration) {
+        let inner = &self.pool.0;
+        let state = &self.backend().state;
+        let failed = match outcome {
+            Outcome::Aborted => return,
+            Outcome::Answered => false,
+            Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken => true,
+        };
+        state.load.failed(failed);
         match outcome {
-            Outcome::Answered => self.backend().state.answered(),
-            Outcome::ConnectFailed => self.pool.0.connect_failed(self.at, self.trial, millis(now)),
-            Outcome::Broken | Outcome::Aborted => {}
+            Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
+            _ => inner.answered(self.at, self.trial, outcome != Outcome::Answered, millis(now)),
+        }
+        if failed {
+            return;
+        }
+        let end = self.responded.unwrap_or(micros(now));
+        match &inner.chooser {
+            Chooser::PeakEwma(_) => {
+                state.latency.add(end.saturating_sub(self.begun) as f32 / 1000.0, millis(now));
+            }
+            Chooser::Resume(resume) => {
+                let seconds = state.load.finished(self.begun, end);
+                if let Some(class) = self.class {
+                    resume.answered(self.id(), class, seconds, self.expected);
+                }
+            }
+            _ => {}
         }
     }
 }
 
 impl Drop for Pick {
     fn drop(&mut self) {
+        let inner = &self.pool.0;
         self.backend().release();
-        self.pool.0.queue.pass_on(&self.pool);
+        if inner.chooser.counts_load() {
+            inner.load.end();
+        }
+        if let Some(resume) = inner.chooser.resume() {
+            resume.ended(self.backend(), &inner.load, self.expected);
+        }
+        inner.queue.pass_on(&self.pool);
     }
+}
+
+fn micros(now: Duration) -> u64 {
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

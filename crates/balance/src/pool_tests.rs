@@ -1,6 +1,7 @@
 //! Tests of pools.
 
 use super::*;
+use crate::Ejection;
 use proptest::prelude::*;
 
 const NOW: Duration = Duration::from_secs(1000);
@@ -59,7 +60,7 @@ fn least_requests_keeps_two_backends_level() {
 fn random_choices_are_spread_and_repeat_with_the_seed() {
     let draw = |seed| {
         let backends = (0..4).map(backend).collect();
-        let pool = Pool::with("app", backends, Algorithm::Random, Ejection::default(), 0, seed);
+        let pool = Pool::new("app", backends, Settings { seed, ..Algorithm::Random.into() });
         (0..4000).map(|_| pick(&pool, NOW).id().0).collect::<Vec<_>>()
     };
     let ids = draw(7);
@@ -162,7 +163,8 @@ fn the_last_backend_is_never_ejected_and_ejected_ones_are_a_last_resort() {
 #[test]
 fn no_more_than_the_share_is_ejected() {
     let half = Ejection { max_percent: 50, ..Ejection::default() };
-    let pool = Pool::with("app", (0..5).map(backend).collect(), Algorithm::Random, half, 0, 1);
+    let settings = Settings { ejection: half, ..Algorithm::Random.into() };
+    let pool = Pool::new("app", (0..5).map(backend).collect(), settings);
     for id in 0..5 {
         fail(&pool, id, 3, NOW);
     }
@@ -218,7 +220,7 @@ proptest! {
     #[test]
     fn whatever_happens_one_stays_in_service_and_no_place_is_lost(
         count in 1_usize..6,
-        algorithm in 0_usize..3,
+        algorithm in 0..Algorithm::ALL.len(),
         limit in 1_u32..4,
         steps in prop::collection::vec((0_u8..6, any::<u8>(), 0_u64..3000), 0..200),
     ) {

@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::backend::millis;
 use crate::pool::Inner;
 use crate::{BackendId, NoBackend, Pick, Pool};
 
@@ -50,8 +49,9 @@ struct Line {
 
 struct Waiter {
     waker: Waker,
-    /// When it last asked, in milliseconds.
-    now: u64,
+    class: Option<Box<[u8]>>,
+    /// When it last asked.
+    now: Duration,
     exclude: Vec<BackendId>,
 }
 
@@ -115,7 +115,7 @@ impl Queue {
         while let Some((&number, waiter)) = line.waiting.range(from..).next()
             && pool.has_room()
         {
-            if let Some(pick) = pool.take_any(waiter.now, &waiter.exclude) {
+            if let Some(pick) = pool.take_any(waiter.class.as_deref(), waiter.now, &waiter.exclude) {
                 line.granted.insert(number, pick);
                 woken.0.extend(line.waiting.remove(&number).map(|waiter| waiter.waker));
             }
@@ -153,7 +153,7 @@ impl Ticket {
 
     /// Chooses a backend as [`Pool::pick`] does, or waits until there is a place, behind all that wait already.
     ///
-    /// `exclude` is what it was last said to be; the turn is not lost when it changes. After a reload the pool that
+    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not lost when it changes. After a reload the pool that
     /// took this one's place serves. How long to wait is for the caller to limit, by dropping the ticket.
     ///
     /// # Errors
@@ -180,7 +180,6 @@ impl Ticket {
             self.number = None;
             return Poll::Ready(Ok(pick));
         }
-        let now = millis(now);
         let number = match self.number {
             Some(number) => {
                 // It has not been granted a place, so it waits.
@@ -200,7 +199,15 @@ impl Ticket {
                 let number = line.next;
                 line.next += 1;
                 line.queued += 1;
-                line.waiting.insert(number, Waiter { waker: waker.clone(), now, exclude: exclude.to_vec() });
+                line.waiting.insert(
+                    number,
+                    Waiter {
+                        waker: waker.clone(),
+                        class: class.map(Box::from),
+                        now,
+                        exclude: exclude.to_vec(),
+                    },
+                );
                 queue.count(&line);
                 number
             }

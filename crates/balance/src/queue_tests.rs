@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Algorithm, Backend, Ejection, Outcome};
+use crate::{Algorithm, Backend, Outcome, Settings};
 
 const NOW: Duration = Duration::from_secs(1000);
 
@@ -67,7 +67,7 @@ fn backend(n: usize) -> Backend {
 
 fn pool(backends: usize, limit: u32, queue: u32) -> Pool {
     let backends = (0..backends).map(|n| backend(n).max_in_flight(limit)).collect();
-    Pool::with("app", backends, Algorithm::LeastRequests, Ejection::default(), queue, 0)
+    Pool::new("app", backends, Settings { queue_limit: queue, ..Settings::default() })
 }
 
 fn pick(pool: &Pool) -> Pick {

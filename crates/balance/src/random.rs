@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::hash::mix;
+
 /// SplitMix64 (Steele, Lea, Flood 2014). Its state is a counter, so cores share it with one atomic addition.
 pub(crate) struct Random(AtomicU64);
 
@@ -10,16 +12,20 @@ impl Random {
         Random(AtomicU64::new(seed))
     }
 
-    fn next(&self) -> u64 {
+    /// 64 random bits.
+    pub(crate) fn next(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 
     /// A number below `bound`, which MUST NOT be 0. The bias is below `bound` / 2⁶⁴.
     pub(crate) fn below(&self, bound: usize) -> usize {
         ((self.next() as u128 * bound as u128) >> 64) as usize
+    }
+
+    /// Whether something of this probability happens.
+    pub(crate) fn happens(&self, probability: f32) -> bool {
+        // 24 bits are all that an `f32` below 1 holds.
+        ((self.next() >> 40) as f32) < probability * (1_u32 << 24) as f32
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Part, Purge, Query, Settings, Store, Tag};
+use sandarac_cache::{Arrival, Intent, Key, Lookup, Purge, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
@@ -130,7 +130,7 @@ impl Bench {
 
     fn lookup(&self, key: Key, fields: Fields<'_>) -> Lookup {
         let directives = RequestDirectives::default();
-        let query = Query { fields, directives: &directives, part: Part::Whole, intent: Intent::Fill };
+        let query = Query { fields, directives: &directives, part: None, intent: Intent::Fill };
         self.store.lookup(black_box(key), &query, NOW)
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::Broken;
-use crate::body::{Segment, Whole, shared};
+use crate::body::{Segment, Whole};
 use crate::budget::{Charge, held};
 use crate::filling::Growth;
 use crate::wakers::{Entries, Wake, keep};
@@ -27,7 +27,7 @@ pub(crate) struct Arriving {
     /// What its queue counts for it. Changed under the shard's lock only.
     weight: AtomicUsize,
     state: Mutex<State>,
-    /// For this itself; the state is charged for the body.
+    /// For this itself.
     _charge: Charge,
 }
 
@@ -50,6 +50,7 @@ struct State {
     writer: Option<Waker>,
     /// Since when the window has been full.
     full_since: Option<Timestamp>,
+    /// For the tail.
     charge: Charge,
 }
 
@@ -217,6 +218,21 @@ impl Arriving {
         wake.wake();
     }
 
+    /// Adds a segment of another body, after it has been weighed.
+    pub(crate) fn share(&self, segment: &Segment) {
+        let mut state = self.state.lock();
+        state.seal();
+        let at = state.len;
+        if state.mode == Mode::Storing || state.readers.len() > 0 {
+            state.segments.push_back(segment.moved(at));
+        }
+        state.len += segment.bytes.len() as u64;
+        state.let_go();
+        let wake = state.wake_readers();
+        drop(state);
+        wake.wake();
+    }
+
     /// Lends the unfilled part of the tail, so that no lock is held while it is read into.
     pub(crate) fn lend(&self) -> (Vec<u8>, usize) {
         let mut state = self.state.lock();
@@ -295,7 +311,7 @@ impl Arriving {
         Some((state.segments.iter().cloned().collect(), tail))
     }
 
-    /// The charge for all that has arrived.
+    /// The charge for the tail.
     pub(crate) fn take_charge(&self) -> Charge {
         self.state.lock().charge.take()
     }
@@ -332,16 +348,18 @@ impl Arriving {
 
 #[cfg(test)]
 impl Arriving {
-    /// What ought to be charged for it. What streams is in passing: there, what is charged is taken as it is.
-    pub(crate) fn recount(&self) -> usize {
+    /// What ought to be charged for it and for its segments, and by what they can be told. Where it is no longer stored, what
+    /// is charged for the tail is taken as it is.
+    pub(crate) fn recount(&self) -> Vec<(usize, usize)> {
         let base = if self._charge.bytes() == 0 { 0 } else { Arriving::base_bytes(self.text.len()) };
         let state = self.state.lock();
-        if state.mode != Mode::Storing {
-            return base + state.charge.bytes();
-        }
-        let tail = if state.tail.capacity == 0 { 0 } else { Whole::segment_bytes(state.tail.capacity) };
-        let segments = state.segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len()));
-        base + tail + segments.sum::<usize>()
+        let tail = match state.mode {
+            Mode::Storing if state.tail.capacity == 0 => 0,
+            Mode::Storing => Whole::segment_bytes(state.tail.capacity),
+            _ => state.charge.bytes(),
+        };
+        let own = (std::ptr::from_ref(self) as usize, base + tail);
+        std::iter::once(own).chain(state.segments.iter().map(Segment::recount)).collect()
     }
 }
 
@@ -358,18 +376,19 @@ impl State {
     /// Makes the tail a segment.
     fn seal(&mut self) {
         let tail = std::mem::take(&mut self.tail);
+        let charge = self.charge.take();
         self.edge = None;
         if tail.filled > 0 {
             let mut buffer = tail.buffer;
             buffer.truncate(tail.filled);
-            self.segments.push_back(Segment { at: tail.at, bytes: shared(buffer) });
+            self.segments.push_back(Segment::new(tail.at, buffer, charge));
         }
     }
 
     /// Adds bytes to a body that streams. They are in passing, and nobody's memory for long: their bound is the window.
     fn push(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() && self.readers.len() > 0 {
-            self.segments.push_back(Segment { at: self.len, bytes: Bytes::copy_from_slice(bytes) });
+            self.segments.push_back(Segment::passing(self.len, Bytes::copy_from_slice(bytes)));
         }
     }
 
@@ -395,9 +414,7 @@ impl State {
             return;
         }
         let from = self.slowest().unwrap_or(self.len);
-        while let Some(segment) = self.segments.front().filter(|segment| segment.end() <= from) {
-            let bytes = segment.bytes.len().min(self.charge.bytes());
-            self.charge.release(bytes);
+        while self.segments.front().is_some_and(|segment| segment.end() <= from) {
             self.segments.pop_front();
         }
     }
@@ -441,7 +458,7 @@ impl State {
         }
         let from = (at - self.tail.at) as usize;
         let bytes = Bytes::copy_from_slice(&self.tail.buffer[from..self.tail.filled]);
-        self.edge = Some(Segment { at, bytes: bytes.clone() });
+        self.edge = Some(Segment::passing(at, bytes.clone()));
         bytes
     }
 }

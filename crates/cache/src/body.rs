@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::budget::{Charge, held};
+use crate::budget::{Budget, Charge, held};
 use crate::object::Content;
 
 /// What a [`Bytes`] that is shared keeps beside the bytes.
 const SHARED: usize = 24;
+/// What it keeps beside those of a segment: two words of its own, and what is charged.
+const SEGMENT: usize = 16 + size_of::<Charged>();
 
 /// A body that has arrived whole.
 #[derive(Clone)]
@@ -20,24 +22,70 @@ pub(crate) enum Whole {
     Many(Arc<Many>),
 }
 
-/// The segments of a large body. They are charged here, and not with the object, because a refreshed object shares
-/// them with the one before.
+/// The segments of a large body.
 pub(crate) struct Many {
     segments: Box<[Segment]>,
     text: Box<[u8]>,
     len: u64,
-    charge: Charge,
+    /// What it takes, its segments included.
+    bytes: usize,
+    /// For the list of segments. Not with the object, because a refreshed object shares the list with the one before.
+    _charge: Charge,
 }
 
-/// A piece of a body.
+/// A piece of a body. It is charged by itself, for as long as anybody holds it: bodies that were joined of parts share
+/// segments with what they were joined of.
 #[derive(Clone)]
 pub(crate) struct Segment {
     /// Its place in the body.
     pub(crate) at: u64,
     pub(crate) bytes: Bytes,
+    /// What is charged for it; nothing where it is only passing.
+    pub(crate) charged: u32,
+}
+
+/// The bytes of a segment.
+struct Charged {
+    bytes: Box<[u8]>,
+    budget: Arc<Budget>,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Charged {
+    fn drop(&mut self) {
+        self.budget.sub(Whole::segment_bytes(self.bytes.len()));
+    }
 }
 
 impl Segment {
+    /// A segment that takes over what is charged for its buffer, and lets go what that has too much; not charged where
+    /// nothing is.
+    pub(crate) fn new(at: u64, buffer: Vec<u8>, mut charge: Charge) -> Segment {
+        let bytes: Box<[u8]> = buffer.into();
+        if charge.bytes() == 0 {
+            return Segment::passing(at, bytes.into());
+        }
+        let charged = Whole::segment_bytes(bytes.len());
+        let budget = charge.hand_over(charged);
+        let charged = u32::try_from(charged).unwrap_or(u32::MAX);
+        Segment { at, bytes: Bytes::from_owner(Charged { bytes, budget }), charged }
+    }
+
+    /// A segment that is not charged.
+    pub(crate) fn passing(at: u64, bytes: Bytes) -> Segment {
+        Segment { at, bytes, charged: 0 }
+    }
+
+    /// The same bytes at another place.
+    pub(crate) fn moved(&self, at: u64) -> Segment {
+        Segment { at, ..self.clone() }
+    }
+
     pub(crate) fn end(&self) -> u64 {
         self.at + self.bytes.len() as u64
     }
@@ -49,15 +97,22 @@ impl Whole {
         Whole::One(shared(buffer))
     }
 
-    /// Several segments, in order and without gaps, charged by `charge`.
+    /// Several segments, in order and without gaps; `charge` is for their [list](Whole::list_bytes).
     pub(crate) fn many(segments: Vec<Segment>, text: &[u8], charge: Charge) -> Whole {
         let len = segments.last().map_or(0, Segment::end);
-        Whole::Many(Arc::new(Many { segments: segments.into(), text: text.into(), len, charge }))
+        let bytes = segments.iter().map(|segment| segment.charged as usize).sum::<usize>() + charge.bytes();
+        let (segments, text) = (segments.into(), text.into());
+        Whole::Many(Arc::new(Many { segments, text, len, bytes, _charge: charge }))
     }
 
-    /// What a segment of so many bytes takes.
-    pub(crate) fn segment_bytes(len: usize) -> usize {
+    /// What one segment with the text takes.
+    pub(crate) fn one_bytes(len: usize) -> usize {
         held(len) + held(SHARED)
+    }
+
+    /// What one of several segments takes.
+    pub(crate) fn segment_bytes(len: usize) -> usize {
+        held(len) + held(SEGMENT)
     }
 
     /// What the list of so many segments takes, the text included.
@@ -68,7 +123,7 @@ impl Whole {
     /// What it takes, where it isn't charged for itself.
     pub(crate) fn own_bytes(&self) -> usize {
         match self {
-            Whole::One(bytes) => Whole::segment_bytes(bytes.len()),
+            Whole::One(bytes) => Whole::one_bytes(bytes.len()),
             Whole::Many(_) => 0,
         }
     }
@@ -76,8 +131,8 @@ impl Whole {
     /// What it takes in all.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Whole::One(bytes) => Whole::segment_bytes(bytes.len()),
-            Whole::Many(many) => many.charge.bytes(),
+            Whole::One(bytes) => Whole::one_bytes(bytes.len()),
+            Whole::Many(many) => many.bytes,
         }
     }
 
@@ -96,6 +151,14 @@ impl Whole {
         }
     }
 
+    /// The segments, where there are several.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        match self {
+            Whole::One(_) => &[],
+            Whole::Many(many) => &many.segments,
+        }
+    }
+
     pub(crate) fn slice(&self, range: Range<u64>, text: usize) -> Slices<'_> {
         let end = range.end.min(self.len(text));
         let range = range.start.min(end)..end;
@@ -110,14 +173,25 @@ impl Whole {
 }
 
 #[cfg(test)]
+impl Segment {
+    /// What ought to be charged for it, and by what it can be told from others.
+    pub(crate) fn recount(&self) -> (usize, usize) {
+        let bytes = if self.charged == 0 { 0 } else { Whole::segment_bytes(self.bytes.len()) };
+        (self.bytes.as_ptr() as usize, bytes)
+    }
+}
+
+#[cfg(test)]
 impl Many {
-    /// What ought to be charged for it.
-    pub(crate) fn recount(&self) -> usize {
-        if self.charge.bytes() == 0 {
-            return 0;
-        }
-        let segments = self.segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len()));
-        segments.sum::<usize>() + Whole::list_bytes(self.segments.len(), self.text.len())
+    /// The same of it and of its segments.
+    pub(crate) fn recount(&self) -> impl Iterator<Item = (usize, usize)> {
+        let list = if self._charge.bytes() == 0 {
+            0
+        } else {
+            Whole::list_bytes(self.segments.len(), self.text.len())
+        };
+        let list = (std::ptr::from_ref(self) as usize, list);
+        std::iter::once(list).chain(self.segments.iter().map(Segment::recount))
     }
 }
 
@@ -147,7 +221,7 @@ impl<'a> Body<'a> {
     }
 
     /// The body, once it is all there; read without a lock.
-    fn whole(self) -> Option<&'a Whole> {
+    pub(crate) fn whole(self) -> Option<&'a Whole> {
         match self.content {
             Content::Whole(whole) => Some(whole),
             Content::Arriving(arriving) => arriving.whole(),

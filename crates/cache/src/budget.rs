@@ -57,8 +57,9 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    pub(crate) fn none(budget: &Arc<Budget>) -> Charge {
-        Charge { budget: budget.clone(), bytes: 0 }
+    /// For `bytes` that were charged before.
+    pub(crate) fn of(budget: &Arc<Budget>, bytes: usize) -> Charge {
+        Charge { budget: budget.clone(), bytes }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -70,10 +71,10 @@ impl Charge {
         self.bytes += bytes;
     }
 
-    /// Gives `bytes` back.
-    pub(crate) fn release(&mut self, bytes: usize) {
+    /// Leaves `bytes` of it to somebody who gives them back to the budget himself.
+    pub(crate) fn hand_over(&mut self, bytes: usize) -> Arc<Budget> {
         self.bytes -= bytes;
-        self.budget.sub(bytes);
+        self.budget.clone()
     }
 
     /// All of it, as a charge of its own.
@@ -125,10 +126,10 @@ mod tests {
         let budget = Budget::new(100);
         assert!(budget.try_add(60));
         assert!(!budget.try_add(41));
-        let mut charge = Charge::none(&budget);
+        let mut charge = Charge::of(&budget, 0);
         assert!(budget.try_add(40));
         charge.adopt(40);
-        charge.release(10);
+        charge.hand_over(10).sub(10);
         let moved = charge.take();
         drop(charge);
         assert_eq!(budget.used(), 90);

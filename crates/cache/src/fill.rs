@@ -5,10 +5,11 @@ use std::sync::Arc;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
-use crate::body::{Segment, Whole, shared};
+use crate::body::{Segment, Whole};
 use crate::budget::Charge;
 use crate::filling::{Filling, ONE};
 use crate::flight::{Arrival, Landing};
+use crate::joint::Joint;
 use crate::locked::Locked;
 use crate::object::{Content, Extras, Parts};
 use crate::stats::Removal;
@@ -16,9 +17,14 @@ use crate::store::Store;
 use crate::{Mark, Object, Tag};
 
 impl Store {
-    /// Stores a head whose body is to come.
-    pub(crate) fn fill(self: &Arc<Store>, landing: Landing, arrival: Arrival<'_>) -> Filling {
-        let limit = self.limit(&arrival);
+    /// Stores a head whose body is to come, and may be joined with a stored part.
+    pub(crate) fn fill(
+        self: &Arc<Store>,
+        landing: Landing,
+        arrival: Arrival<'_>,
+        joint: Option<Joint>,
+    ) -> Filling {
+        let limit = self.limit(arrival.limit);
         let text = text(&arrival);
         let tags = tags(&arrival);
         let expected = arrival.len;
@@ -27,15 +33,13 @@ impl Store {
         let fits = expected.is_none_or(|len| len <= limit);
         let charge = parts.base_bytes() + base;
         let stored = fits && self.reserve(charge);
-        let (mode, mut own) =
-            (if stored { Mode::Storing } else { Mode::Streaming }, Charge::none(&self.budget));
-        own.adopt(if stored { base } else { 0 });
-        let arriving = Arriving::new(text, expected, mode, own);
+        let (mode, own) = if stored { (Mode::Storing, base) } else { (Mode::Streaming, 0) };
+        let arriving = Arriving::new(text, expected, mode, Charge::of(&self.budget, own));
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
         self.land(landing, &object, stored, &tags, expected);
-        Filling::new(self.clone(), object, limit)
+        Filling::new(self.clone(), object, limit, joint)
     }
 
     /// Stores a response whose body is there.
@@ -46,7 +50,7 @@ impl Store {
         body: &[&[u8]],
         trailers: Option<&FieldsBuf>,
     ) -> Arc<Object> {
-        let limit = self.limit(&arrival);
+        let limit = self.limit(arrival.limit);
         let text = text(&arrival);
         let tags = tags(&arrival);
         let mut parts = parts(&landing, arrival);
@@ -54,7 +58,7 @@ impl Store {
         let len = body.iter().map(|piece| piece.len()).sum::<usize>();
         let fits = len as u64 <= limit;
         let (stored, content) = if len <= ONE {
-            let charge = parts.base_bytes() + Whole::segment_bytes(len + text.len());
+            let charge = parts.base_bytes() + Whole::one_bytes(len + text.len());
             let stored = fits && self.reserve(charge);
             let mut buffer = Vec::with_capacity(len + text.len());
             body.iter().for_each(|piece| buffer.extend_from_slice(piece));
@@ -63,14 +67,12 @@ impl Store {
         } else {
             let count = len.div_ceil(ONE);
             let last = len - (count - 1) * ONE;
-            let own = (count - 1) * Whole::segment_bytes(ONE)
-                + Whole::segment_bytes(last)
-                + Whole::list_bytes(count, text.len());
-            let base = parts.base_bytes();
-            let stored = fits && self.reserve(own + base);
-            let mut charge = Charge::none(&self.budget);
-            charge.adopt(if stored { own } else { 0 });
-            (stored, Whole::many(segments(body, len), &text, charge))
+            let list = Whole::list_bytes(count, text.len());
+            let own = (count - 1) * Whole::segment_bytes(ONE) + Whole::segment_bytes(last);
+            let stored = fits && self.reserve(own + list + parts.base_bytes());
+            let charge = |bytes| Charge::of(&self.budget, if stored { bytes } else { 0 });
+            let segments = segments(body, len, |buffer| charge(Whole::segment_bytes(buffer)));
+            (stored, Whole::many(segments, &text, charge(list)))
         };
         let budget = stored.then(|| self.budget.clone());
         let object = Arc::new(parts.build(Content::Whole(content), budget));
@@ -115,6 +117,11 @@ impl Store {
         drop(removed);
         self.fit();
         object
+    }
+
+    /// Whether a body of `len` bytes may be stored, where the route sets a limit.
+    pub fn takes(&self, len: u64, route: Option<u64>) -> bool {
+        len <= self.limit(route)
     }
 
     /// Marks a key.
@@ -177,12 +184,17 @@ impl Store {
     pub(crate) fn grow(&self, object: &Arc<Object>, bytes: usize) -> bool {
         let reserved = self.reserve_arriving(bytes, object.weight());
         if reserved {
-            let mut shard = self.lock(object.key());
-            if let Some(slot) = shard.slot_of(object) {
-                shard.grown(slot, bytes, self.judge());
-            }
+            self.weigh(object, bytes);
         }
         reserved
+    }
+
+    /// Counts `bytes` that are charged already to an arriving object.
+    pub(crate) fn weigh(&self, object: &Arc<Object>, bytes: usize) {
+        let mut shard = self.lock(object.key());
+        if let Some(slot) = shard.slot_of(object) {
+            shard.grown(slot, bytes, self.judge());
+        }
     }
 
     /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to those who
@@ -240,9 +252,9 @@ impl Store {
         }
     }
 
-    /// The longest body that may be stored.
-    fn limit(&self, arrival: &Arrival<'_>) -> u64 {
-        let route = arrival.limit.unwrap_or(u64::MAX);
+    /// The longest body that may be stored, where the route sets this limit.
+    fn limit(&self, route: Option<u64>) -> u64 {
+        let route = route.unwrap_or(u64::MAX);
         route.min(self.settings().max_object.unwrap_or(u64::MAX)).min(self.budget.limit() as u64)
     }
 }
@@ -279,8 +291,8 @@ fn tags(arrival: &Arrival<'_>) -> Vec<Tag> {
     tags
 }
 
-/// A body in segments of [`ONE`].
-fn segments(body: &[&[u8]], len: usize) -> Vec<Segment> {
+/// A body in segments of [`ONE`], each with the charge for its length.
+fn segments(body: &[&[u8]], len: usize, charge: impl Fn(usize) -> Charge) -> Vec<Segment> {
     let mut segments = Vec::with_capacity(len.div_ceil(ONE));
     let mut buffer = Vec::with_capacity(len.min(ONE));
     let mut at = 0;
@@ -293,7 +305,8 @@ fn segments(body: &[&[u8]], len: usize) -> Vec<Segment> {
             if buffer.len() == ONE || at + buffer.len() == len {
                 let left = len - at - buffer.len();
                 let full = std::mem::replace(&mut buffer, Vec::with_capacity(left.min(ONE)));
-                segments.push(Segment { at: at as u64, bytes: shared(full) });
+                let charge = charge(full.len());
+                segments.push(Segment::new(at as u64, full, charge));
                 at = len - left;
             }
         }

@@ -5,13 +5,14 @@ use std::task::{Context, Poll};
 
 use sandarac_message::{FieldsBuf, Timestamp};
 
-use crate::Object;
 use crate::arriving::{Arriving, Mode, Room};
-use crate::body::{Segment, Whole, shared};
-use crate::budget::held;
+use crate::body::{Segment, Whole};
+use crate::budget::{Charge, held};
+use crate::joint::Joint;
 use crate::object::Content;
 use crate::stats::Removal;
 use crate::store::Store;
+use crate::{Object, Reader};
 
 /// The first segment of a body of unknown length; the segment doubles in place up to [`SEGMENT`].
 const FIRST: usize = 2 << 10;
@@ -54,17 +55,27 @@ pub struct Filling {
     object: Arc<Object>,
     /// The longest body that may be stored.
     limit: u64,
+    /// How the body is joined with a stored part.
+    joint: Option<Joint>,
     finished: bool,
 }
 
 impl Filling {
-    pub(crate) fn new(store: Arc<Store>, object: Arc<Object>, limit: u64) -> Filling {
-        Filling { store, object, limit, finished: false }
+    pub(crate) fn new(store: Arc<Store>, object: Arc<Object>, limit: u64, joint: Option<Joint>) -> Filling {
+        Filling { store, object, limit, joint, finished: false }
     }
 
-    /// The object, for the request that fetches it. Its reader MUST be made before the first byte is appended.
+    /// The object, for the request that fetches it.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
+    }
+
+    /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is there already
+    /// of a part that it is joined with can be read at once.
+    pub fn reader(&mut self) -> Option<Reader> {
+        let reader = self.object.reader();
+        self.begin();
+        reader
     }
 
     /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to those who read
@@ -113,7 +124,16 @@ impl Filling {
 
     /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call only when
     /// there is [room](Filling::poll_room).
-    pub fn append(&mut self, mut bytes: &[u8]) {
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.begin();
+        let wanted = match &mut self.joint {
+            Some(joint) => joint.select(bytes),
+            None => bytes,
+        };
+        self.copy(wanted);
+    }
+
+    fn copy(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let len = match self.room(bytes.len()) {
                 Some(room) => room.min(bytes.len()),
@@ -128,10 +148,14 @@ impl Filling {
     }
 
     /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how many bytes it has
-    /// put there. `None` where the object streams or is already as long as announced; then [`Filling::append`] takes what
+    /// put there. `None` where the object streams, is already as long as announced or has no use for the next bytes; then [`Filling::append`] takes what
     /// comes. No lock is held meanwhile.
     pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
-        let left = self.arriving()?.expected().map(|expected| expected.saturating_sub(self.len()));
+        self.begin();
+        let left = match &self.joint {
+            Some(joint) => Some(joint.left()),
+            None => self.arriving()?.expected().map(|expected| expected.saturating_sub(self.len())),
+        };
         if left == Some(0) {
             return None;
         }
@@ -140,12 +164,30 @@ impl Filling {
         let mut loan = Loan::new(self.arriving()?);
         let (read, result) = read(&mut loan.buffer[loan.filled..][..most]);
         loan.read = read.min(most);
+        let read = loan.read as u64;
+        drop(loan);
+        if let Some(joint) = &mut self.joint {
+            joint.received(read);
+        }
         Some(result)
     }
 
     /// Ends the body. Returns the object as it is stored now. A body of another length than announced breaks off instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
         self.finished = true;
+        self.begin();
+        let mut trailers = trailers;
+        if let Some(joint) = self.joint.take() {
+            // They say something of a part only.
+            trailers = None;
+            match joint.end() {
+                Some(after) => after.iter().for_each(|part| self.lay_in(part)),
+                None => {
+                    self.abort();
+                    return self.object.clone();
+                }
+            }
+        }
         let Some(arriving) = self.arriving() else { return self.object.clone() };
         if arriving.expected().is_some_and(|expected| expected != arriving.len()) {
             self.abort();
@@ -162,8 +204,8 @@ impl Filling {
         after.unwrap_or_else(|| self.object.clone())
     }
 
-    /// Joins what has arrived. What is charged for it passes to the whole, or, where that is one segment, stays with those
-    /// who still read the arriving object: they might outlive the one that is stored.
+    /// What has arrived in one. Where that is one segment, what is charged for it stays with those who still read the
+    /// arriving object: they might outlive the one that is stored.
     fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
         let text = arriving.text();
         if segments.is_empty() {
@@ -173,21 +215,42 @@ impl Filling {
         }
         if !tail.is_empty() {
             let at = segments.last().map_or(0, Segment::end);
-            segments.push(Segment { at, bytes: shared(tail) });
+            segments.push(Segment::new(at, tail, arriving.take_charge()));
         }
-        let mut charge = arriving.take_charge();
-        let before = charge.bytes();
-        let after = segments.iter().map(|segment| Whole::segment_bytes(segment.bytes.len())).sum::<usize>()
-            + Whole::list_bytes(segments.len(), text.len());
-        if after > before {
-            // The bytes are there already, and few: the list of segments.
-            self.store.budget.add(after - before);
-            charge.adopt(after - before);
-            self.store.fit();
-        } else {
-            charge.release(before - after);
+        self.many(segments)
+    }
+
+    fn many(&self, segments: Vec<Segment>) -> Whole {
+        let text = self.arriving().map_or(&[][..], Arriving::text);
+        // These bytes are few, so that they may be there before there is room for them.
+        let list = Whole::list_bytes(segments.len(), text.len());
+        self.store.budget.add(list);
+        self.store.fit();
+        Whole::many(segments, text, Charge::of(&self.store.budget, list))
+    }
+
+    /// Lays in the stored part that comes first, if that has not been done.
+    fn begin(&mut self) {
+        if let Some(part) = self.joint.as_mut().and_then(Joint::take_before) {
+            self.lay_in(&part);
         }
-        Whole::many(segments, text, charge)
+    }
+
+    /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body joined of many
+    /// small parts does not stay in crumbs.
+    fn lay_in(&mut self, part: &Object) {
+        let Some(whole) = part.body().whole() else { return };
+        if whole.segments().is_empty() {
+            part.body().segments().for_each(|bytes| self.copy(&bytes));
+        }
+        for segment in whole.segments() {
+            if segment.bytes.len() < SEGMENT {
+                self.copy(&segment.bytes);
+            } else if let Some(arriving) = self.arriving() {
+                self.store.weigh(&self.object, segment.charged as usize);
+                arriving.share(segment);
+            }
+        }
     }
 
     /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None` where the object
@@ -200,7 +263,11 @@ impl Filling {
                 return Some(tail.room);
             }
             let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
-            let growth = Growth::of(&tail, arriving.expected(), wanted, left);
+            let expected = match &self.joint {
+                Some(joint) if joint.precedes() => Some(tail.len + joint.left()),
+                _ => arriving.expected(),
+            };
+            let growth = Growth::of(&tail, expected, wanted, left);
             if left == 0 || !self.store.grow(&self.object, growth.cost) {
                 self.store.discard(&self.object, Removal::Oversize);
                 arriving.detach();
@@ -225,6 +292,14 @@ impl Filling {
         if let Some(arriving) = self.arriving() {
             arriving.abort();
         }
+    }
+}
+
+#[cfg(test)]
+impl Filling {
+    /// The objects it keeps alive: its own, and the part that is yet to be laid in.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = &Arc<Object>> {
+        std::iter::once(&self.object).chain(self.joint.iter().filter_map(Joint::part))
     }
 }
 

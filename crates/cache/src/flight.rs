@@ -15,11 +15,12 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
 use crate::filling::Filling;
-use crate::object::ContentRange;
+use crate::joint::Joint;
 use crate::store::{Query, Store};
 use crate::wakers::{Entries, Wake};
 use crate::{Key, Mark, Object, Tag};
@@ -181,7 +182,16 @@ impl Flight {
     /// Stores a response whose body is to come. Those who wait get it now.
     pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
         let (store, landing) = self.leave();
-        store.fill(landing, arrival)
+        store.fill(landing, arrival, None)
+    }
+
+    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes of the latter.
+    /// `arrival` has the head and the range of both together; its `len` does not matter. The caller MUST have found that
+    /// both share a strong validator (RFC 9111 §3.4).
+    pub fn join(mut self, arrival: Arrival<'_>, joint: Joint) -> Filling {
+        let (store, landing) = self.leave();
+        let arrival = Arrival { len: Some(joint.joined_len()), ..arrival };
+        store.fill(landing, arrival, Some(joint))
     }
 
     /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored
@@ -356,6 +366,6 @@ impl Drop for Waiter {
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
     object.vary().matches(query.fields)
-        && object.covers(query.part)
+        && object.answers(query.part)
         && !matches!(object.lifetimes().reuse(&asked, now), Reuse::Revalidate | Reuse::Gone)
 }

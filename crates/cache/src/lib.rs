@@ -8,7 +8,7 @@
 //! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of objects still
 //! arriving included, and those of objects that have left the store for as long as somebody reads them. Before anything
 //! is added, objects are evicted until it fits. Beside head, body and key (its digest, the text of host and path, and
-//! what it varies on), an object takes at most 256 bytes; each of its tags takes 24 more, and each 64 KiB of a long body 88.
+//! what it varies on), an object takes at most 256 bytes; each of its tags takes 24 more, and each 64 KiB of a long body 112.
 //!
 //! # Locks
 //! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or the freeing
@@ -24,6 +24,7 @@ mod fill;
 mod filling;
 mod flight;
 mod ghost;
+mod joint;
 mod key;
 mod locked;
 mod marks;
@@ -45,9 +46,10 @@ pub use ban::{Expression, ExpressionError};
 pub use body::{Body, Slices};
 pub use filling::{Filling, Unstored};
 pub use flight::{Arrival, Flight, Waited, Waiter};
+pub use joint::Joint;
 pub use key::{Key, KeyBuilder, Tag};
 pub use marks::Mark;
-pub use object::{ContentRange, Object, Part};
+pub use object::Object;
 pub use purge::Purge;
 pub use reader::{Broken, Reader};
 pub use stats::{Removal, Stats};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use sandarac_message::caching::Lifetimes;
+use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 
@@ -61,55 +62,6 @@ pub(crate) enum Content {
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
     pub(crate) trailers: Option<FieldsBuf>,
-}
-
-/// What part of a representation a response carries: `Content-Range` of a 206 (RFC 9110 §14.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContentRange {
-    /// The position of the first byte.
-    pub first: u64,
-    /// The position of the last byte.
-    pub last: u64,
-    /// The length of the whole representation, where the origin said so.
-    pub complete: Option<u64>,
-}
-
-/// What part of a representation a request wants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
-    /// All of it, or several ranges of it.
-    #[default]
-    Whole,
-    /// One range, to the end where there is no last byte.
-    Range {
-        /// The position of the first byte.
-        first: u64,
-        /// The position of the last byte.
-        last: Option<u64>,
-    },
-    /// The last so many bytes.
-    Suffix(u64),
-}
-
-impl ContentRange {
-    /// Whether all that `part` wants lies in this range.
-    pub fn covers(&self, part: Part) -> bool {
-        let end = self.complete.map(|complete| complete.saturating_sub(1));
-        match part {
-            Part::Whole => self.first == 0 && Some(self.last) == end,
-            Part::Range { first, last } => {
-                let last = match (last, end) {
-                    (Some(last), Some(end)) => Some(last.min(end)),
-                    (last, end) => last.or(end),
-                };
-                first >= self.first && first <= self.last && last.is_some_and(|last| last <= self.last)
-            }
-            Part::Suffix(len) => match (end, self.complete) {
-                (Some(end), Some(complete)) => self.last == end && complete.saturating_sub(len) >= self.first,
-                _ => false,
-            },
-        }
-    }
 }
 
 /// What makes an object, besides its body.
@@ -242,9 +194,9 @@ impl Object {
         self.extras.as_ref().and_then(|extras| extras.range)
     }
 
-    /// Whether it holds all that `part` wants.
-    pub fn covers(&self, part: Part) -> bool {
-        self.range().is_none_or(|range| range.covers(part))
+    /// Whether it answers a request for `part`, or for the whole where that is `None`.
+    pub fn answers(&self, part: Option<RangeSpec>) -> bool {
+        self.range().is_none_or(|range| range.answers(part))
     }
 
     /// The transaction number of the fetch it came by.
@@ -360,7 +312,7 @@ impl Object {
         held(size_of::<Object>() + counts)
             + held(head.encoded().len())
             + held(spans)
-            + held(vary.as_bytes().len())
+            + held(vary.heap_size())
             + if extras { held(size_of::<Extras>()) } else { 0 }
             + trailers.map_or(0, |fields| {
                 held(fields.encoded_len()) + held(fields.view().len() * size_of::<Span>())
@@ -381,12 +333,12 @@ impl Object {
             Content::Whole(whole) => (None, Some(whole)),
             Content::Arriving(arriving) => (Some(arriving), arriving.whole()),
         };
-        let arriving = arriving.map(|arriving| (Arc::as_ptr(arriving) as usize, arriving.recount()));
+        let arriving = arriving.into_iter().flat_map(|arriving| arriving.recount());
         let many = match whole {
-            Some(Whole::Many(many)) => Some((Arc::as_ptr(many) as usize, many.recount())),
+            Some(Whole::Many(many)) => Some(many.recount()),
             _ => None,
         };
-        arriving.into_iter().chain(many).collect()
+        arriving.chain(many.into_iter().flatten()).collect()
     }
 
     /// What ought to be charged for it in all.

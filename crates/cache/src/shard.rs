@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashTable;
+use sandarac_message::range::RangeSpec;
 use sandarac_message::{Fields, Timestamp};
 
 use crate::flight::Flying;
 use crate::ghost::Ghost;
 use crate::marks::Marks;
-use crate::object::Part;
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
@@ -201,13 +201,13 @@ impl Shard {
     }
 
     /// The object that answers a request.
-    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Part) -> Found {
+    pub(crate) fn find(&self, key: Key, fields: Fields<'_>, part: Option<RangeSpec>) -> Found {
         let mut found = Found::Nothing;
         for (slot, object) in self.variants(key) {
             if object.is_condemned() || !object.vary().matches(fields) {
                 continue;
             }
-            if object.covers(part) {
+            if object.answers(part) {
                 return Found::Object(slot);
             }
             if matches!(found, Found::Nothing) {

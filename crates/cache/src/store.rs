@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::range::RangeSpec;
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, Timestamp};
 
@@ -13,7 +14,6 @@ use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight::{Begun, Flight, Flying, Waiter};
 use crate::locked::{Locked, Padded};
-use crate::object::Part;
 use crate::purge::PurgeLog;
 use crate::shard::{Found, Queue, Shard};
 use crate::stats::{Removal, Stats};
@@ -86,8 +86,8 @@ pub struct Query<'a> {
     pub fields: Fields<'a>,
     /// Its cache directives.
     pub directives: &'a RequestDirectives,
-    /// The part of the representation it wants.
-    pub part: Part,
+    /// The part of the representation it wants; `None` where that is all of it, or several ranges.
+    pub part: Option<RangeSpec>,
     /// What it would do with a miss.
     pub intent: Intent,
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use sandarac_balance::{Address, Algorithm, Backend, Pool};
+use sandarac_balance::{Address, Algorithm, Backend, Pool, Settings};
 use sandarac_message::caching::Profile;
+use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
 use crate::routes::Routes;
@@ -48,6 +49,8 @@ pub struct Listener {
     pub mode: Option<u32>,
     /// Whether every connection begins with a PROXY header.
     pub proxy_protocol: bool,
+    /// The scheme by which clients reach it.
+    pub scheme: Scheme,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed.
     pub trusted_proxies: Vec<Network>,
 }
@@ -98,13 +101,8 @@ impl PoolConfig {
         let limit = self.max_in_flight.unwrap_or(u32::MAX);
         let backend = |address: &Address| Backend::new(address.clone()).max_in_flight(limit);
         let backends = self.backends.iter().map(backend).collect();
-        Pool::with(
-            &self.name,
-            backends,
-            self.balance,
-            sandarac_balance::Ejection::default(),
-            self.queue,
-            seed,
-        )
+        let settings =
+            Settings { algorithm: self.balance, queue_limit: self.queue, seed, ..Settings::default() };
+        Pool::new(&self.name, backends, settings)
     }
 }

@@ -26,7 +26,12 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Another place that matters, and why.
     pub also: Option<(Range<usize>, String)>,
+    /// Whether it is about a flag, which its message names, and not about the file.
+    pub flag: bool,
 }
+
+/// What is read where there is no file.
+pub(crate) const COMMAND_LINE: &str = "command line";
 
 /// A file by name and text.
 #[derive(Debug, PartialEq, Eq)]
@@ -154,7 +159,7 @@ impl Source {
                 writeln!(f, "{:gutter$} |", "")?;
                 self.mark(place, "", gutter, f)?;
             }
-            None if self.text.is_empty() => {}
+            None if diagnostic.flag || self.name == COMMAND_LINE => {}
             None => writeln!(f, " --> {}", self.name)?,
         }
         if let Some((place, why)) = &diagnostic.also {
@@ -208,6 +213,7 @@ mod tests {
             place: Some(place),
             help: Some("better".to_owned()),
             also,
+            flag: false,
         };
         judge::<()>("a.toml", text, vec![diagnostic], None).unwrap_err().to_string()
     }

@@ -12,7 +12,7 @@ settings! {
     pub(crate) struct EditSettings {
         /// Fields to remove, all lines of each.
         remove: Vec<At<FieldName>> = Vec::new();
-        /// Fields to set: all lines of each are replaced by one.
+        /// Fields to set: all lines of each are replaced by one, where the first of them stood.
         set: Map<FieldName, FieldValue> = Map::default();
         /// Fields to add, after those of the same name that are there; several values make several lines.
         add: Map<FieldName, Vec<FieldValue>> = Map::default();
@@ -41,9 +41,9 @@ impl Edits {
 
     /// Edits `fields`. Where they grow too large, the edits up to there are made.
     pub fn apply(&self, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
-        let replaced = self.set.iter().map(|(name, _)| name);
-        self.remove.iter().chain(replaced).for_each(|name| fields.remove_named(name));
-        self.set.iter().chain(&self.add).try_for_each(|(name, value)| fields.push(name, value))
+        self.remove.iter().for_each(|name| fields.remove_named(name));
+        self.set.iter().try_for_each(|(name, value)| fields.replace(name, value))?;
+        self.add.iter().try_for_each(|(name, value)| fields.push(name, value))
     }
 
     /// The edits that the settings ask for, on a request or on a response.

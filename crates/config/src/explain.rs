@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
+use sandarac_message::target::Scheme;
 
 use crate::config::{Config, Listener, PoolConfig};
 use crate::edits::Edits;
@@ -59,6 +60,9 @@ fn explain_listener(listener: &Listener) -> String {
     }
     if listener.proxy_protocol {
         text.push_str(", behind a proxy that speaks the PROXY protocol");
+    }
+    if listener.scheme == Scheme::Https {
+        text.push_str(", reached by https");
     }
     if !listener.trusted_proxies.is_empty() {
         let networks: Vec<_> = listener.trusted_proxies.iter().map(ToString::to_string).collect();

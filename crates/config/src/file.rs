@@ -1,6 +1,7 @@
 //! The whole file as settings, before it is made a [`Config`](crate::Config).
 
-use sandarac_balance::{Address, Algorithm, Pool};
+use sandarac_balance::{Address, Algorithm, Settings};
+use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
 use crate::edits::EditSettings;
@@ -55,7 +56,12 @@ settings! {
         /// Whether every connection begins with a PROXY header (version 1 or 2), whose word on the client's address is
         /// taken. Only what sends such a header may be able to reach this address.
         proxy_protocol: bool = false;
-        /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to.
+        /// The scheme by which clients reach this address: `https` where TLS ends before it. What a trusted proxy says in
+        /// `X-Forwarded-Proto` counts more.
+        scheme: Scheme = Scheme::Http;
+        /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to; `unix` stands for
+        /// whoever may open the Unix socket. The last address in `X-Forwarded-For` that is none of theirs is the
+        /// client's in logs.
         trusted_proxies: Vec<Network> = Vec::new();
     }
 
@@ -72,7 +78,7 @@ settings! {
         /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
         /// with 503, and with 0 nothing waits.
         // The reason stands at the constant.
-        queue: Bounded<0, 1_000_000> = Bounded::of::<{ Pool::QUEUE_LIMIT }>();
+        queue: Bounded<0, 1_000_000> = Bounded::of::<{ Settings::QUEUE_LIMIT }>();
         /// How long a request waits for a place before it is answered with 503.
         // About as long as people wait for a page before they load it again, which would only make the queue longer.
         queue_timeout: Timeout = Timeout::secs::<10>();
@@ -221,6 +227,8 @@ impl Text for ShortMatch {
         String::new()
     }
 }
+
+choice!(Scheme { "http" => Scheme::Http, "https" => Scheme::Https });
 
 choice!(Algorithm {
     "least_requests" => Algorithm::LeastRequests,

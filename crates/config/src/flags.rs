@@ -1,5 +1,7 @@
 //! Command-line flags, as another way to say what a file says.
 
+use std::fmt;
+
 use crate::file::{CacheChoice, File, ListenSettings, PoolName, PoolSettings, RouteSettings};
 use crate::limited::Bounded;
 use crate::report::{At, Complaint, Report};
@@ -18,17 +20,35 @@ pub struct Flags {
     pub grace: Option<String>,
     /// `--admin`: `[admin] listen`.
     pub admin: Option<String>,
+    /// `--admin-token-file` or the environment: `[admin] token`.
+    pub token: Option<AdminToken>,
     /// `--threads`: `threads`.
     pub threads: Option<u32>,
     /// `--cache-profile`: `[cache] profile`.
     pub profile: Option<String>,
 }
 
+/// The token of the admin interface, from elsewhere than the file. No listing or debug output shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AdminToken {
+    /// Where it came from, as errors name it: a flag with its file, or an environment variable.
+    pub from: String,
+    /// The token; white space around it does not belong to it.
+    pub text: String,
+}
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AdminToken from {}", self.from)
+    }
+}
+
 /// Puts `flags` in place of what `file` says.
 pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     let mut put = |flag: &str, read: Result<(), Complaint>| {
         if let Err(complaint) = read {
-            report.error(None, format!("{flag}: {}", complaint.message)).help = complaint.help;
+            let error = report.error(None, format!("{flag}: {}", complaint.message));
+            (error.help, error.flag) = (complaint.help, true);
         }
     };
     if !flags.listen.is_empty() {
@@ -46,6 +66,9 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     }
     if let Some(text) = &flags.admin {
         put("--admin", Text::from_text(text).map(|address| file.admin.listen = Some(address)));
+    }
+    if let Some(AdminToken { from, text }) = &flags.token {
+        put(from, Text::from_text(text.trim()).map(|token| file.admin.token = Some(token)));
     }
     if let Some(threads) = flags.threads {
         put("--threads", Bounded::checked(threads.into()).map(|threads| file.threads = Some(threads)));

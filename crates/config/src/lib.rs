@@ -31,7 +31,7 @@ pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
 pub use edits::{Edits, FieldLine};
 pub use explain::explain;
 pub use field::Token;
-pub use flags::Flags;
+pub use flags::{AdminToken, Flags};
 pub use limited::{Bounded, BoundedSize, Timeout};
 pub use manual::{defaults, manual, schema, settings};
 pub use pattern::{HostPattern, MethodName, PathPattern};

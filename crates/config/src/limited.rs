@@ -1,5 +1,6 @@
 //! Values with bounds that their type states.
 
+use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -29,7 +30,17 @@ impl<const LEAST: u32, const MOST: u32> Bounded<LEAST, MOST> {
     pub(crate) fn checked(number: u64) -> Result<Bounded<LEAST, MOST>, Complaint> {
         match u32::try_from(number) {
             Ok(fits) if (LEAST..=MOST).contains(&fits) => Ok(Bounded(fits)),
-            _ => Err(Complaint::new(format!("{number} is not {}", Self::kind().words()))),
+            _ => Err(Self::out_of_bounds(&number, number > u64::from(MOST))),
+        }
+    }
+
+    fn out_of_bounds(number: &dyn fmt::Display, too_large: bool) -> Complaint {
+        match Self::kind() {
+            // The kind's words leave out a bound that nobody means to reach.
+            Kind::Integer { most, .. } if too_large && most >= u32::MAX.into() => {
+                Complaint::new(format!("{number} is too large: a number up to {most}"))
+            }
+            kind => Complaint::new(format!("{number} is not {}", kind.words())),
         }
     }
 }
@@ -46,7 +57,7 @@ impl<const LEAST: u32, const MOST: u32> Value for Bounded<LEAST, MOST> {
         };
         let read = match u64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(number) => Self::checked(number),
-            Err(_) => Err(Complaint::new(format!("{integer} is not {}", Self::kind().words()))),
+            Err(_) => Err(Self::out_of_bounds(integer, !integer.as_str().starts_with('-'))),
         };
         read.map_err(|complaint| report.complain(Some(node.span()), complaint)).ok()
     }

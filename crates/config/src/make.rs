@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use sandarac_balance::Address;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
 use crate::config::{Cache, Config, Listener, PoolConfig};
-use crate::diagnostics::{Diagnostics, Warning, judge};
+use crate::diagnostics::{COMMAND_LINE, Diagnostics, Warning, judge};
 use crate::file::{File, ListenSettings, PoolName, PoolSettings, RouteSettings};
 use crate::flags::{Flags, overlay};
-use crate::report::{At, Report};
+use crate::report::{At, Place, Report};
 use crate::route_settings::route;
 use crate::routes::{Action, Route, Routes};
 use crate::suggest::closest;
@@ -23,7 +23,28 @@ impl Config {
 
     /// The configuration that command-line flags make without a file.
     pub fn from_flags(flags: &Flags) -> Result<(Config, Vec<Warning>), Diagnostics> {
-        Config::from_toml_and_flags("command line", "", flags)
+        Config::from_toml_and_flags(COMMAND_LINE, "", flags)
+    }
+
+    /// Reads the bytes of the file called `name`, which are UTF-8 as TOML wants it, with `flags` over it.
+    pub fn from_bytes_and_flags(
+        name: &str,
+        bytes: &[u8],
+        flags: &Flags,
+    ) -> Result<(Config, Vec<Warning>), Diagnostics> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Config::from_toml_and_flags(name, text, flags),
+            Err(error) => {
+                let mut report = Report::on::<File>();
+                let text = String::from_utf8_lossy(bytes);
+                // Up to there the text is the same; what follows is one replacement character.
+                let start = error.valid_up_to();
+                let place = start..start + char::REPLACEMENT_CHARACTER.len_utf8();
+                report.error(Some(place), format!("byte {:#04x} is not UTF-8", bytes[start])).help =
+                    Some("save the file as UTF-8".to_owned());
+                judge(name, &text, report.found, None)
+            }
+        }
     }
 
     /// Reads the text of the file called `name`; where flags and file say different things, the flags count.
@@ -37,7 +58,11 @@ impl Config {
         for error in &syntax {
             // An error at the end of the file is marked at its last character.
             let place = error.span().map(|place| place.start.min(text.len())..place.end.min(text.len()));
-            report.error(place, error.message().trim_end_matches(", expected nothing"));
+            let message = error.message().trim_end_matches(", expected nothing");
+            let shown = message == DUPLICATE && report.found.len() < 20;
+            let first = place.as_ref().filter(|_| shown);
+            let first = first.and_then(|place| first_of_two(text, place));
+            report.error(place, message).also = first.map(|first| (first, "here already".to_owned()));
         }
         let config = syntax.is_empty().then(|| {
             let mut file: File = report.table(table.get_ref());
@@ -46,6 +71,45 @@ impl Config {
             config(file, &mut report)
         });
         judge(name, text, report.found, config)
+    }
+}
+
+/// What the TOML parser says of a key that is there twice.
+const DUPLICATE: &str = "duplicate key";
+
+/// Where the key stands first that stands again at `second`. Keys of that name are found in what comes before; that one is
+/// the same key shows when the error goes away with another name for it.
+fn first_of_two(text: &str, second: &Place) -> Option<Place> {
+    /// More keys of one name are not tried: each costs a parse.
+    const TRIED: usize = 16;
+    let name = text.get(second.clone())?;
+    let before = text.get(..second.start)?;
+    let mut places = Vec::new();
+    places_of(name, before, DeTable::parse_recoverable(before).0.get_ref(), &mut places);
+    places.sort_by_key(|place| place.start);
+    places.into_iter().rev().take(TRIED).find(|place| {
+        // A name of the same length keeps all places; nobody has a key of these.
+        let other = "-".repeat(place.len());
+        let renamed = [&text[..place.start], &other, &text[place.end..]].concat();
+        let (_, errors) = DeTable::parse_recoverable(&renamed);
+        !errors.iter().any(|error| error.span().as_ref() == Some(second) && error.message() == DUPLICATE)
+    })
+}
+
+fn places_of(name: &str, text: &str, table: &DeTable<'_>, found: &mut Vec<Place>) {
+    for (key, value) in table.iter() {
+        if text.get(key.span()) == Some(name) {
+            found.push(key.span());
+        }
+        places_in(name, text, value.get_ref(), found);
+    }
+}
+
+fn places_in(name: &str, text: &str, value: &DeValue<'_>, found: &mut Vec<Place>) {
+    match value {
+        DeValue::Table(table) => places_of(name, text, table, found),
+        DeValue::Array(items) => items.iter().for_each(|item| places_in(name, text, item.get_ref(), found)),
+        _ => {}
     }
 }
 
@@ -83,7 +147,8 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     }
     let mut seen: Vec<&At<ListenAddress>> = Vec::new();
     let mut listeners = Vec::new();
-    for At { value: ListenSettings { address, mode, proxy_protocol, trusted_proxies }, place } in &file.listen
+    for At { value: ListenSettings { address, mode, proxy_protocol, scheme, trusted_proxies }, place } in
+        &file.listen
     {
         let Some(address) = address else {
             report.missing(place.clone(), "a listener needs an `address`", "address = \":8080\"");
@@ -113,6 +178,7 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
             address: address.value.clone(),
             mode: mode.as_ref().map(|mode| mode.value.0),
             proxy_protocol: *proxy_protocol,
+            scheme: *scheme,
             trusted_proxies: trusted_proxies.clone(),
         });
     }
@@ -241,7 +307,9 @@ fn check_others(file: &File, report: &mut Report) {
                 "the admin interface on {listen} needs a `token`: whoever reaches it rules the proxy"
             );
             report.error(None, message).help = Some(
-                "set [admin] token, or listen on a Unix socket, which only its owner may open".to_owned(),
+                "give it in --admin-token-file FILE, the environment variable SANDARAC_TOKEN or [admin] token; or \
+                 listen on a Unix socket, which only its owner may open"
+                    .to_owned(),
             );
         }
         let clients = file.listen.iter().filter_map(|listener| listener.value.address.as_ref());

@@ -95,7 +95,10 @@ pub fn defaults() -> String {
         for Setting { name, text, kind, absent, .. } in settings {
             out.push('\n');
             out.push_str(&wrapped(&format!("{text} {}", sentence(&kind.brief())), "# ", "# "));
+            // A route needs a pool, an answer or a redirect: with the first of these the listing is a whole configuration.
+            let needed = header == "[[route]]" && name == "pool";
             out.push_str(&match absent {
+                Absent::Unset { example, .. } if needed => format!("{name} = {example}\n"),
                 Absent::Value(value) => format!("{off}{name} = {value}\n"),
                 Absent::Required { example } => format!("{off}{name} = {example}\n"),
                 Absent::Unset { means, example } => {

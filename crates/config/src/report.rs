@@ -75,7 +75,7 @@ impl Report {
     }
 
     fn add(&mut self, severity: Severity, place: Option<Place>, message: String) -> &mut Diagnostic {
-        self.found.push(Diagnostic { severity, message, place, help: None, also: None });
+        self.found.push(Diagnostic { severity, message, place, help: None, also: None, flag: false });
         let last = self.found.len() - 1;
         &mut self.found[last]
     }

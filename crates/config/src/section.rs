@@ -11,10 +11,11 @@ const KIB: u64 = 1 << 10;
 settings! {
     /// How long clients are waited for.
     pub struct Timeouts {
-        /// How long a request head may take from its first byte to its last. Answered with 408.
+        /// How long a request head may take from its first byte to its last, which is answered with 408; and how long a new
+        /// connection may take to send that first byte, or its PROXY header, before it is closed.
         // Browsers send a head in one packet; this bounds what a deliberately slow client can hold.
         head: Timeout = Timeout::secs::<10>();
-        /// How long a connection may stay open without a request.
+        /// How long a connection may stay open after a response without another request.
         // An idle connection costs about a kilobyte, and a new one costs the client a round trip.
         idle: Timeout = Timeout::secs::<60>();
         /// How long a request body may pause between two reads. Answered with 408.
@@ -73,7 +74,8 @@ settings! {
 
     /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
     pub struct Purge {
-        /// Whose `PURGE` is obeyed, by the address of the connection; that of others is refused.
+        /// Whose `PURGE` is obeyed, by the address of the connection or what a PROXY header named, never by a forwarding
+        /// field; `unix` stands for whoever may open the Unix socket. That of others is refused.
         allow: Vec<Network> = Vec::new();
     }
 
@@ -82,7 +84,8 @@ settings! {
         /// Where to listen: a Unix socket, which only its owner may open, or an address, which needs a token.
         listen: Option<ListenAddress> = None, unset "a socket in the runtime directory of the user"
             "\"unix:/run/sandarac/admin.sock\"" => fixed;
-        /// What a caller over TCP must present as `Authorization: Bearer TOKEN`.
+        /// What a caller over TCP must present as `Authorization: Bearer TOKEN`. `--admin-token-file FILE` and the
+        /// environment variable `SANDARAC_TOKEN` say the same, and count more.
         token: Option<Secret> = None, unset "none, and only a Unix socket can be listened on"
             "\"0123456789abcdef0123456789abcdef\"";
     }

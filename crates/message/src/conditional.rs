@@ -1,5 +1,6 @@
 //! Conditional requests (RFC 9110 §13), both ways: answering a client's, and making one to validate what is stored.
 
+use crate::range::RangeSpec;
 use crate::{Field, Fields, FieldsBuf, Method, Name, Timestamp, TooLarge, date};
 
 /// An entity tag (RFC 9110 §8.8.3). One without quotes, which some origins send, is taken as it is.
@@ -157,17 +158,27 @@ pub fn if_range_holds(request: Fields<'_>, response: Fields<'_>, now: Timestamp)
     }
 }
 
+/// The strong validator of a response as If-Range names it: a strong entity tag, or where there is none at all a
+/// Last-Modified that is a second or more before Date (RFC 9110 §8.8.1, §8.8.2.2).
+pub fn strong_validator<'a>(response: Fields<'a>, now: Timestamp) -> Option<&'a [u8]> {
+    match response.get(Name::Etag) {
+        Some(tag) => tag.starts_with(b"\"").then_some(tag),
+        None => strong_modified(response, now).and(response.get(Name::LastModified)),
+    }
+}
+
+fn strong_modified(response: Fields<'_>, now: Timestamp) -> Option<Timestamp> {
+    let modified = date::parse(response.get(Name::LastModified)?, now)?;
+    (modified < date::parse(response.get(Name::Date)?, now)?).then_some(modified)
+}
+
 /// Whether both responses carry the same strong validator, so that parts of them are parts of one representation
 /// (RFC 9110 §15.3.7.3, RFC 9111 §3.4).
 pub fn share_strong_validator(one: Fields<'_>, other: Fields<'_>, now: Timestamp) -> bool {
     match (one.get(Name::Etag), other.get(Name::Etag)) {
         (Some(one), Some(other)) => EntityTag::parse(one).is_same_strong(&EntityTag::parse(other)),
         (None, None) => {
-            let strong = |fields: Fields<'_>| {
-                let modified = date::parse(fields.get(Name::LastModified)?, now)?;
-                (modified < date::parse(fields.get(Name::Date)?, now)?).then_some(modified)
-            };
-            strong(one).is_some_and(|modified| strong(other) == Some(modified))
+            strong_modified(one, now).is_some_and(|modified| strong_modified(other, now) == Some(modified))
         }
         _ => false,
     }
@@ -203,6 +214,25 @@ pub fn make_validation(request: &mut FieldsBuf, stored: Fields<'_>) -> Result<bo
         request.add(Name::IfModifiedSince, modified)?;
     }
     Ok(tag.is_some() || modified.is_some())
+}
+
+/// Makes the request one for the bytes `lacks` that a stored part with these fields is to be completed with: they are sent only
+/// if the representation is still the same, else all of it (RFC 9110 §13.1.5). The client's preconditions and Range give
+/// way. The part MUST have a [`strong_validator`]; without one the request is for the whole.
+pub fn make_continuation(
+    request: &mut FieldsBuf,
+    stored: Fields<'_>,
+    lacks: RangeSpec,
+    now: Timestamp,
+) -> Result<(), TooLarge> {
+    make_unconditional(request);
+    if let Some(validator) = strong_validator(stored, now) {
+        let mut range = Vec::new();
+        lacks.write(&mut range);
+        request.add(Name::Range, &range)?;
+        request.add(Name::IfRange, validator)?;
+    }
+    Ok(())
 }
 
 /// Whether a 304 made from a stored response carries this field of it (RFC 9110 §15.4.5): all but those that describe a
@@ -419,6 +449,28 @@ mod tests {
             let mut out = Vec::new();
             request.encode(&mut out);
             assert_eq!(String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end(), expected);
+        }
+    }
+
+    #[test]
+    fn a_continuation_asks_for_what_is_missing_of_the_same_representation() {
+        // RFC 9110 §13.1.5
+        let client = "Host: a\nIf-None-Match: \"x\"\nIf-Range: \"r\"\nRange: bytes=0-1";
+        let modified = format!("Last-Modified: {EARLY}\nDate: {LATE}");
+        for (stored, validator) in [
+            ("ETag: \"a\"\nLast-Modified: m", Some("\"a\"")),
+            (&*modified, Some(EARLY)),
+            (&*format!("ETag: W/\"a\"\n{modified}"), None),
+            ("ETag: a", None),
+            (&*format!("Last-Modified: {EARLY}"), None),
+            ("A: 1", None),
+        ] {
+            let mut request = fields(client);
+            let stored = fields(stored);
+            make_continuation(&mut request, stored.view(), RangeSpec::From(5, None), RECEIVED).unwrap();
+            assert_eq!(request.view().get(Name::IfRange), validator.map(str::as_bytes));
+            assert_eq!(request.view().get(Name::Range), validator.map(|_| &b"bytes=5-"[..]));
+            assert!(!request.view().has(Name::IfNoneMatch));
         }
     }
 

@@ -257,21 +257,10 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let mut rest = value;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
-            let mut quoted = false;
-            let mut escaped = false;
-            let end = rest
-                .iter()
-                .position(|&byte| {
-                    if escaped {
-                        escaped = false;
-                    } else if quoted && byte == b'\\' {
-                        escaped = true;
-                    } else if byte == b'"' {
-                        quoted = !quoted;
-                    }
-                    byte == b',' && !quoted
-                })
-                .unwrap_or(rest.len());
+            let end = match rest.iter().position(|&byte| byte == b',' || byte == b'"') {
+                Some(at) if rest[at] == b'"' => quoted_end(rest),
+                end => end.unwrap_or(rest.len()),
+            };
             let member = rest[..end].trim_ascii();
             rest = rest.get(end + 1..).unwrap_or_default();
             if !member.is_empty() {
@@ -280,6 +269,22 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
         }
         None
     })
+}
+
+/// Where the first member ends that has a quoted string.
+fn quoted_end(value: &[u8]) -> usize {
+    let (mut quoted, mut escaped) = (false, false);
+    let ends = |&byte: &u8| {
+        if escaped {
+            escaped = false;
+        } else if quoted && byte == b'\\' {
+            escaped = true;
+        } else if byte == b'"' {
+            quoted = !quoted;
+        }
+        byte == b',' && !quoted
+    };
+    value.iter().position(ends).unwrap_or(value.len())
 }
 
 /// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`]; the edit was not made.
@@ -294,12 +299,16 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Owned, editable fields. The bytes are field lines as they go on the wire; a removed field leaves its bytes
-/// behind until [`FieldsBuf::encode`] writes what is left.
+/// Owned, editable fields. The bytes are field lines as they go on the wire, after the first line of the head where the
+/// buffer was begun with one; a removed field leaves its bytes behind.
 #[derive(Clone, Default)]
 pub struct FieldsBuf {
     bytes: Vec<u8>,
     spans: Vec<Span>,
+    /// How many bytes stand before the first field line.
+    first_line: usize,
+    /// Whether there is more in the bytes than the first line and the field lines.
+    gaps: bool,
 }
 
 impl FieldsBuf {
@@ -310,13 +319,29 @@ impl FieldsBuf {
 
     /// No fields, with room for so many bytes and lines.
     pub fn with_capacity(bytes: usize, lines: usize) -> FieldsBuf {
-        FieldsBuf { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(lines) }
+        FieldsBuf::after(Vec::with_capacity(bytes), lines)
+    }
+
+    /// No fields yet, after the first line of a head, which [`FieldsBuf::into_lines`] gives back before them; with room
+    /// for so many.
+    pub fn after(first_line: Vec<u8>, lines: usize) -> FieldsBuf {
+        FieldsBuf {
+            first_line: first_line.len(),
+            bytes: first_line,
+            spans: Vec::with_capacity(lines),
+            gaps: false,
+        }
     }
 
     /// A copy of `fields`, and of nothing that stands after them in a read buffer.
     pub fn copy_of(fields: Fields<'_>) -> FieldsBuf {
         let end = fields.spans.iter().map(|span| span.value_range().end).max().unwrap_or(0);
-        FieldsBuf { bytes: fields.bytes[..end].to_vec(), spans: fields.spans.to_vec() }
+        FieldsBuf {
+            bytes: fields.bytes[..end].to_vec(),
+            spans: fields.spans.to_vec(),
+            first_line: 0,
+            gaps: true,
+        }
     }
 
     /// The fields, borrowed.
@@ -404,9 +429,21 @@ impl FieldsBuf {
         self.add(name, value)
     }
 
+    /// Puts one line in place of all of that name, known or not, where the first of them stood; adds it after the others
+    /// where there was none. Both hold as in [`FieldsBuf::push`].
+    pub fn replace(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+        let place = self.view().iter().position(|field| field.is(name));
+        self.remove_named(name);
+        self.push(name, value)?;
+        if let Some(place) = place {
+            self.spans[place..].rotate_right(1);
+        }
+        Ok(())
+    }
+
     /// Removes every line of a known name.
     pub fn remove(&mut self, name: Name) {
-        self.spans.retain(|span| span.name != name);
+        self.retain_names(|known| known != name);
     }
 
     /// Removes every line of any name, known or not.
@@ -414,15 +451,35 @@ impl FieldsBuf {
         self.retain(|field| !field.is(name));
     }
 
+    /// Keeps the lines of those names, known or [`Name::Other`], for which `keep` says so.
+    pub fn retain_names(&mut self, mut keep: impl FnMut(Name) -> bool) {
+        let before = self.spans.len();
+        self.spans.retain(|span| keep(span.name));
+        self.gaps |= self.spans.len() < before;
+    }
+
     /// Keeps the lines for which `keep` says so.
     pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
         let bytes = &self.bytes;
+        let before = self.spans.len();
         self.spans.retain(|span| keep(Fields { bytes, spans: &[] }.field(span)));
+        self.gaps |= self.spans.len() < before;
     }
 
     /// The number of bytes that [`FieldsBuf::encode`] writes.
     pub fn encoded_len(&self) -> usize {
         self.view().encoded_len()
+    }
+
+    /// The first line, if the buffer was begun with one, and the field lines, without the empty line after them.
+    pub fn into_lines(self) -> Vec<u8> {
+        if !self.gaps {
+            return self.bytes;
+        }
+        let mut lines = Vec::with_capacity(self.bytes.capacity());
+        lines.extend_from_slice(&self.bytes[..self.first_line]);
+        self.encode(&mut lines);
+        lines
     }
 
     /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after them.
@@ -477,8 +534,24 @@ pub fn is_token(bytes: &[u8]) -> bool {
 
 /// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
 pub fn is_tchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    TCHARS[byte as usize]
 }
+
+const TCHARS: [bool; 256] = {
+    let mut chars = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        chars[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < marks.len() {
+        chars[marks[at] as usize] = true;
+        at += 1;
+    }
+    chars
+};
 
 #[cfg(test)]
 mod tests {
@@ -488,7 +561,21 @@ mod tests {
         let mut out = Vec::new();
         fields.encode(&mut out);
         assert_eq!(out.len(), fields.encoded_len());
+        assert_eq!(out, fields.clone().into_lines());
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_replaced_line_keeps_its_place() {
+        let mut fields: FieldsBuf =
+            [("Host", "a"), ("X-One", "1"), ("x-one", "2"), ("Accept", "*/*")].into_iter().collect();
+        fields.replace(b"HOST", b"b").unwrap();
+        fields.replace(b"X-ONE", b"3").unwrap();
+        fields.replace(b"New", b"4").unwrap();
+        let mut out = Vec::new();
+        fields.encode(&mut out);
+        assert_eq!(out, b"HOST: b\r\nX-ONE: 3\r\nAccept: */*\r\nNew: 4\r\n");
+        assert_eq!(fields.view().get(Name::Host), Some(&b"b"[..]));
     }
 
     #[test]
@@ -547,6 +634,16 @@ mod tests {
         assert_eq!(lines(&copy), "Host: a\r\nA: 1\r\nC: 3\r\nD: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\nH: 8\r\n");
         copy.remove_named(b"e");
         assert_eq!(lines(&copy), "Host: a\r\nA: 1\r\nC: 3\r\nD: 4\r\nF: 6\r\nG: 7\r\nH: 8\r\n");
+    }
+
+    #[test]
+    fn the_first_line_stays_before_the_fields() {
+        let mut head = FieldsBuf::after(b"GET / HTTP/1.1\r\n".to_vec(), 2);
+        head.add(Name::Host, b"a").unwrap();
+        head.push(b"X", b"1").unwrap();
+        assert_eq!(head.clone().into_lines(), b"GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n");
+        head.set(Name::Host, b"b").unwrap();
+        assert_eq!(head.into_lines(), b"GET / HTTP/1.1\r\nX: 1\r\nHost: b\r\n");
     }
 
     #[test]

@@ -218,7 +218,7 @@ pub fn set_forwarded(
     peer: &Peer<'_>,
     forwarding: Forwarding,
 ) -> Result<(), TooLarge> {
-    fields.retain(|field| match field.id {
+    fields.retain_names(|name| match name {
         Name::Forwarded => peer.trusted && forwarding.forwarded,
         Name::XForwardedFor | Name::XForwardedProto | Name::XForwardedHost => {
             peer.trusted && forwarding.x_forwarded
@@ -273,18 +273,19 @@ fn write_element(value: &mut Vec<u8>, peer: &Peer<'_>) {
 fn write_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
-            for (at, octet) in address.octets().into_iter().enumerate() {
-                if at > 0 {
-                    out.push(b'.');
+            let mut text = [0; "255.255.255.255.".len()];
+            let mut len = 0;
+            for octet in address.octets() {
+                for (least, unit) in [(100, 100), (10, 10), (0, 1)] {
+                    if octet >= least {
+                        text[len] = b'0' + octet / unit % 10;
+                        len += 1;
+                    }
                 }
-                if octet >= 100 {
-                    out.push(b'0' + octet / 100);
-                }
-                if octet >= 10 {
-                    out.push(b'0' + octet / 10 % 10);
-                }
-                out.push(b'0' + octet % 10);
+                text[len] = b'.';
+                len += 1;
             }
+            out.extend_from_slice(&text[..len - 1]);
         }
         IpAddr::V6(address) => write!(out, "{address}").expect("memory takes all that is written"),
     }
@@ -303,17 +304,21 @@ fn append(fields: &mut FieldsBuf, name: Name, write: impl FnOnce(&mut Vec<u8>)) 
     fields.set(name, &value)
 }
 
-/// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`. What stands
-/// before it was written by someone who is not believed. A list that ends in trusted addresses gives the first one; an
-/// entry that is no address ends it.
-pub fn client_address(request: Fields<'_>, peer: IpAddr, trusted: impl Fn(IpAddr) -> bool) -> IpAddr {
-    let mut client = peer.to_canonical();
+/// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`; `None` stands
+/// for a peer on a Unix socket. What stands before it was written by someone who is not believed. A list that ends in
+/// trusted addresses gives the first one; an entry that is no address ends it.
+pub fn client_address(
+    request: Fields<'_>,
+    peer: Option<IpAddr>,
+    trusted: impl Fn(Option<IpAddr>) -> bool,
+) -> Option<IpAddr> {
+    let mut client = peer.map(|peer| peer.to_canonical());
     let entries: Vec<&[u8]> = request.list(Name::XForwardedFor).collect();
     for entry in entries.into_iter().rev() {
         let Some(address) = (if trusted(client) { address(entry) } else { None }) else {
             break;
         };
-        client = address;
+        client = Some(address);
     }
     client
 }
@@ -459,9 +464,10 @@ mod tests {
 
     #[test]
     fn the_client_is_the_last_address_no_one_vouches_for() {
-        let trusted = |address: IpAddr| match address {
-            IpAddr::V4(address) => address.octets()[0] == 10,
-            IpAddr::V6(address) => address.is_loopback(),
+        let trusted = |address: Option<IpAddr>| match address {
+            Some(IpAddr::V4(address)) => address.octets()[0] == 10,
+            Some(IpAddr::V6(address)) => address.is_loopback(),
+            None => false,
         };
         for (peer, list, expected) in [
             ("192.0.2.1", "1.1.1.1", "192.0.2.1"),
@@ -475,9 +481,12 @@ mod tests {
             ("10.0.0.1", "", "10.0.0.1"),
         ] {
             let request = fields(&format!("X-Forwarded-For: {list}"));
-            let client = client_address(request.view(), peer.parse().unwrap(), trusted);
-            assert_eq!(client, expected.parse::<IpAddr>().unwrap(), "{peer} {list}");
+            let client = client_address(request.view(), Some(peer.parse().unwrap()), trusted);
+            assert_eq!(client, Some(expected.parse().unwrap()), "{peer} {list}");
         }
+        let request = fields("X-Forwarded-For: 1.1.1.1, 10.0.0.2");
+        assert_eq!(client_address(request.view(), None, |peer| peer.is_none()), "10.0.0.2".parse().ok());
+        assert_eq!(client_address(request.view(), None, |_| false), None);
     }
 
     proptest! {
@@ -495,7 +504,7 @@ mod tests {
                 [("Connection", value), ("Via", value), ("X-Forwarded-For", value), ("TE", value)].into_iter().collect();
             strip(&mut message.clone());
             passes(message.view(), "sandarac");
-            client_address(message.view(), IpAddr::from([10, 0, 0, 1]), |_| true);
+            client_address(message.view(), Some(IpAddr::from([10, 0, 0, 1])), |_| true);
         }
     }
 }

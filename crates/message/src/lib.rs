@@ -14,6 +14,7 @@ mod name;
 pub mod range;
 pub mod status_fields;
 mod stored;
+mod structured;
 pub mod tags;
 pub mod target;
 mod time;

@@ -1,10 +1,8 @@
 //! Tags by which stored responses are purged together: those of CDNs, and the groups of RFC 9875.
 
-use std::convert::Infallible;
+use sfv::BareItemFromInput;
 
-use sfv::visitor::{EntryVisitor, Ignored, InnerListVisitor, ItemVisitor, ListVisitor, ParameterVisitor};
-use sfv::{BareItemFromInput, Parser};
-
+use crate::structured::{self, Member};
 use crate::{Fields, Name};
 
 /// The tags of a response, over all lines of all three fields, repeated ones as often as they stand there. Surrogate-Key
@@ -45,67 +43,12 @@ pub fn is_surrogate_only(name: Name) -> bool {
 /// a structured list of strings. Empty where a member is no string, because the whole field is then ignored. A group is
 /// one only within its origin.
 pub fn groups(response: Fields<'_>, name: Name) -> Vec<String> {
-    let mut lines = response.all(name);
-    let Some(first) = lines.next() else {
-        return Vec::new();
-    };
-    let mut joined = first.to_vec();
-    for line in lines {
-        joined.extend_from_slice(b", ");
-        joined.extend_from_slice(line);
-    }
-    let mut groups = Groups { names: Vec::new(), valid: true };
-    let parsed = Parser::new(&joined).parse_list_with_visitor(&mut groups);
-    if parsed.is_ok() && groups.valid { groups.names } else { Vec::new() }
-}
-
-struct Groups {
-    names: Vec<String>,
-    valid: bool,
-}
-
-impl<'de> ListVisitor<'de> for &mut Groups {
-    type Out = ();
-    type Error = Infallible;
-
-    fn entry(&mut self) -> Result<impl EntryVisitor<'de>, Infallible> {
-        Ok(Member(self))
-    }
-
-    fn finish(self) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
-
-struct Member<'a>(&'a mut Groups);
-
-impl<'de> EntryVisitor<'de> for Member<'_> {
-    type Error = Infallible;
-
-    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
-        Ok(self)
-    }
-
-    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
-        self.0.valid = false;
-        Ok(Ignored)
-    }
-}
-
-impl<'de> ItemVisitor<'de> for Member<'_> {
-    type Out = ();
-    type Error = Infallible;
-
-    fn bare_item(
-        self,
-        item: BareItemFromInput<'de>,
-    ) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
-        match item {
-            BareItemFromInput::String(name) => self.0.names.push(name.as_str().to_owned()),
-            _ => self.0.valid = false,
-        }
-        Ok(Ignored)
-    }
+    let (mut groups, mut valid) = (Vec::new(), true);
+    let parsed = structured::list(response, name, |member| match member {
+        Member::Item(BareItemFromInput::String(group)) => groups.push(group.as_str().to_owned()),
+        _ => valid = false,
+    });
+    if parsed.is_some() && valid { groups } else { Vec::new() }
 }
 
 #[cfg(test)]

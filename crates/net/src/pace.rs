@@ -22,20 +22,59 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The peer is being waited for, having moved `total` bytes so far. Whether it has been too slow for `least`.
-    pub fn waits(&mut self, total: u64, least: LeastRate) -> bool {
+    /// The peer is being waited for, having moved `total` bytes so far. How long it may still move nothing; `None` where it
+    /// has been too slow for `least` already.
+    pub fn waits(&mut self, total: u64, least: LeastRate) -> Option<Duration> {
         let now = Moment::now();
         let (since, from) = *self.waiting.get_or_insert((now, total));
         let waited = self.waited + now.since(since);
-        let moved = self.moved + (total - from);
-        waited >= least.after && moved < (least.bytes as f64 * waited.as_secs_f64()) as u64
+        left(self.moved + (total - from), waited, least)
     }
 
-    /// The peer is not waited for at the moment, having moved `total` bytes so far.
-    pub fn goes_on(&mut self, total: u64) {
-        if let Some((since, from)) = self.waiting.take() {
-            self.waited += Moment::now().since(since);
-            self.moved += total - from;
-        }
+    /// The peer is not waited for at the moment, having moved `total` bytes so far. Whether it had been waited for.
+    pub fn goes_on(&mut self, total: u64) -> bool {
+        let Some((since, from)) = self.waiting.take() else { return false };
+        self.waited += Moment::now().since(since);
+        self.moved += total - from;
+        true
+    }
+}
+
+/// How long a peer that was waited for so long, and moved so many bytes in that time, may still move nothing.
+fn left(moved: u64, waited: Duration, least: LeastRate) -> Option<Duration> {
+    if least.bytes == 0 {
+        return Some(Duration::MAX);
+    }
+    let paid =
+        Duration::try_from_secs_f64((moved as f64 + 1.0) / least.bytes as f64).unwrap_or(Duration::MAX);
+    paid.max(least.after).checked_sub(waited).filter(|left| !left.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_pay_for_time_once_the_rate_counts() {
+        let least = LeastRate { bytes: 100, after: Duration::from_secs(10) };
+        let left = |moved, waited| left(moved, Duration::from_secs(waited), least).map(|left| left.as_secs());
+        assert_eq!((left(0, 0), left(0, 4), left(0, 10)), (Some(10), Some(6), None));
+        assert_eq!((left(1999, 4), left(1999, 19), left(1999, 20)), (Some(16), Some(1), None));
+        assert_eq!((left(u64::MAX, 20).is_some(), left(0, u64::MAX)), (true, None));
+    }
+
+    #[test]
+    fn without_a_least_rate_nobody_is_too_slow() {
+        let none = LeastRate { bytes: 0, after: Duration::ZERO };
+        assert_eq!(left(0, Duration::from_secs(1 << 40), none), Some(Duration::MAX));
+        assert_eq!(Pace::default().waits(0, none), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn one_that_goes_on_without_having_been_waited_for_says_so() {
+        let mut pace = Pace::default();
+        assert!(!pace.goes_on(5));
+        let _ = pace.waits(5, LeastRate { bytes: 0, after: Duration::ZERO });
+        assert!(pace.goes_on(5) && !pace.goes_on(5));
     }
 }

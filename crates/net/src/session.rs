@@ -86,6 +86,9 @@ pub trait Service: 'static {
     /// The limits for the next request; they change on reload.
     fn limits(&self) -> SessionLimits;
 
+    /// A number for a connection that was accepted, different from all others.
+    fn number(&self) -> u64;
+
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 
@@ -134,6 +137,8 @@ pub enum Refused {
 /// Who is at the other end.
 #[derive(Debug)]
 pub struct Peer {
+    /// The number of the connection, as [`Service::number`] gave it.
+    pub number: u64,
     /// The client's address: the connection's, or the one the PROXY protocol announced. None over a Unix socket.
     pub client: Option<SocketAddr>,
     /// The listener that took the connection.
@@ -210,7 +215,8 @@ impl Scratch {
 
 /// Serves one connection to its end.
 pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions: Rc<Sessions>) {
-    let peer = Peer { client: arrival.remote, entrance: arrival.entrance, requests: 0 };
+    let number = service.number();
+    let peer = Peer { number, client: arrival.remote, entrance: arrival.entrance, requests: 0 };
     let mut client = Client {
         conn: Conn::new(arrival.stream),
         timer: Timer::new(),
@@ -449,22 +455,31 @@ impl Client {
         let before = self.conn.sent();
         match self.conn.poll_flush(cx) {
             Poll::Ready(result) => {
-                pace.goes_on(self.conn.sent());
+                self.has_room(pace);
                 Poll::Ready(result)
             }
             Poll::Pending if self.conn.queued() <= window => {
-                pace.goes_on(self.conn.sent());
+                self.has_room(pace);
                 Poll::Ready(Ok(()))
             }
             Poll::Pending => {
                 if self.conn.sent() > before || !self.timer.is_set() {
                     self.timer.set(limits.send_timeout);
                 }
-                if pace.waits(self.conn.sent(), limits.least_out) {
+                let Some(left) = pace.waits(self.conn.sent(), limits.least_out) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                }
+                };
+                // One that takes next to nothing wakes nobody: it is too slow all the same.
+                self.timer.set_earlier(left);
                 self.timer.poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
+        }
+    }
+
+    /// The client is not waited for any more: a deadline that was for it must not fall on whoever is waited for next.
+    fn has_room(&mut self, pace: &mut Pace) {
+        if pace.goes_on(self.conn.sent()) {
+            self.timer.clear();
         }
     }
 }
@@ -558,4 +573,65 @@ pub async fn discard(client: &mut Client, body: &mut Framer, mut limit: u64, wit
         }
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::io::Read;
+
+    const UNHURRIED: Duration = Duration::from_secs(3600);
+
+    fn limits() -> SessionLimits {
+        let least = LeastRate { bytes: 0, after: UNHURRIED };
+        SessionLimits {
+            head: Limits::default(),
+            idle_timeout: UNHURRIED,
+            head_timeout: UNHURRIED,
+            body_timeout: UNHURRIED,
+            send_timeout: UNHURRIED,
+            least_in: least,
+            least_out: least,
+            max_requests: u32::MAX,
+        }
+    }
+
+    #[test]
+    fn the_time_to_take_something_ends_when_there_is_room_again() {
+        const BODY: usize = 8 << 20;
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let address = crate::ListenAddress::Unix("/".into(), None);
+            let entrance = Arc::new(Entrance { address, proxy_protocol: false });
+            let mut client = Client {
+                conn: Conn::new(Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap())),
+                timer: Timer::new(),
+                peer: Peer { client: None, entrance, requests: 0, number: 1 },
+                partial: false,
+                in_head: false,
+                close: false,
+            };
+            let (limits, mut pace) = (limits(), Pace::default());
+            client.conn.enqueue(Bytes::from(vec![b'x'; BODY]));
+            let mut room = |client: &mut Client, cx: &mut Context<'_>| {
+                client.poll_room(cx, BODY / 2, &limits, &mut pace)
+            };
+            let waits = poll_fn(|cx| Poll::Ready(room(&mut client, cx).is_pending())).await;
+            assert!(waits && client.timer.is_set());
+            let reader = std::thread::spawn(move || {
+                theirs.read_exact(&mut vec![0; BODY / 2]).unwrap();
+                theirs
+            });
+            poll_fn(|cx| room(&mut client, cx)).await.unwrap();
+            assert!(!client.timer.is_set(), "the next wait, for the origin, would have what is left of it");
+            let _theirs = reader.join().unwrap();
+            // A deadline that somebody else has set is left alone.
+            client.timer.set(UNHURRIED);
+            poll_fn(|cx| room(&mut client, cx)).await.unwrap();
+            assert!(client.timer.is_set());
+        });
+    }
 }

@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UnixStream};
 /// A connected socket.
 #[derive(Debug)]
 pub enum Stream {
-    /// Over TCP, without delay (Nagle's algorithm off).
+    /// Over TCP, without delay (Nagle's algorithm off): made by [`Stream::tcp`], or accepted from a listener that is so.
     Tcp(TcpStream),
     /// Over a Unix socket.
     Unix(UnixStream),

@@ -6,6 +6,7 @@ use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits};
 use sandarac_wire::h1::{BodyFraming, encode};
 use std::io::IoSlice;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 /// Body bytes that may wait for an origin that reads slowly.
 const UPLOAD_WINDOW: usize = 64 * 1024;
@@ -32,6 +33,8 @@ pub(crate) struct Downstream<'a> {
     pace_in: Pace,
     /// How fast the response is taken.
     pub(crate) pace_out: Pace,
+    /// When the response began.
+    pub(crate) answered: Option<Instant>,
 }
 
 impl<'a> Downstream<'a> {
@@ -56,6 +59,7 @@ impl<'a> Downstream<'a> {
             ended,
             pace_in: Pace::default(),
             pace_out: Pace::default(),
+            answered: None,
         }
     }
 
@@ -128,10 +132,10 @@ impl<'a> Downstream<'a> {
             }
             let step = match self.body.poll_step(&mut self.client.conn, cx) {
                 Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
-                Poll::Pending if self.pace_in.waits(self.received, self.limits.least_in) => {
-                    return Poll::Ready(Err(Fault::BodyLate));
-                }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => match self.pace_in.waits(self.received, self.limits.least_in) {
+                    Some(_) => return Poll::Pending,
+                    None => return Poll::Ready(Err(Fault::BodyLate)),
+                },
             };
             self.client.timer.set(self.limits.body_timeout);
             match step {
@@ -182,6 +186,7 @@ impl<'a> Downstream<'a> {
 
     /// Writes `output` and waits until the client took all but `window` bytes of what is queued.
     pub(crate) async fn send(&mut self, output: &mut Output, window: usize) -> std::io::Result<()> {
+        self.answered.get_or_insert_with(Instant::now);
         self.client.send(output, window, self.limits, &mut self.pace_out).await
     }
 

@@ -23,7 +23,7 @@ use crate::step::hash;
 use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date};
-use crate::step::{background, lookup, pipe, purge, stream};
+use crate::step::{background, join, lookup, pipe, purge, stream};
 use crate::tally::MissReason;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
@@ -34,7 +34,7 @@ use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode::Head;
+use sandarac_wire::h1::encode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -89,10 +89,12 @@ impl Sent {
 pub(crate) async fn run(
     worker: &Worker,
     client: &mut Client,
-    incoming: Box<Incoming>,
+    mut incoming: Box<Incoming>,
     deferred: Deferred,
 ) -> Next {
-    let Incoming { head, body, keep_alive, expect_continue, began } = *incoming;
+    let body = std::mem::replace(&mut incoming.body, Framer::Ended);
+    let Incoming { head, keep_alive, expect_continue, began, .. } = &*incoming;
+    let (keep_alive, expect_continue, began) = (*keep_alive, *expect_continue, *began);
     let Deferred { site, found } = deferred;
     let transaction = worker.transaction();
     let mut exchange = Exchange {
@@ -123,8 +125,9 @@ pub(crate) async fn run(
         }
     };
     let uploaded = down.is_uploaded();
+    let first_byte = down.answered.map(|answered| answered.duration_since(began));
     let mut rest: Framer = down.into_body();
-    exchange.record(client, sent, fault.as_ref(), began);
+    exchange.record(client, sent, fault.as_ref(), began, first_byte);
     match (sent.keep_alive, uploaded) {
         (false, true) => Next::Close,
         (false, false) => Next::CloseLingering,
@@ -297,31 +300,44 @@ impl<'e> Exchange<'e> {
         self.handling.outcome = Outcome::Miss;
         self.handling.forward = Some(forward);
         let target = hash::target(&rule.key, received.target.path_and_query);
-        let part = lookup::part_to_fetch(&self.request, candidate.as_deref());
-        // A part is completed by fetching anew: it is no candidate for validation.
-        let validate = candidate.as_deref().filter(|object| part.is_none() && object.range().is_none());
-        let purpose = Purpose::Fill { rule, candidate: validate, part };
-        let arrived = match self.fetch(down, received, pool, &target, purpose).await {
-            Ok(arrived) => arrived,
-            Err(fault) => return self.failed(down, flight, candidate, directives, fault).await,
+        // A request with a body is sent once only.
+        let mut rest = candidate
+            .as_deref()
+            .filter(|_| down.is_uploaded())
+            .and_then(|stored| join::rest_to_fetch(&self.request, stored, &self.worker.shared.store, rule));
+        let landed = loop {
+            let part = rest.or_else(|| lookup::part_to_fetch(&self.request, candidate.as_deref()));
+            let usable = |object: &&Object| rest.is_some() || (part.is_none() && object.range().is_none());
+            let purpose = Purpose::Fill { rule, candidate: candidate.as_deref().filter(usable), part };
+            let arrived = match self.fetch(down, received, pool, &target, purpose).await {
+                Ok(arrived) => arrived,
+                Err(fault) => return self.failed(down, flight, candidate, directives, fault).await,
+            };
+            let landing = Landing {
+                store: &self.worker.shared.store,
+                site: self.site,
+                counters: &self.worker.counters,
+                request: &self.request,
+                host: &received.host,
+                path: received.target.path_and_query,
+                rule,
+                edits: &received.route.response,
+                directives,
+                between_bytes: self.site.pools[pool].timeouts.between_bytes,
+                transaction: self.fetched.unwrap_or_default(),
+            };
+            match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
+                Some(joined) => break landing.join(flight, *arrived, joined, &mut self.handling),
+                None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
+                    // What came is of no use without the stored part: ask for all that is wanted.
+                    arrived.link.close();
+                    rest = None;
+                }
+                None => break landing.land(flight, arrived, &mut self.handling),
+            }
         };
-        let landing = Landing {
-            store: &self.worker.shared.store,
-            site: self.site,
-            counters: &self.worker.counters,
-            request: &self.request,
-            host: &received.host,
-            path: received.target.path_and_query,
-            rule,
-            edits: &received.route.response,
-            directives,
-            between_bytes: self.site.pools[pool].timeouts.between_bytes,
-            transaction: self.fetched.unwrap_or_default(),
-        };
-        let landed = landing.land(flight, arrived, &mut self.handling);
         let (object, reader, own) = match landed {
-            Landed::Object(object, reader) => (object, reader, None),
-            Landed::ObjectAnd(object, reader, own) => (object, reader, Some(own)),
+            Landed::Object(object, reader, own) => (object, reader, own),
             Landed::Relay(arrived) => return self.relay(down, arrived, pool).await,
         };
         match self.handling.outcome {
@@ -417,9 +433,8 @@ impl<'e> Exchange<'e> {
         let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
         purge::invalidate(self, received, &arrived.head.view());
         let arrived = match purge::storable_post(self, received, pool, arrived) {
-            Landed::Object(object, reader) => return self.deliver(down, &object, reader).await,
-            Landed::ObjectAnd(object, reader, own) => {
-                return self.deliver_with(down, &object, reader, Some(&own)).await;
+            Landed::Object(object, reader, own) => {
+                return self.deliver_with(down, &object, reader, own.as_ref()).await;
             }
             Landed::Relay(arrived) => arrived,
         };
@@ -449,7 +464,7 @@ impl<'e> Exchange<'e> {
         target: &[u8],
         purpose: Purpose<'_>,
     ) -> Result<Box<Arrived>, Fault> {
-        let asked = Instant::now();
+        let asked = self.worker.recorder.wants().then(Instant::now);
         self.fetched = Some(self.worker.transaction());
         let forward = Forward {
             request: self.request,
@@ -466,8 +481,8 @@ impl<'e> Exchange<'e> {
         let errand = Errand { method: self.request.method, head: &head, tunnel };
         let around = Surroundings::of(self.worker, self.site, pool);
         let arrived = fetch(&around, &errand, Some(down)).await?;
-        self.origin_time = Some(asked.elapsed());
-        if self.worker.recorder.wants() {
+        if let Some(asked) = asked {
+            self.origin_time = Some(asked.elapsed());
             self.backend = Some(arrived.link.address().to_string());
         }
         Ok(arrived)
@@ -481,21 +496,21 @@ impl<'e> Exchange<'e> {
         pool: usize,
     ) -> Result<Sent, Fault> {
         let mut fields = std::mem::take(&mut arrived.head.fields);
-        fields.retain(|field| !tags::is_surrogate_only(field.id));
+        fields.retain_names(|name| !tags::is_surrogate_only(name));
         add_date(&mut fields, arrived.received);
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
         let keep_alive = keep_alive && self.can_end_upload(down);
-        // Room for what is added here, and for a small body behind it.
-        let mut head = Vec::with_capacity(fields.encoded_len() + 256 + sandarac_net::COPIED);
-        {
-            let mut lines = Head::response(&mut head, status, &arrived.head.reason);
-            lines.fields(fields.view(), framing);
-            if let (BodyFraming::None, Some(length)) = (framing, fields.view().get(Name::ContentLength)) {
-                // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
-                lines.known(Name::ContentLength, length);
-            }
-        }
+        let told = match framing {
+            // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+            BodyFraming::None => fields
+                .view()
+                .get(Name::ContentLength)
+                .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+                .map_or(framing, BodyFraming::Length),
+            _ => framing,
+        };
+        let mut head = encode::lines(fields, told).map_err(|_| Fault::HeadTooLarge)?;
         if self.site.config.cache.cache_status {
             self.handling.encode(self.site.name(), &mut head);
         }
@@ -619,7 +634,14 @@ impl<'e> Exchange<'e> {
         self.handling.reason = Some(reason.text());
     }
 
-    fn record(&self, client: &Client, sent: Sent, fault: Option<&Fault>, began: Instant) {
+    fn record(
+        &self,
+        client: &Client,
+        sent: Sent,
+        fault: Option<&Fault>,
+        began: Instant,
+        first_byte: Option<Duration>,
+    ) {
         let counters = &self.worker.counters;
         counters.add(Counter::BytesToClients, sent.bytes);
         let duration = began.elapsed();
@@ -629,7 +651,9 @@ impl<'e> Exchange<'e> {
         }
         let error = fault.map(Fault::text);
         self.worker.record(
+            self.site,
             &client.peer,
+            self.request.fields,
             &crate::Record {
                 request: self.transaction,
                 fetch: self.fetched,
@@ -638,6 +662,7 @@ impl<'e> Exchange<'e> {
                 outcome: self.handling.outcome,
                 reason: self.handling.reason,
                 duration,
+                first_byte,
                 origin: self.origin_time,
                 backend: self.backend.as_deref(),
                 error: error.as_deref(),

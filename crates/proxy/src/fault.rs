@@ -2,6 +2,7 @@
 
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
+use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::BodyError;
 use sandarac_wire::h1::Refusal;
 use std::io;
@@ -9,8 +10,10 @@ use std::io;
 /// Why an exchange has no answer from the origin or the store. Each becomes a response in [`crate::respond`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request's target cannot be used: why.
-    BadTarget(&'static str),
+    /// The request's target, or its Host, cannot be used.
+    BadTarget(TargetError),
+    /// The path of the request's target cannot be used.
+    BadPath(PathError),
     /// A redirect to the host of the request, which has none.
     NoHost,
     /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
@@ -66,8 +69,9 @@ pub enum Fault {
 
 impl Fault {
     /// The names of all faults.
-    pub const NAMES: [&'static str; 26] = [
+    pub const NAMES: [&'static str; 27] = [
         "bad-target",
+        "bad-path",
         "no-host",
         "misdirected",
         "no-route",
@@ -99,6 +103,7 @@ impl Fault {
     pub const fn name(&self) -> &'static str {
         match self {
             Fault::BadTarget(_) => "bad-target",
+            Fault::BadPath(_) => "bad-path",
             Fault::NoHost => "no-host",
             Fault::Misdirected => "misdirected",
             Fault::NoRoute => "no-route",
@@ -130,7 +135,7 @@ impl Fault {
     /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) | Fault::NoHost => 400,
+            Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
             Fault::NoRoute => 404,
@@ -157,6 +162,7 @@ impl Fault {
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Fault::BadTarget(_)
+            | Fault::BadPath(_)
             | Fault::NoHost
             | Fault::Misdirected
             | Fault::BodyBroken(_)
@@ -188,7 +194,8 @@ impl Fault {
     /// What was wrong, for people and logs.
     pub fn text(&self) -> String {
         match self {
-            Fault::BadTarget(why) => format!("the request target {why}"),
+            Fault::BadTarget(why) => why.to_string(),
+            Fault::BadPath(why) => why.to_string(),
             Fault::NoHost => "the request has no host to be redirected to".into(),
             Fault::Misdirected => "the target is https, but the connection is not secured".into(),
             Fault::NoRoute => "no route matches this request".into(),
@@ -204,6 +211,7 @@ impl Fault {
             Fault::NoBackend(why) => why.to_string(),
             Fault::QueuedTooLong => "no backend had room for the request in time".into(),
             Fault::Unresolved => "the backend's name has no address".into(),
+            Fault::ConnectFailed(io::ErrorKind::NotFound) => "the backend's socket does not exist".into(),
             Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
             Fault::ConnectLate => "no connection to the backend in time".into(),
             Fault::NoResponse => "the backend closed the connection without a response".into(),

@@ -4,12 +4,12 @@
 use sandarac_cache::Object;
 use sandarac_config::{CacheRule, Edits};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
-use sandarac_message::conditional::{make_unconditional, make_validation};
+use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, HopByHop, MaxForwards};
 use sandarac_message::target::Scheme;
 use sandarac_message::{Field, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode::Head;
+use sandarac_wire::h1::encode;
 use std::net::IpAddr;
 
 /// Who asks, as the origin is told.
@@ -41,7 +41,7 @@ pub(crate) enum Purpose<'a> {
     /// stays here too unless `part` says otherwise.
     Fill {
         rule: &'a CacheRule,
-        /// A stored response to be validated.
+        /// A stored response to be validated; with `part`, a stored part to be completed.
         candidate: Option<&'a Object>,
         /// The range to ask for.
         part: Option<range::RangeSpec>,
@@ -83,45 +83,50 @@ const UNKEYED: [&[u8]; 13] = [
 impl Forward<'_> {
     /// The head as it goes on the wire.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, TooLarge> {
-        let fields = self.fields()?;
-        let mut out = Vec::with_capacity(fields.encoded_len() + self.target.len() + 64);
-        let mut head = Head::request(&mut out, self.request.method_text, self.target);
-        head.fields(fields.view(), self.framing);
+        let mut fields = self.fields()?;
         if matches!(self.purpose, Purpose::Tunnel)
             && let Some(protocols) = hop::upgrade(self.request.fields)
         {
-            head.known(Name::Connection, b"upgrade");
-            head.known(Name::Upgrade, protocols);
+            fields.add(Name::Connection, b"upgrade")?;
+            fields.add(Name::Upgrade, protocols)?;
         }
         // Trailers go on both ways. What is stored serves those who read them and those who don't, so it is not asked for in
         // the name of one.
         if matches!(self.purpose, Purpose::Pass) && hop::accepts_trailers(self.request.fields) {
-            head.known(Name::Connection, b"TE");
-            head.known(Name::Te, b"trailers");
+            fields.add(Name::Connection, b"TE")?;
+            fields.add(Name::Te, b"trailers")?;
         }
-        head.finish();
+        let mut out = encode::lines(fields, self.framing)?;
+        out.extend_from_slice(encode::CRLF);
         Ok(out)
     }
 
+    /// The fields, after the request line.
     fn fields(&self) -> Result<FieldsBuf, TooLarge> {
         let received = self.request.fields;
         // Room for what is added: forwarding fields and Via.
-        let mut fields = FieldsBuf::with_capacity(received.encoded_len() + 256, received.len() + 8);
+        let mut first = Vec::with_capacity(self.target.len() + received.encoded_len() + 320);
+        encode::request_line(&mut first, self.request.method_text, self.target);
+        let mut fields = FieldsBuf::after(first, received.len() + 8);
         fields.add(Name::Host, self.asker.host)?;
         let hop_by_hop = HopByHop::of(received);
         fields.extend(received, |field| !hop_by_hop.has(field) && !self.is_withheld(field))?;
         if let Purpose::Fill { rule, candidate, part } = self.purpose {
             cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
-            match candidate {
-                Some(object) => _ = make_validation(&mut fields, object.fields())?,
-                None => make_unconditional(&mut fields),
+            match (candidate, part) {
+                (Some(object), None) => _ = make_validation(&mut fields, object.fields())?,
+                (Some(object), Some(lacks)) => {
+                    make_continuation(&mut fields, object.fields(), lacks, object.received())?;
+                }
+                (None, None) => make_unconditional(&mut fields),
+                (None, Some(part)) => {
+                    make_unconditional(&mut fields);
+                    let mut value = Vec::new();
+                    part.write(&mut value);
+                    fields.add(Name::Range, &value)?;
+                }
             }
             fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
-            if let Some(part) = part {
-                let mut value = Vec::new();
-                part.write(&mut value);
-                fields.set(Name::Range, &value)?;
-            }
         }
         if let MaxForwards::Forward(left) = hop::max_forwards(self.request.method, received) {
             fields.set(Name::MaxForwards, left.to_string().as_bytes())?;

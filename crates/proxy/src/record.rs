@@ -7,6 +7,8 @@ use std::time::Duration;
 /// What is known of an exchange when it has ended. Bytes from the network are as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
+    /// The transaction number of the client's connection.
+    pub session: u64,
     /// The transaction number of the request.
     pub request: u64,
     /// The transaction number of the fetch it caused, or that brought the object it got.
@@ -39,6 +41,9 @@ pub struct Record<'a> {
     pub reason: Option<&'a str>,
     /// From the first byte of the request to the last of the answer.
     pub duration: Duration,
+    /// From the first byte of the request to the first of the answer; `None` where there was none, or where it belongs to
+    /// another protocol.
+    pub first_byte: Option<Duration>,
     /// From asking the origin to the head of its answer.
     pub origin: Option<Duration>,
     /// The backend that was asked.

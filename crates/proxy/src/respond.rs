@@ -6,6 +6,9 @@ use sandarac_message::status_fields::{ProxyError, ProxyStatus};
 use sandarac_message::{FieldsBuf, Name};
 use sandarac_wire::h1::Refusal;
 
+/// The methods that are answered or forwarded without a rule for them, as Allow has them (RFC 9110 §10.2.1).
+pub(crate) const METHODS: &[u8] = b"GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE";
+
 /// A whole response that no origin made.
 #[derive(Clone, Debug)]
 pub(crate) struct Synthetic {
@@ -39,7 +42,7 @@ impl Synthetic {
             Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::TooManyTurns => {
                 answer.put(Name::RetryAfter, b"1")
             }
-            Fault::MethodNotAllowed | Fault::TunnelNotAllowed => answer.put(Name::Allow, b"GET, HEAD"),
+            Fault::MethodNotAllowed | Fault::TunnelNotAllowed => answer.put(Name::Allow, METHODS),
             _ => {}
         }
         answer

@@ -4,8 +4,10 @@ use crate::forward::Introduction;
 use crate::step::fetch::OriginTimeouts;
 use sandarac_balance::Pool;
 use sandarac_config::{Config, Network};
-use sandarac_message::hop::Forwarding;
-use sandarac_net::{LeastRate, ListenAddress, SessionLimits};
+use sandarac_message::Fields;
+use sandarac_message::hop::{Forwarding, client_address};
+use sandarac_message::target::Scheme;
+use sandarac_net::{LeastRate, ListenAddress, Peer, SessionLimits};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -25,6 +27,8 @@ pub struct Site {
     pub(crate) body_limit: u64,
     /// Whose forwarding fields are believed, by listener; only those listeners that believe anyone.
     trusted: Vec<(ListenAddress, Vec<Network>)>,
+    /// The listeners that clients reach by https, before something that ends TLS.
+    secure: Vec<ListenAddress>,
 }
 
 /// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
@@ -91,6 +95,13 @@ impl Site {
             .filter(|(listener, _)| !listener.trusted_proxies.is_empty())
             .map(|(listener, address)| (address.clone(), listener.trusted_proxies.clone()))
             .collect();
+        let secure = config
+            .listeners
+            .iter()
+            .zip(bound)
+            .filter(|(listener, _)| listener.scheme == Scheme::Https)
+            .map(|(_, address)| address.clone())
+            .collect();
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
@@ -114,6 +125,7 @@ impl Site {
             },
             body_limit: limits.body.map_or(u64::MAX, |most| most.0),
             trusted,
+            secure,
             config,
         }
     }
@@ -128,5 +140,24 @@ impl Site {
         self.trusted
             .iter()
             .any(|(address, networks)| address == listener && sandarac_config::contains(networks, peer))
+    }
+
+    /// The scheme by which clients reach a listener, where nobody who is believed says otherwise.
+    pub(crate) fn scheme(&self, listener: &ListenAddress) -> Scheme {
+        if self.secure.contains(listener) { Scheme::Https } else { Scheme::Http }
+    }
+
+    /// The address of whoever made the request that came over the connection of `peer`: the connection's, or what proxies
+    /// that are believed say was theirs. `None` for a peer on a Unix socket. For logs: a decision about who may do what
+    /// goes by the connection alone.
+    pub(crate) fn visitor(&self, peer: &Peer, request: Fields<'_>) -> Option<IpAddr> {
+        let address = peer.client.map(|address| address.ip());
+        let listener = &peer.entrance.address;
+        match self.trusted.iter().find(|(trusting, _)| trusting == listener) {
+            None => address,
+            Some((_, networks)) => {
+                client_address(request, address, |peer| sandarac_config::contains(networks, peer))
+            }
+        }
     }
 }

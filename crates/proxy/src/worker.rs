@@ -6,7 +6,7 @@ use crate::origin::Origins;
 use crate::record::{Outcome, Recorder};
 use crate::respond::Synthetic;
 use crate::shared::Shared;
-use crate::site::LocalSite;
+use crate::site::{LocalSite, Site};
 use crate::step::deliver::{Delivery, synthetic};
 use crate::step::receive::{Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
@@ -92,10 +92,10 @@ impl Worker {
         self.site.borrow().clone()
     }
 
-    /// Hands a record on, with what the connection tells.
-    pub(crate) fn record(&self, peer: &Peer, record: &Record<'_>) {
-        let client = peer.client.map(|address| address.ip());
-        self.recorder.record(&Record { client, ..*record });
+    /// Hands a record of `site` on, with what connection and request tell of the client.
+    pub(crate) fn record(&self, site: &Site, peer: &Peer, request: Fields<'_>, record: &Record<'_>) {
+        let client = site.visitor(peer, request);
+        self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
 
     /// Answers a request from the store where its object is there whole; else says what was found so far.
@@ -148,7 +148,9 @@ impl Worker {
         self.counters.latency.observe(duration);
         if self.recorder.wants() {
             self.record(
+                site,
                 peer,
+                head.fields,
                 &Record {
                     request: self.transaction(),
                     fetch: Some(object.transaction()),
@@ -156,6 +158,7 @@ impl Worker {
                     bytes: delivered.bytes,
                     outcome,
                     duration,
+                    first_byte: Some(duration),
                     ..Record::of(head, now)
                 },
             );
@@ -169,6 +172,10 @@ impl Service for Worker {
 
     fn limits(&self) -> SessionLimits {
         self.site().session
+    }
+
+    fn number(&self) -> u64 {
+        self.transaction()
     }
 
     fn admit(&self) -> bool {
@@ -230,7 +237,9 @@ impl Service for Worker {
                 fields: Fields::default(),
             };
             self.record(
+                &site,
                 peer,
+                what_came.fields,
                 &Record {
                     request: self.transaction(),
                     status: answer.status,
@@ -276,6 +285,7 @@ impl<'a> Record<'a> {
     pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
         let fields = request.fields;
         Record {
+            session: 0,
             request: 0,
             fetch: None,
             time: now,
@@ -292,6 +302,7 @@ impl<'a> Record<'a> {
             outcome: Outcome::Error,
             reason: None,
             duration: Duration::ZERO,
+            first_byte: None,
             origin: None,
             backend: None,
             error: None,

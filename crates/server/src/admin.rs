@@ -12,7 +12,7 @@ mod server;
 pub use client::Client;
 pub use endpoint::Endpoint;
 pub use listener::Bound;
-pub use server::{Access, Server};
+pub use server::{Access, Server, Token};
 
 use std::borrow::Cow;
 
@@ -260,6 +260,9 @@ pub struct Refusal {
     /// What to do instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
+    /// What is wrong with the configuration, as `sandarac check` shows it: one or more paragraphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
 }
 
 /// Whose fault a refusal is.
@@ -274,7 +277,7 @@ pub enum Fault {
 impl Refusal {
     /// What was asked makes no sense.
     pub fn invalid(what: impl Into<String>) -> Refusal {
-        Refusal { fault: Fault::Caller, what: what.into(), place: None, instead: None }
+        Refusal { fault: Fault::Caller, what: what.into(), place: None, instead: None, report: None }
     }
 
     /// It could not be done.
@@ -292,6 +295,11 @@ impl Refusal {
         Refusal { instead: Some(instead.into()), ..self }
     }
 
+    /// Shows what is wrong with the configuration.
+    pub fn report(self, report: impl Into<String>) -> Refusal {
+        Refusal { report: Some(report.into()), ..self }
+    }
+
     fn default_fault() -> Fault {
         Fault::Process
     }
@@ -303,8 +311,11 @@ impl std::fmt::Display for Refusal {
         if let Some(place) = &self.place {
             write!(f, "\n  at: {place}")?;
         }
-        match &self.instead {
-            Some(instead) => write!(f, "\n  help: {instead}"),
+        if let Some(instead) = &self.instead {
+            write!(f, "\n  help: {instead}")?;
+        }
+        match &self.report {
+            Some(report) => write!(f, "\n{report}"),
             None => Ok(()),
         }
     }

@@ -4,28 +4,27 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use sandarac_config::{Config, Flags, Warning};
+use sandarac_config::{AdminToken, Config, Flags, Warning};
 
-use crate::cli::{CheckArgs, ConfigArgs, RunArgs};
+use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
 
-/// Reads the file at `path`.
-pub fn load(path: &Path) -> Result<(Config, Vec<Warning>), Failure> {
-    load_with(path, &Flags::default())
+/// Reads the file at `path`; the admin token may come from elsewhere.
+pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warning>), Failure> {
+    load_with(path, &Flags { token, ..Flags::default() })
 }
 
 fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
     let name = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
-    Config::from_toml_and_flags(&name, &text, flags).map_err(Failure::Configuration)
+    let bytes = fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+    Config::from_bytes_and_flags(&name, &bytes, flags).map_err(Failure::Configuration)
 }
 
 /// The configuration that the command line asks for.
 pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
     let (mut config, warnings) = match &args.config {
-        Some(path) => load_with(path, &args.flags())?,
-        None => Config::from_flags(&args.flags()).map_err(Failure::Configuration)?,
+        Some(path) => load_with(path, &args.flags()?)?,
+        None => Config::from_flags(&args.flags()?).map_err(Failure::Configuration)?,
     };
     args.apply(&mut config);
     Ok((config, warnings))
@@ -33,7 +32,7 @@ pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
 
 /// `check`.
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let (config, warnings) = load(&args.config)?;
+    let (config, warnings) = load(&args.config, cli::token("", None)?)?;
     for warning in &warnings {
         eprintln!("{warning}");
     }

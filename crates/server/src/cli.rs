@@ -1,12 +1,14 @@
 //! The command line: what can be said, and what it means as settings.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use sandarac_config::{Config, Flags, LogFormat, LogTarget};
+use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
+use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,6 +72,8 @@ pub enum Command {
     Reload(ReloadArgs),
     /// Watch exchanges as they end, a line each
     Log(LogArgs),
+    /// Play a scenario with every balancing algorithm, and compare them
+    Simulate(SimulateArgs),
 }
 
 /// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
@@ -80,8 +84,8 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where to listen: `:8080`, `127.0.0.1:8080`, `[::1]:80` or `unix:/path`. Port 0 takes a free one. Can be repeated
-    #[arg(short = 'a', long, value_name = "ADDRESS")]
-    pub listen: Vec<String>,
+    #[arg(short = 'a', long, value_name = "ADDRESS", value_parser = Listen::of)]
+    pub listen: Vec<Listen>,
     /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
@@ -97,6 +101,9 @@ pub struct RunArgs {
     /// Where `status`, `purge` and the like reach this process: a socket path, or an address (needs a token)
     #[arg(long, value_name = "PATH|ADDRESS")]
     pub admin: Option<String>,
+    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
     /// How many cores to use; all unless said
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
@@ -117,17 +124,19 @@ impl RunArgs {
         self.config.is_none() && self.backend.is_empty()
     }
 
-    /// What the flags say, in words that a file would use.
-    pub fn flags(&self) -> Flags {
-        Flags {
-            listen: self.listen.iter().map(|listen| Listen::of(listen).address).collect(),
+    /// What the flags say, in words that a file would use, with the token read from where they say it is.
+    pub fn flags(&self) -> Result<Flags, Failure> {
+        let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
+        Ok(Flags {
+            token,
+            listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),
             grace: self.grace.clone(),
             admin: self.admin.clone(),
             threads: self.threads,
             profile: self.cache_profile.clone(),
-        }
+        })
     }
 
     /// Applies what [`Flags`] has no place for.
@@ -140,27 +149,70 @@ impl RunArgs {
         }
         // Flags stand in place of the file's listeners, one for one.
         for (listen, listener) in self.listen.iter().zip(&mut config.listeners) {
-            listener.proxy_protocol |= Listen::of(listen).proxy;
+            listener.proxy_protocol |= listen.proxy;
+            listener.mode = listen.mode;
         }
     }
 }
 
-/// An address as varnishd writes it: `[NAME=]ADDRESS[,HTTP|,PROXY]`.
-struct Listen {
+/// The admin token: from `file`, which `flag` named, or else from the environment. It is never on the command line
+/// itself, which every user of the machine can read.
+pub fn token(flag: &str, file: Option<&Path>) -> Result<Option<AdminToken>, Failure> {
+    match file {
+        Some(path) => {
+            let from = format!("{flag} {}", path.display());
+            let text = fs::read_to_string(path)
+                .map_err(|error| Failure::Usage(format!("{from}: cannot read it: {error}")))?;
+            Ok(Some(AdminToken { from, text }))
+        }
+        None => {
+            let text = std::env::var("SANDARAC_TOKEN").ok().filter(|text| !text.is_empty());
+            Ok(text.map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }))
+        }
+    }
+}
+
+/// An address, and what varnishd writes with it: `[NAME=]ADDRESS[,HTTP|,PROXY][,mode=OCTAL]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The address, which [`Flags`] reads.
     address: String,
+    /// Whether connections begin with a PROXY header.
     proxy: bool,
+    /// The mode of a Unix socket.
+    mode: Option<u32>,
 }
 
 impl Listen {
-    fn of(text: &str) -> Listen {
-        let (text, proxy) = match text.rsplit_once(',') {
-            Some((address, protocol)) if protocol.eq_ignore_ascii_case("proxy") => (address, true),
-            Some((address, protocol)) if protocol.eq_ignore_ascii_case("http") => (address, false),
-            _ => (text, false),
-        };
+    fn of(text: &str) -> Result<Listen, String> {
+        let mut rest = text;
+        let (mut proxy, mut mode) = (false, None);
+        // A path may hold commas: only what varnishd knows is taken off its end.
+        while let Some((address, option)) = rest.rsplit_once(',') {
+            match option.split_once('=') {
+                None if option.eq_ignore_ascii_case("proxy") => proxy = true,
+                None if option.eq_ignore_ascii_case("http") => {}
+                Some(("mode", octal)) => {
+                    let parsed = u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777);
+                    mode =
+                        Some(parsed.ok_or_else(|| format!("{octal:?} is not an octal mode, such as 660"))?);
+                }
+                Some((name @ ("user" | "group"), _)) => {
+                    return Err(format!(
+                        "{name}= is not known here: a socket belongs to who runs sandarac, and mode=660 lets their group in"
+                    ));
+                }
+                _ => break,
+            }
+            rest = address;
+        }
         let named =
-            text.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        Listen { address: named.map_or(text, |(_, address)| address).to_owned(), proxy }
+            rest.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let address = named.map_or(rest, |(_, address)| address).to_owned();
+        if mode.is_some() && !address.starts_with(['/', '.']) && !address.starts_with("unix:") {
+            return Err("only a Unix socket has a mode".to_owned());
+        }
+        Ok(Listen { address, proxy, mode })
     }
 }
 
@@ -178,7 +230,10 @@ fn storage(text: &str) -> Result<String, String> {
     let kind_and_size = text.split_once('=').map_or(text, |(_, rest)| rest);
     match kind_and_size.split_once(',') {
         Some(("malloc" | "default", size)) => Ok(size.to_owned()),
-        Some((kind, size)) => {
+        Some((kind, rest)) => {
+            // `file,PATH,SIZE` and others have more before the size.
+            let size = rest.split(',').find(|part| part.starts_with(|first: char| first.is_ascii_digit()));
+            let size = size.unwrap_or("512m");
             Err(format!("there is no storage {kind:?}; the cache lives in memory: malloc,{size}"))
         }
         None => Err("expected malloc,SIZE, such as malloc,512m".to_owned()),
@@ -374,6 +429,23 @@ pub struct LogArgs {
     pub limit: Option<u64>,
 }
 
+/// The flags of `simulate`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Nothing is sent anywhere: the balancer chooses among simulated workers. Equal scenarios
+and seeds give equal results. The sources have scenarios in examples/simulate.")]
+pub struct SimulateArgs {
+    /// The scenario, a TOML file
+    #[arg(value_name = "FILE")]
+    pub scenario: PathBuf,
+    /// Where to draw a chart of the results
+    #[arg(long, value_name = "OUT")]
+    pub svg: Option<PathBuf>,
+    /// Another seed than the scenario's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,29 +470,51 @@ mod tests {
 
     #[test]
     fn long_and_varnish_flags_mean_the_same() {
-        let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags();
-        let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags();
+        let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags().unwrap();
+        let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags().unwrap();
         assert_eq!(
             (&long.listen, &long.backends, &long.memory),
             (&short.listen, &short.backends, &short.memory)
         );
         assert_eq!(long.listen, [":80"]);
-        assert_eq!(run("-b /run/app.sock -b unix:/b").flags().backends, ["unix:/run/app.sock", "unix:/b"]);
+        assert_eq!(
+            run("-b /run/app.sock -b unix:/b").flags().unwrap().backends,
+            ["unix:/run/app.sock", "unix:/b"]
+        );
     }
 
     #[test]
     fn a_varnish_listener_for_the_proxy_protocol_becomes_one() {
         let args = run("-a :80 -a front=127.0.0.1:81,PROXY -b localhost");
-        let (mut config, _) = Config::from_flags(&args.flags()).unwrap();
+        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
         args.apply(&mut config);
         let protocols: Vec<_> = config.listeners.iter().map(|listener| listener.proxy_protocol).collect();
         assert_eq!(protocols, [false, true]);
     }
 
     #[test]
+    fn a_varnish_listener_on_a_unix_socket_may_have_a_mode() {
+        let args =
+            run("-a s=/run/a,b.sock,PROXY,mode=666 -a unix:/c.sock,mode=0600,HTTP -a /d.sock -b localhost");
+        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
+        args.apply(&mut config);
+        let listeners: Vec<_> = config
+            .listeners
+            .iter()
+            .map(|one| (one.address.to_string(), one.mode, one.proxy_protocol))
+            .collect();
+        let expected = [
+            ("unix:/run/a,b.sock".to_owned(), Some(0o666), true),
+            ("unix:/c.sock".to_owned(), Some(0o600), false),
+            ("unix:/d.sock".to_owned(), None, false),
+        ];
+        assert_eq!(listeners, expected);
+    }
+
+    #[test]
     fn logs_are_set_by_flags() {
         let args = run("-a :80 -b localhost --access-log ./a.log --log-format json");
-        let (mut config, _) = Config::from_flags(&args.flags()).unwrap();
+        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
         args.apply(&mut config);
         assert_eq!(config.log.access, LogTarget::File("./a.log".into()));
         assert_eq!(config.log.format, LogFormat::Json);
@@ -429,7 +523,11 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_told_with_what_can() {
         for (line, expected) in [
-            ("-s file,/tmp/x,1G", "the cache lives in memory"),
+            ("-s file,/tmp/x,1G", "the cache lives in memory: malloc,1G"),
+            ("-s file,/tmp/x", "the cache lives in memory: malloc,512m"),
+            ("-a /x.sock,mode=999", "octal mode"),
+            ("-a :80,mode=666", "only a Unix socket has a mode"),
+            ("-a /x.sock,user=www,mode=666", "user= is not known here"),
             ("-s 1G", "malloc,SIZE"),
             ("--memory 1G -s malloc,1G", "cannot be used with"),
             ("--log-format xml", "combined"),

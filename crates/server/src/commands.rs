@@ -18,26 +18,18 @@ impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
     pub fn client(&self) -> Result<Client, Failure> {
         let mut endpoint = self.admin.clone();
-        let mut token =
-            match &self.token_file {
-                Some(path) => {
-                    let token = fs::read_to_string(path);
-                    Some(token.map_err(|error| {
-                        Failure::Usage(format!("cannot read {}: {error}", path.display()))
-                    })?)
-                }
-                None => std::env::var("SANDARAC_TOKEN").ok(),
-            };
+        let token = crate::cli::token("--token-file", self.token_file.as_deref())?;
+        let mut shown = token.as_ref().map(|token| token.text.clone());
         if let Some(text) = std::env::var("SANDARAC_ADMIN").ok().filter(|_| endpoint.is_none()) {
             endpoint = Some(text.parse().map_err(|what| Failure::Usage(format!("SANDARAC_ADMIN: {what}")))?);
         }
         if let Some(path) = &self.config {
-            let config = crate::check::load(path)?.0;
-            token = token.or_else(|| config.admin.token.as_deref().map(str::to_owned));
+            let config = crate::check::load(path, token)?.0;
+            shown = shown.or_else(|| config.admin.token.as_deref().map(str::to_owned));
             endpoint = endpoint.or_else(|| admin_endpoint(&config));
         }
-        let token = token.map(|token| token.trim().to_owned());
-        Ok(Client::new(endpoint.unwrap_or_else(Endpoint::standard), token))
+        let shown = shown.map(|token| token.trim().to_owned());
+        Ok(Client::new(endpoint.unwrap_or_else(Endpoint::standard), shown))
     }
 }
 
@@ -196,10 +188,7 @@ fn show_stats(stats: &Stats) -> String {
 pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     for url in &args.urls {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            let path = url.trim_start_matches('/');
-            let what =
-                format!("{url:?} is no whole URL\n  help: name scheme and host too: \"http://HOST/{path}\"");
-            return Err(Failure::Usage(what));
+            return Err(Failure::Usage(format!("{url:?} is no whole URL\n  help: {}", whole_url(url))));
         }
     }
     let mut tags = args.tags.clone();
@@ -227,17 +216,26 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How to say `part` as a whole URL.
+fn whole_url(part: &str) -> String {
+    let host = part.split('/').next().unwrap_or_default();
+    match part.split_once("://") {
+        Some((_, rest)) => format!("only http and https are cached: \"http://{rest}\""),
+        None if host.contains(['.', ':']) || host == "localhost" => {
+            format!("name the scheme too: \"http://{part}\"")
+        }
+        None => format!("name scheme and host too: \"http://HOST/{}\"", part.trim_start_matches('/')),
+    }
+}
+
 /// `ban`.
 pub fn ban(args: &BanArgs) -> Result<(), Failure> {
     let banned = args.process.client()?.ban(&args.expression.join(" "))?;
     if args.json {
         return json(&banned);
     }
-    writeln!(
-        io::stdout(),
-        "banned; {} bans are being tested against what is stored",
-        grouped(banned.active)
-    )?;
+    let active = count(banned.active, "ban");
+    writeln!(io::stdout(), "banned; {active} to be tested against what is stored")?;
     Ok(())
 }
 
@@ -349,6 +347,19 @@ pool app       http://bcd:8000  healthy  0 in flight
     }
 
     #[test]
+    fn a_part_of_a_url_is_completed_from_where_it_begins() {
+        for (part, whole) in [
+            ("x.example/hn", "\"http://x.example/hn\""),
+            ("localhost:8080", "\"http://localhost:8080\""),
+            ("/news", "\"http://HOST/news\""),
+            ("news/a.html", "\"http://HOST/news/a.html\""),
+            ("ftp://x.example/", "\"http://x.example/\""),
+        ] {
+            assert!(whole_url(part).ends_with(whole), "{part}: {}", whole_url(part));
+        }
+    }
+
+    #[test]
     fn statistics_of_a_second_leave_out_what_did_not_happen() {
         let stats = |requests, latency| Stats {
             at_ms: 0,
@@ -371,9 +382,9 @@ pool app       http://bcd:8000  healthy  0 in flight
     #[test]
     fn log_entries_read_as_columns_and_cannot_drive_the_terminal() {
         let mut line = Vec::new();
-        let entry =
-            crate::logs::Entry { target: b"/\x1b[2J", reason: Some("vary"), ..crate::logs::Entry::example() };
-        crate::logs::Format::Json.write(&entry, &mut line);
+        let record = crate::logs::example();
+        let record = sandarac_proxy::Record { target: b"/\x1b[2J", reason: Some("vary"), ..record };
+        crate::logs::Format::Json.write(&record, &mut line);
         assert_eq!(
             show_entry(std::str::from_utf8(&line).unwrap()),
             "13:55:36.042  200  hit vary              0.31 ms  192.0.2.7        GET example.org/\u{fffd}[2J"

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use sandarac_config::Diagnostics;
 
-use crate::admin::client;
+use crate::admin::{Fault, Refusal, client};
 
 /// Why a command was not done.
 #[derive(Debug)]
@@ -57,6 +57,25 @@ impl From<io::Error> for Failure {
 
 impl From<client::Error> for Failure {
     fn from(error: client::Error) -> Failure {
-        Failure::Failed(error.to_string())
+        match error {
+            client::Error::Refused(refusal) if refusal.fault == Fault::Caller => {
+                Failure::Usage(refusal.to_string())
+            }
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for Refusal {
+    /// What a caller of the admin interface is told where a configuration could not be taken up.
+    fn from(failure: Failure) -> Refusal {
+        match failure {
+            Failure::Configuration(errors) => {
+                Refusal::invalid("the configuration is wrong").report(errors.to_string().trim_end())
+            }
+            Failure::Usage(text) => Refusal::invalid(text),
+            Failure::Failed(text) => Refusal::failed(text),
+            Failure::Output(error) => Refusal::failed(error.to_string()),
+        }
     }
 }

@@ -16,7 +16,6 @@ pub mod process;
 pub mod recorder;
 pub mod run;
 pub mod signals;
+pub mod simulate;
 pub mod startup;
-#[cfg(test)]
-mod test_dir;
 pub mod top;

@@ -16,9 +16,9 @@ use sandarac_proxy::{Shared, Site, Worker};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::admin::{Access, Bound, Endpoint, Server};
+use crate::admin::{Access, Bound, Endpoint, Server, Token};
 use crate::cli::RunArgs;
-use crate::logs::{Destination, Feed, Format, Log};
+use crate::logs::{AccessLog, Destination, Feed, Format, Target};
 use crate::recorder::WorkerRecorder;
 use control::ProcessControl;
 
@@ -42,13 +42,15 @@ struct Inner {
     workers: Vec<UnboundedSender<Command>>,
     /// The addresses bound, in the order of the configuration's listeners.
     listeners: Mutex<Vec<ListenAddress>>,
-    log: Option<Log>,
+    log: AccessLog,
     feed: Feed,
     /// What a reload reads again; nothing where there is no file.
     args: Option<RunArgs>,
     started: Instant,
     started_at: sandarac_message::Timestamp,
     admin: Mutex<String>,
+    /// What callers of the admin interface present on TCP.
+    token: Token,
     draining: std::sync::atomic::AtomicBool,
     /// Held during a reload.
     reloading: Mutex<()>,
@@ -60,13 +62,14 @@ impl Process {
     pub fn start(config: Config, args: Option<RunArgs>, admin: bool) -> io::Result<Process> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(cores, |threads| threads as usize);
-        let log = open_log(&config)?;
+        let log = AccessLog::open(log_target(&config.log))?;
         let listeners = bind_all(&config, count)?;
         let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let connections = connection_limit(&config);
         let endpoint = config.admin.listen.clone();
-        let token = config.admin.token.clone();
+        let token = Token::default();
+        token.set(config.admin.token.as_deref());
         let entrances: Vec<Arc<Entrance>> = config
             .listeners
             .iter()
@@ -82,15 +85,16 @@ impl Process {
         for index in 0..count {
             let (commands, received) = unbounded_channel();
             let (shared, feed) = (shared.clone(), feed.clone());
-            let batch = log.as_ref().map(|log| log.handle().batch());
+            let outlet = log.outlet();
             let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
                 let ended = run_worker(received, |sessions| {
-                    Worker::new(shared, index, Box::new(WorkerRecorder::new(batch, feed)), sessions)
+                    Worker::new(shared, index, Box::new(WorkerRecorder::new(outlet, feed)), sessions)
                 });
                 if let Err(error) = ended {
                     eprintln!("sandarac: worker {index} cannot start: {error}");
                 }
-            })?;
+            });
+            let thread = thread.map_err(|error| about(&format!("cannot start worker {index}"), &error))?;
             workers.push(commands);
             threads.push(thread);
         }
@@ -107,11 +111,12 @@ impl Process {
             started: Instant::now(),
             started_at: sandarac_net::wall(),
             admin: Mutex::default(),
+            token,
             draining: std::sync::atomic::AtomicBool::new(false),
             reloading: Mutex::new(()),
         });
         threads.push(sweep(Arc::downgrade(&inner))?);
-        let admin = if admin { Some(start_admin(&inner, endpoint, token)?) } else { None };
+        let admin = if admin { Some(start_admin(&inner, endpoint)?) } else { None };
         Ok(Process { inner, admin, threads })
     }
 
@@ -163,6 +168,8 @@ impl Drop for Process {
         for thread in self.threads.drain(..self.inner.workers.len()) {
             let _ = thread.join();
         }
+        // The sweeper may be at work and the last to let go of the log: it is not waited for when the program ends.
+        self.inner.log.finish();
     }
 }
 
@@ -197,9 +204,12 @@ fn bind(listener: &sandarac_config::Listener, workers: usize) -> io::Result<List
             Listeners::bind(&ListenAddress::Unix(path.clone(), listener.mode), workers)
         }
     };
-    bound.map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot listen on {}: {error}", listener.address))
-    })
+    bound.map_err(|error| about(&format!("cannot listen on {}", listener.address), &error))
+}
+
+/// `error`, with what was being done.
+fn about(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 /// The address that a listener of the configuration is bound to, if it is the one at `bound`.
@@ -215,25 +225,21 @@ fn is_bound(
     listener.address == before.address && mode_kept && listener.proxy_protocol == before.proxy_protocol
 }
 
-fn open_log(config: &Config) -> io::Result<Option<Log>> {
-    let destination = match &config.log.access {
-        LogTarget::Off => return Ok(None),
+fn log_target(log: &sandarac_config::Log) -> Target {
+    let destination = match &log.access {
+        LogTarget::Off => return None,
         LogTarget::Stdout => Destination::Stdout,
         LogTarget::Stderr => Destination::Stderr,
         LogTarget::File(path) => Destination::File(path.clone()),
     };
-    let format = match config.log.format {
+    let format = match log.format {
         sandarac_config::LogFormat::Combined => Format::Combined,
         sandarac_config::LogFormat::Json => Format::Json,
     };
-    Log::open(destination, format).map(Some)
+    Some((destination, format))
 }
 
-fn start_admin(
-    inner: &Arc<Inner>,
-    listen: Option<sandarac_config::ListenAddress>,
-    token: Option<sandarac_config::Secret>,
-) -> io::Result<Server> {
+fn start_admin(inner: &Arc<Inner>, listen: Option<sandarac_config::ListenAddress>) -> io::Result<Server> {
     use sandarac_config::ListenAddress as Configured;
     let endpoint = match listen {
         None => Endpoint::standard(),
@@ -242,23 +248,17 @@ fn start_admin(
         Some(Configured::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, port).into()),
     };
     let bound = Bound::bind(&endpoint).map_err(|error| {
-        let hint = match listen_hint(&error) {
-            Some(hint) => format!("; {hint}"),
-            None => String::new(),
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "; give this process its own with --admin PATH",
+            _ => "",
         };
-        io::Error::new(
-            error.kind(),
-            format!("the admin interface cannot listen on {endpoint}: {error}{hint}"),
-        )
+        let what = format!("the admin interface cannot listen on {endpoint}: {error}{hint}");
+        io::Error::new(error.kind(), what)
     })?;
     *inner.admin.lock() = bound.endpoint().to_string();
-    let access = Access { token: token.map(|token| token.to_string()), ..Access::default() };
+    let access = Access { token: inner.token.clone(), ..Access::default() };
     Server::start(bound, access, Arc::new(ProcessControl(inner.clone())))
-}
-
-fn listen_hint(error: &io::Error) -> Option<&'static str> {
-    (error.kind() == io::ErrorKind::AddrInUse)
-        .then_some("another sandarac runs there: give this one its own with --admin PATH")
+        .map_err(|error| about("cannot start the admin interface", &error))
 }
 
 /// The most client connections: what is configured, or as many as the limit on open files allows, where each may need
@@ -277,17 +277,43 @@ fn connection_limit(config: &Config) -> usize {
 
 /// Sweeps the store for as long as the process is there.
 fn sweep(inner: std::sync::Weak<Inner>) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
         while let Some(inner) = inner.upgrade() {
             inner.shared.store.sweep(SWEEP_PLACES, sandarac_net::wall());
             drop(inner);
             std::thread::sleep(SWEEP_EVERY);
         }
-    })
+    });
+    thread.map_err(|error| about("cannot start the sweeper", &error))
 }
 
 /// A seed for choices among equals: two processes should not choose alike.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_test_support::{Address, Conn, TempDir, get};
+
+    #[test]
+    fn the_log_is_written_to_its_end_whoever_still_holds_it() {
+        let dir = TempDir::new();
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nanswer = {{ status = 200 }}\n\
+             [log]\naccess = \"{}\"",
+            dir.join("access.log").display()
+        );
+        let (config, _) = Config::from_toml("test.toml", &text).unwrap();
+        let process = Process::start(config, None, false).unwrap();
+        let held = process.inner.clone();
+        let address = Address::parse(&process.listeners()[0].to_string());
+        Conn::to(&address).exchange(&get("/last")).expect(200);
+        drop(process);
+        let written = std::fs::read_to_string(dir.join("access.log")).unwrap();
+        assert!(written.contains("GET /last"), "{written:?}");
+        drop(held);
+    }
 }

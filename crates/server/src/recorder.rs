@@ -6,46 +6,40 @@ use std::time::Duration;
 
 use sandarac_proxy::{Record, Recorder};
 
-use crate::logs::{Batch, Entry, Feed, basic_user};
+use crate::logs::{Feed, Outlet};
 
 /// How long a line may wait for others before it is handed to the writer.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// One worker's way to the log and the feed.
 pub struct WorkerRecorder {
-    batch: Option<Rc<RefCell<Batch>>>,
+    outlet: Rc<RefCell<Outlet>>,
     feed: Feed,
 }
 
 impl WorkerRecorder {
-    /// A recorder that writes to `batch`, if there is a log. MUST be made within the worker's runtime.
-    pub fn new(batch: Option<Batch>, feed: Feed) -> WorkerRecorder {
-        let batch = batch.map(|batch| Rc::new(RefCell::new(batch)));
-        if let Some(batch) = &batch {
-            let batch = Rc::downgrade(batch);
-            tokio::task::spawn_local(async move {
-                while let Some(batch) = batch.upgrade() {
-                    batch.borrow_mut().send();
-                    drop(batch);
-                    tokio::time::sleep(LINGER).await;
-                }
-            });
-        }
-        WorkerRecorder { batch, feed }
+    /// A recorder that writes to `outlet`. MUST be made within the worker's runtime.
+    pub fn new(outlet: Outlet, feed: Feed) -> WorkerRecorder {
+        let outlet = Rc::new(RefCell::new(outlet));
+        let sent = Rc::downgrade(&outlet);
+        tokio::task::spawn_local(async move {
+            while let Some(outlet) = sent.upgrade() {
+                outlet.borrow_mut().send();
+                drop(outlet);
+                tokio::time::sleep(LINGER).await;
+            }
+        });
+        WorkerRecorder { outlet, feed }
     }
 }
 
 impl Recorder for WorkerRecorder {
     fn wants(&self) -> bool {
-        self.batch.is_some() || self.feed.is_watched()
+        self.outlet.borrow_mut().is_open() || self.feed.is_watched()
     }
 
     fn record(&self, record: &Record<'_>) {
-        let user = record.authorization.and_then(basic_user);
-        let entry = Entry::of(record, user.as_deref());
-        if let Some(batch) = &self.batch {
-            batch.borrow_mut().push(&entry);
-        }
-        self.feed.publish(&entry);
+        self.outlet.borrow_mut().push(record);
+        self.feed.publish(record);
     }
 }

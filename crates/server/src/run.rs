@@ -14,9 +14,12 @@ use crate::startup;
 
 /// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed("cannot start the runtime", error))?;
     runtime.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals =
+            Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
         let process = Process::start(config, Some(args.clone()), true)
             .map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(admin) = process.admin() {
@@ -24,7 +27,8 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         }
         loop {
             match signals.next().await {
-                Event::Reload => report_reload(&process),
+                // Standard error tells what came of it, and nobody else has asked.
+                Event::Reload => drop(process.reload()),
                 Event::Drain => break,
                 Event::Exit => return Ok(()),
             }
@@ -36,7 +40,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
                     eprintln!("sandarac: some exchanges did not end in time and were cut off");
                 }
             }
-            () = exit(&mut signals) => {}
+            () = exit(&mut signals) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
         }
         Ok(())
     })
@@ -45,18 +49,6 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
 /// Until the second order to stop.
 async fn exit(signals: &mut Signals) {
     while signals.next().await != Event::Exit {}
-}
-
-fn report_reload(process: &Process) {
-    match process.reload() {
-        Ok(reloaded) => {
-            for warning in &reloaded.warnings {
-                eprintln!("{warning}");
-            }
-            eprintln!("sandarac: reloaded {}", reloaded.config);
-        }
-        Err(refusal) => eprintln!("sandarac: not reloaded, the configuration in force stays: {refusal}"),
-    }
 }
 
 /// Starts an accelerator for the demo: the address it listens on, and what ends it when dropped.

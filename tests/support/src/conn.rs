@@ -16,11 +16,14 @@ pub struct Conn {
     buffer: Vec<u8>,
     /// All that was received, for the message of a test that fails.
     received: Vec<u8>,
+    /// How long one wait may last, from the call to what it waits for.
     patience: Duration,
+    /// When the present wait ends, whatever still trickles in by then.
+    until: Instant,
 }
 
 /// Why nothing more could be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Trouble {
     /// The peer closed; what came before, and was not enough.
     Closed(Vec<u8>),
@@ -70,10 +73,10 @@ impl Conn {
 
     fn over(stream: Stream) -> Conn {
         let _ = stream.set_write_timeout(PATIENCE);
-        Conn { stream, buffer: Vec::new(), received: Vec::new(), patience: PATIENCE }
+        Conn { stream, buffer: Vec::new(), received: Vec::new(), patience: PATIENCE, until: Instant::now() }
     }
 
-    /// The same connection with another limit on how long a read waits.
+    /// The same connection with another limit on how long it waits for a message, or for whatever else one call reads.
     pub fn patient_for(mut self, patience: Duration) -> Conn {
         self.patience = patience;
         self
@@ -150,6 +153,7 @@ impl Conn {
 
     /// Reads a response to `method`, with the interim responses before it.
     pub fn try_response(&mut self, method: &str) -> Result<Response, Trouble> {
+        self.begin();
         let mut interim = Vec::new();
         let mut response = loop {
             let head = self.try_response_head()?;
@@ -171,6 +175,7 @@ impl Conn {
     /// Reads one response head, interim or final, and leaves the body unread.
     #[track_caller]
     pub fn response_head(&mut self) -> Response {
+        self.begin();
         let result = self.try_response_head();
         self.insist("a response head", result)
     }
@@ -215,6 +220,7 @@ impl Conn {
     }
 
     pub(crate) fn try_request_head(&mut self) -> Result<Request, Trouble> {
+        self.begin();
         let (line, fields) = self.try_head()?;
         let words: Vec<&str> = line.split(' ').collect();
         let [method, target, version] = words[..] else {
@@ -230,6 +236,7 @@ impl Conn {
     }
 
     pub(crate) fn try_request_body(&mut self, request: &mut Request) -> Result<(), Trouble> {
+        self.begin();
         let framing = framing(&request.fields, Framing::Length(0))?;
         let (body, trailers, _) = self.try_body(framing)?;
         (request.body, request.trailers) = (body, trailers);
@@ -239,12 +246,13 @@ impl Conn {
     /// Reads exactly `count` bytes.
     #[track_caller]
     pub fn read(&mut self, count: usize) -> Vec<u8> {
-        let result = self.take(count);
+        let result = self.try_read(count);
         self.insist(&format!("{count} bytes"), result)
     }
 
     /// Reads exactly `count` bytes if they come.
     pub fn try_read(&mut self, count: usize) -> Result<Vec<u8>, Trouble> {
+        self.begin();
         self.take(count)
     }
 
@@ -259,6 +267,7 @@ impl Conn {
     /// Reads what comes until and with `needle`.
     #[track_caller]
     pub fn read_through(&mut self, needle: &str) -> Vec<u8> {
+        self.begin();
         let result = self.take_through(needle.as_bytes());
         self.insist(&format!("{needle:?}"), result)
     }
@@ -266,6 +275,7 @@ impl Conn {
     /// Reads all that comes until the peer closes or resets.
     #[track_caller]
     pub fn read_to_end(&mut self) -> Vec<u8> {
+        self.begin();
         loop {
             match self.fill() {
                 Ok(()) => {}
@@ -292,14 +302,13 @@ impl Conn {
         if !self.buffer.is_empty() {
             return true;
         }
-        let usual = std::mem::replace(&mut self.patience, patience);
-        let outcome = self.fill();
-        self.patience = usual;
-        outcome != Err(Trouble::TimedOut)
+        self.until = Instant::now() + patience;
+        self.fill() != Err(Trouble::TimedOut)
     }
 
-    /// Waits, with no patience lost, until the peer has gone.
+    /// Waits until the peer has gone.
     pub(crate) fn wait_for_end(&mut self) {
+        self.begin();
         while self.fill().is_ok() {}
     }
 
@@ -373,12 +382,17 @@ impl Conn {
         }
     }
 
-    /// Receives something more into the buffer.
+    /// Begins a wait: all that is received for it has to come in time together, or a peer that trickles could hold up a test
+    /// for ever.
+    fn begin(&mut self) {
+        self.until = Instant::now() + self.patience;
+    }
+
+    /// Receives something more into the buffer. What has arrived already is received even when the time is up.
     fn fill(&mut self) -> Result<(), Trouble> {
-        let deadline = Instant::now() + self.patience;
         let mut piece = [0; 65536];
         loop {
-            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             self.stream.set_read_timeout(left).map_err(|_| Trouble::Reset(Vec::new()))?;
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(Trouble::Closed(std::mem::take(&mut self.buffer))),
@@ -403,6 +417,22 @@ impl Conn {
         result.unwrap_or_else(|trouble| {
             panic!("expected {what}: {trouble:?}; received in all: {:?}", latin1(&self.received))
         })
+    }
+}
+
+impl fmt::Debug for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Of a body cut short, the beginning is all that a person wants to see.
+        const SHOWN: usize = 200;
+        let mut end = |how: &str, rest: &[u8]| {
+            write!(out, "{how} after {} bytes: {:?}", rest.len(), latin1(&rest[..rest.len().min(SHOWN)]))
+        };
+        match self {
+            Trouble::Closed(rest) => end("closed", rest),
+            Trouble::Reset(rest) => end("reset", rest),
+            Trouble::TimedOut => out.write_str("nothing more came in time"),
+            Trouble::Malformed(what) => write!(out, "malformed: {what}"),
+        }
     }
 }
 

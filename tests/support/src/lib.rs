@@ -14,6 +14,7 @@ mod process;
 mod reply;
 mod request;
 mod temp;
+mod terminal;
 mod wait;
 
 pub use address::Address;
@@ -21,11 +22,12 @@ pub use conn::{Conn, Trouble};
 pub use date::{http_date, http_date_in};
 pub use dns::NameServer;
 pub use message::{Fields, Request, Response};
-pub use origin::{Listener, Origin};
+pub use origin::{Listener, Origin, Port};
 pub use process::{Output, Sandarac, Setup, Signal};
 pub use reply::{Reply, reply};
 pub use request::{Req, get, head, post, request};
 pub use temp::TempDir;
+pub use terminal::Terminal;
 pub use wait::{Gate, PATIENCE, within};
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Type};
+
 use crate::reply::After;
 use crate::{Address, Conn, PATIENCE, Reply, Request, within};
 
@@ -34,14 +36,15 @@ impl Listener {
     }
 
     /// Listens on a free port of `::1`.
+    ///
+    /// # Panics
+    /// If this machine has no IPv6.
+    #[track_caller]
     pub fn on_ipv6() -> Listener {
-        Listener::on_tcp(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).expect("a free port of ::1"))
-    }
-
-    /// Listens on `port` of 127.0.0.1, for an origin that comes back.
-    pub fn on_port(port: u16) -> Listener {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Listener::on_tcp(within("the port to be free", || TcpListener::bind(address).ok()))
+        let socket = TcpListener::bind((Ipv6Addr::LOCALHOST, 0));
+        Listener::on_tcp(socket.unwrap_or_else(|error| {
+            panic!("this test needs IPv6, and this machine has none: cannot listen on [::1]: {error}")
+        }))
     }
 
     /// Listens on an address of the loopback network: 127.0.0.2, say.
@@ -115,6 +118,48 @@ impl Listener {
         }
         .expect("a listener can be made not to block");
     }
+}
+
+/// A port of 127.0.0.1 that nobody listens on, unless the test says so: connections to it are refused. It stays the test's own for
+/// as long as the value lives, where one that was merely free a moment ago may be given to any other test.
+pub struct Port(socket2::Socket);
+
+impl Port {
+    /// A free port.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Port {
+        Port(bound(0))
+    }
+
+    /// Which it is.
+    pub fn address(&self) -> SocketAddr {
+        self.0
+            .local_addr()
+            .ok()
+            .and_then(|address| address.as_socket())
+            .expect("a bound socket has an address")
+    }
+
+    /// The address, as the URL of a backend.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
+    /// Begins to listen. When the listener goes, connections are refused again.
+    pub fn listen(&self) -> Listener {
+        let socket = bound(self.address().port());
+        socket.listen(128).expect("a bound socket can listen");
+        Listener::on_tcp(socket.into())
+    }
+}
+
+/// A socket that is bound and does not listen. Several may be bound to one port as long as none listens there.
+fn bound(port: u16) -> socket2::Socket {
+    let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_reuse_address(true).expect("an option every system has");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    socket.bind(&address.into()).expect("a free port");
+    socket
 }
 
 /// An origin that answers each request by a rule and remembers what it was asked. It stops when dropped.

@@ -7,12 +7,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, get, within};
+use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, Terminal, get, within};
 
 /// How the binary is to be started.
 pub struct Setup {
     binary: PathBuf,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     config: Option<String>,
     descriptors: Option<u64>,
     admin: bool,
@@ -46,6 +47,7 @@ impl Setup {
         Setup {
             binary,
             arguments: Vec::new(),
+            variables: Vec::new(),
             config: None,
             descriptors: None,
             admin: true,
@@ -62,6 +64,12 @@ impl Setup {
     /// Adds an option with its value.
     pub fn option(self, name: &str, value: impl Into<String>) -> Setup {
         self.arg(name).arg(value)
+    }
+
+    /// Sets an environment variable.
+    pub fn variable(mut self, name: &str, value: &str) -> Setup {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Puts the binary before `origin`, in addition to others.
@@ -120,6 +128,7 @@ impl Setup {
             }
         };
         command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -149,8 +158,8 @@ impl Setup {
         let stderr = Lines::of(child.stderr.take().expect("stderr is a pipe"));
         let mut running = Sandarac { child: Some(child), listening: Vec::new(), stdout, stderr, setup: self };
         if !running.stderr.wait_for("sandarac: ready") {
-            let status = running.wait();
-            panic!("the binary ended with {status} before it was ready");
+            assert!(running.stderr.has_ended(), "the binary was not ready after {PATIENCE:?}");
+            panic!("the binary ended with {} before it was ready", running.wait());
         }
         running.listening = running.addresses_told();
         assert!(!running.listening.is_empty(), "the binary is ready but listens nowhere");
@@ -232,6 +241,14 @@ impl Sandarac {
         finish(command)
     }
 
+    /// Starts a subcommand that talks to this process in a terminal.
+    pub fn admin_terminal(&self, arguments: &[&str]) -> Terminal {
+        let mut command = Command::new(&self.setup.binary);
+        command.current_dir(self.setup.dir.path());
+        command.args(arguments).arg("--admin").arg(self.admin_path());
+        Terminal::run(command)
+    }
+
     /// Runs an admin command that prints JSON, and reads that.
     ///
     /// # Panics
@@ -240,6 +257,31 @@ impl Sandarac {
     pub fn admin_json(&self, arguments: &[&str]) -> serde_json::Value {
         let output = self.admin(arguments).success();
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error} in {:?}", output.stdout))
+    }
+
+    /// What the metric `name` of the admin interface stands at, its labels summed. A counter tells of things that leave no trace
+    /// on the wire, so that a test can wait until they have happened.
+    ///
+    /// # Panics
+    /// If there is no such metric.
+    #[track_caller]
+    pub fn metric(&self, name: &str) -> u64 {
+        let stats = Conn::to(&Address::Unix(self.admin_path())).get("/stats").expect(200);
+        let stats: serde_json::Value = serde_json::from_slice(&stats.body).expect("statistics are JSON");
+        let metrics = stats["metrics"].as_array().expect("statistics are a list of metrics");
+        let values: Vec<u64> = metrics
+            .iter()
+            .filter(|metric| metric["name"] == name)
+            .filter_map(|metric| metric["value"].as_u64())
+            .collect();
+        assert!(!values.is_empty(), "no metric {name} in {stats}");
+        values.iter().sum()
+    }
+
+    /// Waits until the metric `name` stands at `value`.
+    #[track_caller]
+    pub fn counts(&self, name: &str, value: u64) {
+        within(&format!("{value} {name}"), || (self.metric(name) == value).then_some(()));
     }
 
     /// Writes another configuration, without telling the binary.
@@ -370,12 +412,13 @@ impl Output {
     }
 }
 
+/// Runs `command` to its end. It may have more to do than to wait for an answer, and gets twice the time.
 fn finish(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
     let stderr = Lines::of(child.stderr.take().expect("stderr is a pipe"));
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + 2 * PATIENCE;
     let status = loop {
         match child.try_wait().expect("a child can be waited for") {
             Some(status) => break status,
@@ -436,6 +479,10 @@ impl Lines {
             .wait_timeout_while(state, PATIENCE, |state| !state.ended && !has(state))
             .expect("the lock is not poisoned");
         has(&state)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.0.lock().expect("the lock is not poisoned").ended
     }
 
     fn wait_for_end(&self) {

@@ -1,6 +1,8 @@
 //! The tools tried against each other.
 
-use crate::{Conn, Gate, Listener, Origin, Reply, TempDir, get, head, post, reply};
+use std::time::Duration;
+
+use crate::{Conn, Gate, Listener, Origin, Port, Reply, TempDir, Trouble, get, head, post, reply, within};
 
 #[test]
 fn an_origin_answers_by_its_rule_and_remembers() {
@@ -79,4 +81,36 @@ fn a_listener_is_played_by_hand_over_every_kind_of_socket() {
         drop(origin);
         client.expect_end();
     }
+}
+
+#[test]
+fn a_port_refuses_unless_somebody_listens_and_is_nobody_elses() {
+    let port = Port::new();
+    let mut address = None;
+    for _ in 0..3 {
+        let listener = port.listen();
+        let client = Conn::to(listener.address());
+        drop((listener.accept(), client));
+        address = Some(listener.address().clone());
+        drop(listener);
+        let address = address.as_ref().expect("it listened");
+        within("connections to be refused", || Conn::try_to(address).is_err().then_some(()));
+    }
+    let others: Vec<Listener> = (0..500).map(|_| Listener::new()).collect();
+    assert!(others.iter().all(|other| Some(other.address()) != address.as_ref()));
+}
+
+#[test]
+fn a_peer_that_trickles_does_not_hold_up_a_wait() {
+    let listener = Listener::new();
+    let mut client = Conn::to(listener.address()).patient_for(Duration::from_millis(300));
+    let mut origin = listener.accept();
+    let trickle = std::thread::spawn(move || {
+        while origin.try_send("x").is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    assert_eq!(client.try_response("GET").err(), Some(Trouble::TimedOut));
+    drop(client);
+    trickle.join().expect("it ends with the connection");
 }

@@ -1,7 +1,8 @@
 //! Lookups, flights and those who wait, variants, parts and marks.
 
 use super::*;
-use crate::{ContentRange, Mark};
+use crate::Mark;
+use sandarac_message::range::{ByteRange, ContentRange, RangeSpec};
 
 #[test]
 fn a_response_is_a_hit_while_fresh_then_stale_then_a_candidate_then_gone() {
@@ -169,7 +170,7 @@ fn nobody_waits_for_what_must_be_validated_each_time() {
     let _filling = leader.store(response("/").lifetimes(START, 0, 0, 60).arrival());
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)), "again");
     let _third = flight(get("/").lookup(&store, START));
-    assert_eq!(look(&store, &get("/"), START), "miss, candidate ");
+    assert_eq!(look(&store, &get("/"), START), "miss");
 }
 
 #[test]
@@ -224,23 +225,23 @@ fn a_key_has_no_more_variants_than_it_may() {
 
 #[test]
 fn a_part_answers_those_who_want_no_more() {
-    let range = |first, last| Part::Range { first, last };
+    let range = RangeSpec::From;
     let store = store(1 << 20);
     let mut part = response("/");
-    part.range = Some(ContentRange { first: 2, last: 5, complete: Some(10) });
+    part.range = Some(ContentRange::of(ByteRange { first: 2, last: 5 }, 10));
     part.put(&store, b"cdef");
     assert_eq!(look(&store, &get("/").part(range(2, Some(5))), START), "hit cdef");
     assert_eq!(look(&store, &get("/").part(range(3, Some(3))), START), "hit cdef");
     assert_eq!(look(&store, &get("/").part(range(3, None)), START), "miss, candidate cdef");
     assert_eq!(look(&store, &get("/").part(range(0, Some(3))), START), "miss, candidate cdef");
-    assert_eq!(look(&store, &get("/").part(Part::Suffix(3)), START), "miss, candidate cdef");
+    assert_eq!(look(&store, &get("/").part(RangeSpec::Suffix(3)), START), "miss, candidate cdef");
     assert_eq!(look(&store, &get("/"), START), "miss, candidate cdef");
-    part.range = Some(ContentRange { first: 4, last: 9, complete: Some(10) });
+    part.range = Some(ContentRange::of(ByteRange { first: 4, last: 9 }, 10));
     part.put(&store, b"efghij");
     assert_eq!(look(&store, &get("/").part(range(4, Some(99))), START), "hit efghij");
     assert_eq!(look(&store, &get("/").part(range(7, None)), START), "hit efghij");
-    assert_eq!(look(&store, &get("/").part(Part::Suffix(6)), START), "hit efghij");
-    assert_eq!(look(&store, &get("/").part(Part::Suffix(7)), START), "miss, candidate efghij");
+    assert_eq!(look(&store, &get("/").part(RangeSpec::Suffix(6)), START), "hit efghij");
+    assert_eq!(look(&store, &get("/").part(RangeSpec::Suffix(7)), START), "miss, candidate efghij");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod arriving;
 mod bans;
 mod eviction;
+mod joining;
 mod lookup;
 mod model;
 mod purge;
@@ -14,11 +15,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
+use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::{
-    Arrival, Filling, Flight, Intent, Key, Lookup, Object, Part, Query, Reader, Settings, Store, Tag, Waited,
+    Arrival, Filling, Flight, Intent, Key, Lookup, Object, Query, Reader, Settings, Store, Tag, Waited,
     Waiter,
 };
 
@@ -49,7 +51,7 @@ struct Response {
     request: FieldsBuf,
     path: String,
     tags: Vec<Tag>,
-    range: Option<crate::ContentRange>,
+    range: Option<ContentRange>,
     len: Option<u64>,
     limit: Option<u64>,
 }
@@ -122,7 +124,7 @@ struct Request {
     path: String,
     fields: FieldsBuf,
     directives: RequestDirectives,
-    part: Part,
+    part: Option<RangeSpec>,
     intent: Intent,
 }
 
@@ -136,8 +138,8 @@ impl Request {
         Request { directives: RequestDirectives::of(fields.view()), fields, ..self }
     }
 
-    fn part(self, part: Part) -> Request {
-        Request { part, ..self }
+    fn part(self, part: RangeSpec) -> Request {
+        Request { part: Some(part), ..self }
     }
 
     fn peek(self) -> Request {

@@ -1,10 +1,11 @@
 //! The store against a model: whatever is done, what is charged is what is held, and never more than the limit.
 
 use proptest::prelude::*;
+use sandarac_message::range::ByteRange;
 
 use super::*;
 use crate::Purge::{Hard, Soft};
-use crate::{Filling, Mark};
+use crate::{Filling, Joint, Mark};
 
 /// Paths that the operations are about.
 const PATHS: u8 = 24;
@@ -13,6 +14,7 @@ const PATHS: u8 = 24;
 enum Step {
     Put { path: u8, len: u32, tags: u8, vary: Option<u8> },
     Begin { path: u8, known: bool, tags: u8 },
+    Part { path: u8, first: u32, len: u32, all: bool },
     Append { which: u8, len: u32 },
     Finish { which: u8 },
     Break { which: u8 },
@@ -38,6 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(path, len, tags, vary)| Step::Put { path, len, tags, vary }),
         4 => (path.clone(), any::<bool>(), 0u8..8)
             .prop_map(|(path, known, tags)| Step::Begin { path, known, tags }),
+        6 => (path.clone(), 0u32..200_000, len.clone(), proptest::bool::weighted(0.8))
+            .prop_map(|(path, first, len, all)| Step::Part { path, first, len, all }),
         12 => (any::<u8>(), len).prop_map(|(which, len)| Step::Append { which, len }),
         4 => any::<u8>().prop_map(|which| Step::Finish { which }),
         1 => any::<u8>().prop_map(|which| Step::Break { which }),
@@ -109,6 +113,30 @@ impl World {
                     let filling = flight.store(response.arrival());
                     self.readers.extend(filling.object().reader());
                     self.fillings.push(filling);
+                }
+            }
+            Step::Part { path: to, first, len, all } => {
+                let part = ByteRange { first: first.into(), last: u64::from(first + len) };
+                if let Lookup::Miss(flight) = get(&path(to)).lookup(&self.store, self.now) {
+                    let mut response = self.response(to, to);
+                    let arrives = ContentRange::of(part, 1 << 20);
+                    let held = flight.candidate().and_then(|candidate| candidate.range());
+                    response.range = held.and_then(|held| held.union(&arrives)).or(Some(arrives));
+                    let joint = flight.candidate().and_then(|held| Joint::of(held.clone(), part));
+                    let mut filling = match joint {
+                        Some(joint) => flight.join(response.arrival(), joint),
+                        None => {
+                            response.range = Some(arrives);
+                            flight.store(response.arrival())
+                        }
+                    };
+                    self.readers.extend(filling.reader());
+                    if all {
+                        filling.append(&vec![2; part.len() as usize]);
+                        filling.finish(None);
+                    } else {
+                        self.fillings.push(filling);
+                    }
                 }
             }
             Step::Append { which, len } => {
@@ -196,7 +224,7 @@ impl World {
     fn check(&self) {
         let stats = self.store.stats();
         let recounted =
-            recount(&self.store, self.fillings.iter().map(Filling::object), &self.held, &self.readers);
+            recount(&self.store, self.fillings.iter().flat_map(Filling::holds), &self.held, &self.readers);
         assert_eq!(stats.bytes as usize, recounted, "{stats:?}");
         // What readers hold of objects that have left the store cannot be evicted.
         let pinned = self.pinned();
@@ -207,7 +235,7 @@ impl World {
     fn pinned(&self) -> usize {
         let index: usize = (0..self.store.shards()).map(|at| self.store.shard(at).index_bytes()).sum();
         let objects = self.held.iter().chain(self.readers.iter().map(Reader::object));
-        let objects = objects.chain(self.fillings.iter().map(Filling::object));
+        let objects = objects.chain(self.fillings.iter().flat_map(Filling::holds));
         index + distinct(objects).iter().map(|object| object.recount()).sum::<usize>() * 2
     }
 }

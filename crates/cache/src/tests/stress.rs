@@ -126,24 +126,32 @@ fn threads_do_not_lose_one_another() {
         // Room for some of the objects, so that eviction joins in.
         let limit = 1 << 20;
         let store = Arc::new(Store::new(Settings { shards: Some(2), ..Settings::new(limit) }));
-        let fetched = AtomicU64::new(0);
+        let (fetched, requested) = (AtomicU64::new(0), AtomicU64::new(0));
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let requesters: Vec<_> = (0..4)
                 .map(|n| {
-                    let (store, fetched) = (&store, &fetched);
+                    let (store, fetched, requested) = (&store, &fetched, &requested);
                     scope.spawn(move || {
                         let mut random = Random(seed * 100 + n);
                         for _ in 0..700 {
                             let path = format!("/{}/", random.below(60));
                             request(store, &path, &mut random, fetched);
+                            requested.fetch_add(1, Relaxed);
                         }
                     })
                 })
                 .collect();
             scope.spawn(|| {
                 let mut random = Random(seed * 100 + 50);
+                let mut purged = 0;
                 while !over.load(Relaxed) {
+                    thread::sleep(std::time::Duration::from_micros(300));
+                    // However slowly the others get on, something is left for them to hit.
+                    if 2 * purged >= requested.load(Relaxed) {
+                        continue;
+                    }
+                    purged += 1;
                     let path = format!("/{}/", random.below(60));
                     let purge = if random.below(2) == 0 { Hard } else { Soft };
                     match random.below(20) {
@@ -154,7 +162,6 @@ fn threads_do_not_lose_one_another() {
                         9..=12 => _ = store.purge(key(&path), purge, START),
                         _ => _ = store.sweep(100, START),
                     }
-                    thread::sleep(std::time::Duration::from_micros(300));
                 }
             });
             for requester in requesters {

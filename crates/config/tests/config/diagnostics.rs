@@ -1,5 +1,7 @@
 //! What is wrong is told with its place and what was probably meant.
 
+use sandarac_config::{Config, Flags};
+
 use crate::{BASE, refused, warnings};
 
 /// The first error's message, the text that is marked, and the help, of `text` after a whole configuration.
@@ -165,6 +167,51 @@ fn what_is_missing_is_told_only_where_the_rest_could_be_read() {
     assert_eq!(messages("[[listen]]\nadress = \":80\"\n"), ["unknown key `adress`"]);
     let diagnostics = refused(BASE);
     assert_eq!(diagnostics.errors()[0].help.as_deref(), Some("add [[route]] with pool = \"app\""));
+}
+
+#[test]
+fn an_empty_file_is_named() {
+    assert!(refused("").to_string().starts_with("error: nothing to listen on\n --> sandarac.toml\n"));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_told_with_their_place() {
+    let file = b"[[listen]]\naddress = \":80\"\n# caf\xe9 br\xfbl\xe9\n";
+    let errors = Config::from_bytes_and_flags("sandarac.toml", file, &Flags::default()).unwrap_err();
+    let expected = "\
+error: byte 0xe9 is not UTF-8
+ --> sandarac.toml:3:6
+  |
+3 | # caf\u{fffd} br\u{fffd}l\u{fffd}
+  |      ^
+  = help: save the file as UTF-8
+";
+    assert_eq!(errors.to_string(), expected);
+}
+
+#[test]
+fn a_key_that_is_there_twice_shows_the_first() {
+    let first_line = |text: &str| {
+        let errors = refused(text);
+        let error = errors.errors().iter().find(|error| error.message == "duplicate key").expect("it is one");
+        let (place, why) = error.also.clone().expect("the first is shown");
+        assert_eq!(why, "here already");
+        text[..place.start].lines().count()
+            + usize::from(text[..place.start].ends_with('\n') || place.start == 0)
+    };
+    assert_eq!(first_line("a = 1\nb = 1\na = 2\n"), 1);
+    assert_eq!(first_line("[t]\na = 1\n[u]\na = 1\na = 2\n"), 4);
+    assert_eq!(first_line("a = 1\nb.a = 1\na = 2\n"), 1);
+    assert_eq!(first_line("[log]\n[cache]\n[log]\n"), 1);
+    assert_eq!(first_line("x = { a = 1, b = 2, a = 3 }\n"), 1);
+}
+
+#[test]
+fn a_number_that_is_too_large_is_told_as_such() {
+    for number in ["99999999999999999999", "4294967296"] {
+        let message = told(&format!("[limits]\nconnections = {number}\n")).0;
+        assert_eq!(message, format!("{number} is too large: a number up to 4294967295"));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandarac_config::{Action, ByteSize, Config, Flags, ListenAddress};
+use sandarac_config::{Action, AdminToken, ByteSize, Config, Flags, ListenAddress};
 use sandarac_message::caching::Profile;
 
 use crate::BASE;
@@ -13,6 +13,10 @@ fn flags() -> Flags {
         backends: vec!["http://localhost:8000".to_owned()],
         ..Flags::default()
     }
+}
+
+fn token(text: &str) -> AdminToken {
+    AdminToken { from: "SANDARAC_TOKEN".to_owned(), text: text.to_owned() }
 }
 
 fn refused(file: &str, flags: &Flags) -> String {
@@ -36,6 +40,7 @@ fn flags_count_more_than_the_file() {
         memory: Some("1G".to_owned()),
         grace: Some("30s".to_owned()),
         admin: Some("/run/a.sock".to_owned()),
+        token: Some(token("0123456789abcdef\n")),
         threads: Some(4),
         profile: Some("rfc".to_owned()),
     };
@@ -45,6 +50,7 @@ fn flags_count_more_than_the_file() {
     assert_eq!(config.cache.memory, ByteSize(1 << 30));
     assert_eq!(config.cache.profile, Profile::Rfc);
     assert_eq!(config.admin.listen, Some(ListenAddress::Unix("/run/a.sock".into())));
+    assert_eq!(config.admin.token.as_deref(), Some("0123456789abcdef"));
     assert_eq!(config.threads, Some(4));
     let Action::Forward { cache: Some(rule), .. } = &config.routes.all()[0].action else { panic!() };
     assert_eq!(rule.policy.grace, Duration::from_secs(30));
@@ -54,6 +60,13 @@ fn flags_count_more_than_the_file() {
 fn a_wrong_flag_is_named_with_what_was_meant() {
     let memory = Flags { memory: Some("1".to_owned()), ..flags() };
     assert_eq!(refused("", &memory), "error: --memory: \"1\" has no unit\n  = help: \"1MiB\"?\n");
+    let file = format!("{BASE}[[route]]\npool = \"app\"\n");
+    assert_eq!(refused(&file, &memory), refused("", &memory), "a file is not to blame");
+    let short = Flags { token: Some(token("secret")), ..flags() };
+    assert!(refused("", &short).starts_with("error: SANDARAC_TOKEN: a token has at least 16 characters"));
+    assert!(!format!("{short:?}{}", refused("", &short)).contains("secret"));
+    let open = refused("", &Flags { admin: Some("127.0.0.1:0".to_owned()), ..flags() });
+    assert!(open.contains("--admin-token-file FILE") && open.contains("SANDARAC_TOKEN"), "{open}");
     let listen = Flags { listen: vec!["8080".to_owned()], ..flags() };
     assert!(refused("", &listen).starts_with("error: --listen: \"8080\" is not an address to listen on"));
     let backend = Flags { backends: vec!["localhost:8000".to_owned()], ..flags() };

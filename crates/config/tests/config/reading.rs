@@ -185,7 +185,7 @@ fn answers_redirects_and_edits_are_read() {
     routes[2].request.apply(&mut request).unwrap();
     let mut out = Vec::new();
     request.encode(&mut out);
-    assert_eq!(out, b"A: 1\r\nHost: app.internal\r\n");
+    assert_eq!(out, b"Host: app.internal\r\nA: 1\r\n");
     let mut response = sandarac_message::FieldsBuf::new();
     routes[2].response.apply(&mut response).unwrap();
     assert_eq!(response.view().all_named(b"link").collect::<Vec<_>>(), [b"</a>", b"</b>"]);

@@ -1,7 +1,7 @@
 //! Any input is a configuration or told what is wrong with it.
 
 use proptest::prelude::*;
-use sandarac_config::{Config, Flags, explain};
+use sandarac_config::{AdminToken, Config, Flags, explain};
 
 fn try_all(text: &str) {
     match Config::from_toml("any", text) {
@@ -74,6 +74,7 @@ proptest! {
             backends: backend.into_iter().collect(),
             grace: memory.clone(),
             admin: memory.clone(),
+            token: memory.clone().map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }),
             profile: memory.clone(),
             memory,
             threads,

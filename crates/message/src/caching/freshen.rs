@@ -2,6 +2,7 @@
 
 use super::directives::withheld_names;
 use crate::hop::{HopByHop, NameSet};
+use crate::range::ContentRange;
 use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge};
 
 /// The fields of a response that may be stored (RFC 9111 §3.1): without those of the connection and those that
@@ -50,6 +51,26 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
     }
     Ok(fields)
 }
+
+/// The fields of two parts of a representation that together are `joined` (RFC 9111 §3.4, RFC 9110 §15.3.7.3): those of the
+/// stored one as the newer one leaves them, without what tells something of one part alone.
+pub fn combine(stored: Fields<'_>, newer: Fields<'_>, joined: &ContentRange) -> Result<FieldsBuf, TooLarge> {
+    let mut fields = freshen(stored, newer)?;
+    fields.retain(|field| {
+        field.id != Name::ContentRange
+            && !PART_DIGESTS.iter().any(|name| field.id == Name::Other && field.is(name))
+    });
+    fields.set(Name::ContentLength, joined.range.len().to_string().as_bytes())?;
+    if !joined.is_whole() {
+        let mut value = Vec::new();
+        joined.write(&mut value);
+        fields.add(Name::ContentRange, &value)?;
+    }
+    Ok(fields)
+}
+
+/// Digests of the bytes that one message carries.
+const PART_DIGESTS: [&[u8]; 2] = [b"content-md5", b"content-digest"];
 
 /// Whether a 200 to a HEAD request shows that the stored response is still right, so that it may be freshened with it
 /// (RFC 9111 §4.3.5): every validator it has, and its length, is the stored one. Otherwise the stored one is outdated.

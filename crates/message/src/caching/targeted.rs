@@ -1,14 +1,10 @@
 //! Fields that speak to some caches only: targeted Cache-Control fields (RFC 9213) and Surrogate-Control (W3C Edge
 //! Architecture).
 
-use std::convert::Infallible;
-
-use sfv::visitor::{
-    DictionaryVisitor, EntryVisitor, Ignored, InnerListVisitor, ItemVisitor, ParameterVisitor,
-};
-use sfv::{BareItemFromInput, KeyRef, Parser};
+use sfv::BareItemFromInput;
 
 use super::directives::{ResponseDirectives, delta_seconds};
+use crate::structured::{self, Member};
 use crate::{Fields, Name};
 
 /// The device token by which Surrogate-Control can address this cache, and the value of the `Surrogate-Capability`
@@ -20,31 +16,23 @@ pub const SURROGATE_CAPABILITY: &str = "sandarac=\"Surrogate/1.0\"";
 /// The directives of the first field that is addressed to this cache, present, valid and not empty; `None` where
 /// Cache-Control and Expires count.
 pub(super) fn targeted(fields: Fields<'_>) -> Option<ResponseDirectives> {
-    structured(fields, Name::SandaracCacheControl)
-        .or_else(|| structured(fields, Name::CdnCacheControl))
+    dictionary(fields, Name::SandaracCacheControl)
+        .or_else(|| dictionary(fields, Name::CdnCacheControl))
         .or_else(|| surrogate(fields))
 }
 
 /// Reads one targeted field (RFC 9213 §2.1). A syntax error anywhere, or a known directive whose last value has another
 /// type than it should, makes the field count as absent.
-fn structured(fields: Fields<'_>, name: Name) -> Option<ResponseDirectives> {
-    let mut lines = fields.all(name);
-    let first = lines.next()?;
-    let Some(second) = lines.next() else {
-        return read_dictionary(first);
-    };
-    let mut joined = [first, b", ", second].concat();
-    for line in lines {
-        joined.extend_from_slice(b", ");
-        joined.extend_from_slice(line);
-    }
-    read_dictionary(&joined)
-}
-
-fn read_dictionary(text: &[u8]) -> Option<ResponseDirectives> {
-    let mut found = Found { values: [Value::Absent; KEYS.len()], any: false };
-    Parser::new(text).parse_dictionary_with_visitor(&mut found).ok()?;
-    found.any.then(|| found.directives()).flatten()
+fn dictionary(fields: Fields<'_>, name: Name) -> Option<ResponseDirectives> {
+    let (mut values, mut any) = ([Value::Absent; KEYS.len()], false);
+    structured::dictionary(fields, name, |key, member| {
+        any = true;
+        if let Some(at) = KEYS.iter().position(|known| *known == key.as_str()) {
+            // A later value replaces an earlier one whatever its type (RFC 9651 §4.2.2).
+            values[at] = Value::of(member);
+        }
+    })?;
+    any.then(|| Found(values).directives()).flatten()
 }
 
 const KEYS: [&str; 12] = [
@@ -71,15 +59,23 @@ enum Value {
     Wrong,
 }
 
-/// The last value of every known key: a later one replaces an earlier one whatever its type (RFC 9651 §4.2.2).
-struct Found {
-    values: [Value; KEYS.len()],
-    any: bool,
+impl Value {
+    fn of(member: Member<'_>) -> Value {
+        match member {
+            Member::Item(BareItemFromInput::Boolean(flag)) => Value::Flag(flag),
+            Member::Item(BareItemFromInput::Integer(number)) => Value::Integer(number.into()),
+            Member::Item(BareItemFromInput::String(_)) => Value::String,
+            _ => Value::Wrong,
+        }
+    }
 }
+
+/// The value of every known key.
+struct Found([Value; KEYS.len()]);
 
 impl Found {
     fn flag(&self, at: usize) -> Option<bool> {
-        match self.values[at] {
+        match self.0[at] {
             Value::Absent => Some(false),
             Value::Flag(flag) => Some(flag),
             _ => None,
@@ -88,14 +84,14 @@ impl Found {
 
     /// `no-cache` and `private` may name fields; that form is taken for the stricter plain one.
     fn flag_or_names(&self, at: usize) -> Option<bool> {
-        match self.values[at] {
+        match self.0[at] {
             Value::String => Some(true),
             _ => self.flag(at),
         }
     }
 
     fn seconds(&self, at: usize) -> Option<Option<u32>> {
-        match self.values[at] {
+        match self.0[at] {
             Value::Absent => Some(None),
             Value::Integer(number) => Some(Some(u32::try_from(number.max(0)).unwrap_or(u32::MAX))),
             _ => None,
@@ -117,53 +113,6 @@ impl Found {
             stale_while_revalidate: self.seconds(10)?,
             stale_if_error: self.seconds(11)?,
         })
-    }
-}
-
-impl<'de> DictionaryVisitor<'de> for &mut Found {
-    type Out = ();
-    type Error = Infallible;
-
-    fn entry(&mut self, key: &'de KeyRef) -> Result<impl EntryVisitor<'de>, Infallible> {
-        self.any = true;
-        Ok(KEYS.iter().position(|known| *known == key.as_str()).map(|at| Slot(&mut self.values[at])))
-    }
-
-    fn finish(self) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
-
-struct Slot<'a>(&'a mut Value);
-
-impl<'de> EntryVisitor<'de> for Slot<'_> {
-    type Error = Infallible;
-
-    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
-        Ok(self)
-    }
-
-    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
-        *self.0 = Value::Wrong;
-        Ok(Ignored)
-    }
-}
-
-impl<'de> ItemVisitor<'de> for Slot<'_> {
-    type Out = ();
-    type Error = Infallible;
-
-    fn bare_item(
-        self,
-        item: BareItemFromInput<'de>,
-    ) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
-        *self.0 = match item {
-            BareItemFromInput::Boolean(flag) => Value::Flag(flag),
-            BareItemFromInput::Integer(number) => Value::Integer(number.into()),
-            BareItemFromInput::String(_) => Value::String,
-            _ => Value::Wrong,
-        };
-        Ok(Ignored)
     }
 }
 

@@ -106,7 +106,7 @@ pub enum Selection {
     Single(ByteRange),
     /// Several, none overlapping another. Answer 206 with [`Multipart`].
     Several(Vec<ByteRange>),
-    /// Nothing. Answer 416 with [`ContentRange::unsatisfied`].
+    /// Nothing. Answer 416 with [`ContentRange::write_unsatisfied`].
     Unsatisfiable,
 }
 

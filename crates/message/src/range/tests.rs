@@ -60,12 +60,12 @@ fn too_many_ranges_get_the_whole() {
 
 #[test]
 fn content_range_is_read_strictly() {
-    let whole = ContentRange { range: Some(range(0, 9)), complete: Some(10) };
+    let whole = ContentRange::of(range(0, 9), 10);
     for (value, expected) in [
         ("bytes 0-9/10", Some(whole)),
         ("BYTES 0-9/10", Some(whole)),
-        ("bytes 4-9/*", Some(ContentRange { range: Some(range(4, 9)), complete: None })),
-        ("bytes */10", Some(ContentRange::unsatisfied(10))),
+        ("bytes 4-9/*", Some(ContentRange { range: range(4, 9), complete: None })),
+        ("bytes */10", None),
         ("bytes */*", None),
         ("bytes 0-10/10", None),
         ("bytes 5-4/10", None),
@@ -79,6 +79,9 @@ fn content_range_is_read_strictly() {
     }
     assert!(whole.is_whole());
     assert!(!ContentRange::of(range(0, 8), 10).is_whole());
+    let mut unsatisfied = Vec::new();
+    ContentRange::write_unsatisfied(10, &mut unsatisfied);
+    assert_eq!(unsatisfied, b"bytes */10");
 }
 
 #[test]
@@ -101,19 +104,37 @@ fn stored_parts_serve_what_they_cover() {
 }
 
 #[test]
-fn parts_combine_and_know_what_they_miss() {
+fn parts_combine_and_know_what_they_lack() {
     // RFC 9111 §3.4
     let part = |first, last| ContentRange::of(range(first, last), 10);
     assert_eq!(part(0, 4).union(&part(5, 9)), Some(part(0, 9)));
     assert_eq!(part(5, 9).union(&part(0, 6)), Some(part(0, 9)));
     assert_eq!(part(0, 3).union(&part(5, 9)), None);
     assert_eq!(part(0, 4).union(&ContentRange::of(range(5, 9), 11)), None);
-    let open = ContentRange { range: Some(range(5, 9)), complete: None };
+    let open = ContentRange { range: range(5, 9), complete: None };
     assert_eq!(part(0, 4).union(&open), Some(part(0, 9)));
-    assert_eq!(part(0, 4).missing(), Some(RangeSpec::From(5, None)));
-    assert_eq!(part(3, 9).missing(), Some(RangeSpec::From(0, Some(2))));
-    assert_eq!(part(0, 9).missing(), None);
-    assert_eq!(open.missing(), Some(RangeSpec::From(10, None)));
+    assert_eq!(part(0, 4).union(&ContentRange { range: range(5, 10), complete: None }), None);
+    let spec = RangeSpec::From;
+    for (held, wanted, lacks) in [
+        (part(0, 4), None, Some(spec(5, None))),
+        (part(3, 9), None, Some(spec(0, Some(2)))),
+        (part(3, 6), None, None),
+        (part(0, 9), None, None),
+        (part(0, 4), Some(spec(2, Some(6))), Some(spec(5, Some(6)))),
+        (part(0, 4), Some(spec(5, None)), Some(spec(5, None))),
+        (part(0, 4), Some(spec(2, Some(99))), Some(spec(5, None))),
+        (part(0, 4), Some(spec(6, None)), None),
+        (part(0, 4), Some(spec(1, Some(4))), None),
+        (part(5, 9), Some(spec(2, Some(4))), Some(spec(2, Some(4)))),
+        (part(5, 9), Some(spec(2, Some(7))), Some(spec(2, Some(4)))),
+        (part(5, 9), Some(spec(2, Some(3))), None),
+        (part(5, 8), Some(spec(2, Some(9))), None),
+        (part(5, 9), Some(RangeSpec::Suffix(7)), Some(spec(3, Some(4)))),
+        (part(0, 4), Some(spec(10, None)), None),
+        (open, None, None),
+    ] {
+        assert_eq!(held.lacks(wanted), lacks, "{held:?} {wanted:?}");
+    }
 }
 
 #[test]
@@ -168,7 +189,7 @@ proptest! {
     fn formatted_values_read_back(first: u64, len in 0..1000u64, more in 0..1000u64, open: bool) {
         let last = first.saturating_add(len);
         let complete = (!open && last < u64::MAX - more).then(|| last + 1 + more);
-        let value = ContentRange { range: Some(ByteRange { first, last }), complete };
+        let value = ContentRange { range: ByteRange { first, last }, complete };
         let mut out = Vec::new();
         value.write(&mut out);
         prop_assert_eq!(ContentRange::parse(&out), Some(value));
@@ -197,7 +218,7 @@ proptest! {
         select(&bytes, complete);
         select(&[b"bytes=", &bytes[..]].concat(), complete);
         if let Some(range) = ContentRange::parse(&[b"bytes ", &bytes[..]].concat()) {
-            range.missing();
+            range.lacks(None);
             range.is_whole();
             range.union(&range);
         }

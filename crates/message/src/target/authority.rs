@@ -28,6 +28,13 @@ impl Scheme {
         }
     }
 
+    /// The scheme of that name, in any letter case.
+    pub fn named(name: &[u8]) -> Option<Scheme> {
+        [Scheme::Http, Scheme::Https]
+            .into_iter()
+            .find(|scheme| name.eq_ignore_ascii_case(scheme.text().as_bytes()))
+    }
+
     /// Takes `http://` or `https://`, in any letter case, off a URI.
     pub fn strip(uri: &[u8]) -> Option<(Scheme, &[u8])> {
         [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {
@@ -81,12 +88,11 @@ impl<'a> Authority<'a> {
     pub fn normalised(&self, scheme: Scheme) -> Cow<'a, [u8]> {
         let port = self.port.filter(|&port| port != scheme.default_port());
         let plain = !self.host.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());
-        // A port with leading zeros is written anew; one without ends as it was received.
+        // A port with leading zeros is written anew.
+        let canonical = self.text.get(self.host.len() + 1) != Some(&b'0');
         match port {
             None if plain => Cow::Borrowed(self.host),
-            Some(port) if plain && self.text.ends_with(format_port(port, &mut [0; 6])) => {
-                Cow::Borrowed(self.text)
-            }
+            Some(_) if plain && canonical => Cow::Borrowed(self.text),
             _ => {
                 let mut out = self.host.to_ascii_lowercase();
                 if let Some(port) = port {
@@ -123,6 +129,10 @@ fn port(digits: &[u8]) -> Option<u16> {
 
 /// Whether `name` is a registered name or IPv4 address (RFC 3986 §3.2.2).
 fn is_registered_name(name: &[u8]) -> bool {
+    // Hardly any name has escapes: looking at every byte without stopping is quicker than stopping in time.
+    if name.iter().fold(true, |plain, &byte| plain & NAME_BYTES[byte as usize]) {
+        return true;
+    }
     let mut rest = name.iter();
     while let Some(&byte) = rest.next() {
         let hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);

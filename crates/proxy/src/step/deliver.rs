@@ -120,13 +120,12 @@ impl Delivery<'_> {
 
     /// A stored part serves what it was found to cover. It goes out as it came where all of it is asked for, and where
     /// its body is not as long as its Content-Range says: nothing can be cut from that.
-    fn part_of_part(&self, wanted: Option<&[u8]>, held: sandarac_cache::ContentRange) -> Form {
-        let range = ByteRange { first: held.first, last: held.last };
-        let held = ContentRange { range: Some(range), complete: held.complete };
+    fn part_of_part(&self, wanted: Option<&[u8]>, held: ContentRange) -> Form {
+        let range = held.range;
         let spec = wanted.and_then(range::parse).and_then(|specs| specs.first().copied());
         match spec.and_then(|spec| held.serves(&spec)) {
             Some(served) if served != range && self.object.body().len() == Some(range.len()) => {
-                Form::Part(served, ContentRange { range: Some(served), ..held })
+                Form::Part(served, ContentRange { range: served, ..held })
             }
             _ => Form::Whole,
         }
@@ -194,7 +193,7 @@ impl Delivery<'_> {
             return delivered;
         }
         // The position within what is held of the representation.
-        let start = range.first - self.object.range().map_or(0, |held| held.first);
+        let start = range.first - self.object.range().map_or(0, |held| held.range.first);
         let body = self.object.body();
         if body.is_whole() {
             body.slice(start..start + range.len()).for_each(|segment| out.share(segment));
@@ -229,7 +228,7 @@ impl Delivery<'_> {
     fn unsatisfiable(&self, out: &mut Output, complete: u64) -> Delivered {
         let inline = out.inline();
         inline.extend_from_slice(b"HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ");
-        ContentRange::unsatisfied(complete).write(inline);
+        ContentRange::write_unsatisfied(complete, inline);
         inline.extend_from_slice(b"\r\nContent-Length: 0\r\nDate: ");
         inline.extend_from_slice(&date::format(self.now));
         inline.extend_from_slice(b"\r\n");

@@ -8,15 +8,18 @@ use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool};
 use sandarac_message::hop::HopByHop;
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
-use sandarac_net::{Conn, Framer, Moment, Timer, wall};
+use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
-use sandarac_wire::h1::{Limits, Parsed};
+use sandarac_wire::h1::{BodyFraming, Limits, Parsed, encode};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+
+/// Room for what is added to a response head on its way: the status line, Via, Date, Cache-Status, Connection.
+const ADDED: usize = 352;
 
 /// Interim responses before the final one: 100, a few 103 and 102 while something slow is under way.
 const INTERIM: usize = 64;
@@ -122,6 +125,7 @@ impl Link {
 /// A response whose head has arrived.
 pub(crate) struct Arrived {
     pub(crate) link: Link,
+    /// Its fields stand after the status line, as both go to the client, unless it switched protocols.
     pub(crate) head: ResponseHeadBuf,
     pub(crate) body: Framer,
     /// 101, or 2xx to CONNECT: what follows belongs to another protocol.
@@ -372,7 +376,7 @@ fn receive(
                     return Err(Fault::TooManyInterim);
                 }
                 if let Some(down) = downstream.as_deref_mut()
-                    && let Ok(fields) = end_to_end(response.head.fields)
+                    && let Ok(fields) = end_to_end(Vec::new(), response.head.fields)
                 {
                     down.interim(cx, response.head.status, response.head.reason, fields.view());
                 }
@@ -385,7 +389,14 @@ fn receive(
                 let fields = if switched {
                     FieldsBuf::copy_of(response.head.fields)
                 } else {
-                    end_to_end(response.head.fields).map_err(|_| Fault::HeadTooLarge)?
+                    let fields = response.head.fields;
+                    let body = match response.framing {
+                        BodyFraming::Length(length) if length <= COPIED as u64 => length as usize,
+                        _ => 0,
+                    };
+                    let mut first = Vec::with_capacity(fields.encoded_len() + ADDED + body);
+                    encode::status_line(&mut first, response.head.status, response.head.reason);
+                    end_to_end(first, fields).map_err(|_| Fault::HeadTooLarge)?
                 };
                 let head = Head {
                     head: ResponseHeadBuf {
@@ -405,10 +416,10 @@ fn receive(
     }
 }
 
-/// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1).
-pub(crate) fn end_to_end(fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
-    // Room for what is added on the way: Via, Date.
-    let mut kept = FieldsBuf::with_capacity(fields.encoded_len() + 96, fields.len() + 2);
+/// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1), after `first_line`.
+pub(crate) fn end_to_end(first_line: Vec<u8>, fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
+    // Two more are added on the way: Via, Date.
+    let mut kept = FieldsBuf::after(first_line, fields.len() + 2);
     let hop_by_hop = HopByHop::of(fields);
     kept.extend(fields, |field| !hop_by_hop.has(field))?;
     Ok(kept)

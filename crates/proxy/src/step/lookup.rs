@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::step::fetch::Arrived;
 use crate::step::receive::Received;
-use sandarac_cache::{Arrival, Intent, Key, Object, Part, Purge, Query, Waited, Waiter};
+use sandarac_cache::{Arrival, Intent, Key, Object, Purge, Query, Waited, Waiter};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{RequestDirectives, Storability, freshen, head_agrees, storability};
 use sandarac_message::range::{self, RangeSpec};
@@ -23,21 +23,13 @@ pub(crate) fn query<'a>(request: &RequestHead<'a>, directives: &'a RequestDirect
     Query {
         fields: request.fields,
         directives,
-        part: part(request),
+        part: single_range(request),
         intent: if fills { Intent::Fill } else { Intent::Peek },
     }
 }
 
 /// The part of the representation that a request wants, where it is one range.
-fn part(request: &RequestHead<'_>) -> Part {
-    match single_range(request) {
-        Some(RangeSpec::From(first, last)) => Part::Range { first, last },
-        Some(RangeSpec::Suffix(length)) => Part::Suffix(length),
-        None => Part::Whole,
-    }
-}
-
-fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
+pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
     if request.method != Method::Get || request.fields.has(Name::IfRange) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use crate::Fault;
 use crate::forward::Asker;
-use crate::respond::Synthetic;
+use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
 use bytes::Bytes;
 use sandarac_config::{Action, CacheRule, Route};
@@ -79,22 +79,23 @@ pub(crate) fn receive<'a>(
     peer: &Peer,
     request: &RequestHead<'a>,
 ) -> Result<Received<'a>, Fault> {
-    let target = Target::of(request).map_err(|error| Fault::BadTarget(error.text()))?;
+    let target = Target::of(request).map_err(Fault::BadTarget)?;
     let ip = peer.client.map(|address| address.ip().to_canonical());
     let trusted = site.trusts(&peer.entrance.address, ip);
-    let told = || request.fields.list(Name::XForwardedProto).last();
+    let told = || request.fields.list(Name::XForwardedProto).last().and_then(Scheme::named);
+    let entrance = site.scheme(&peer.entrance.address);
     let scheme = match target.scheme {
-        // No connection here is secured: only what stands before us can know that the client's was (RFC 9110 §7.4).
-        Some(Scheme::Https) if !trusted && request.method != Method::Purge => return Err(Fault::Misdirected),
+        // No connection here is secured: only what stands before us, or who set up the listener, can know that the client's
+        // was (RFC 9110 §7.4).
+        Some(Scheme::Https) if !trusted && entrance == Scheme::Http && request.method != Method::Purge => {
+            return Err(Fault::Misdirected);
+        }
         Some(scheme) => scheme,
-        None if trusted && told().is_some_and(|proto| proto.eq_ignore_ascii_case(b"https")) => Scheme::Https,
-        None => Scheme::Http,
+        None => trusted.then(told).flatten().unwrap_or(entrance),
     };
     let host = target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme));
     let path = match target.form {
-        Form::Origin | Form::Absolute => {
-            route_path(target.path()).map_err(|error| Fault::BadTarget(error.text()))?
-        }
+        Form::Origin | Form::Absolute => route_path(target.path()).map_err(Fault::BadPath)?,
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
     };
     let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
@@ -165,7 +166,7 @@ fn last_stop(request: &RequestHead<'_>) -> Synthetic {
     let mut fields = FieldsBuf::new();
     let short = "a short field fits a head";
     if request.method == Method::Options {
-        fields.add(Name::Allow, b"GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE").expect(short);
+        fields.add(Name::Allow, METHODS).expect(short);
         return Synthetic { status: 200, fields, body: Bytes::new() };
     }
     // What a client might not want to see echoed is left out (RFC 9110 §9.3.8).

@@ -9,7 +9,7 @@ use sandarac_wire::h1::encode;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a body goes to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,7 @@ impl Relay<'_, '_> {
     /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
     /// means that nothing was sent yet. Says how it ended, and how many bytes of the body went on.
     pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<(Relayed, u64), Fault> {
+        self.downstream.answered.get_or_insert_with(Instant::now);
         let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link, &mut arrived.body)).await;
         let link = arrived.link;
         match relayed {

@@ -4,17 +4,19 @@ use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::{Arrived, Link};
+use crate::step::lookup;
 use crate::tally::NoStore;
 use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Store, Tag};
+use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
 };
-use sandarac_message::range::{ByteRange, ContentRange};
+use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
-    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, StoredHead, Timestamp, date, hop, tags,
+    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp, date,
+    hop, tags,
 };
 use sandarac_net::{BodyStep, Framer, Timer};
 use std::future::poll_fn;
@@ -38,12 +40,10 @@ pub(crate) struct Landing<'a> {
 }
 
 /// What became of it.
-#[expect(clippy::large_enum_variant, reason = "made once for a fetch and taken apart at once")]
 pub(crate) enum Landed {
-    /// It is stored, or freshened what was; the body may still be arriving.
-    Object(Arc<Object>, Option<sandarac_cache::Reader>),
-    /// The same, with fields that are for the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
-    ObjectAnd(Arc<Object>, Option<sandarac_cache::Reader>, FieldsBuf),
+    /// It is stored, or freshened what was; the body may still be arriving. With it go the fields, if any, that are for
+    /// the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
+    Object(Arc<Object>, Option<Reader>, Option<FieldsBuf>),
     /// It is not stored, and goes to the one who asked.
     Relay(Box<Arrived>),
 }
@@ -53,9 +53,11 @@ impl Landing<'_> {
     pub(crate) fn land(&self, flight: Flight, mut arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
-        if let Some(candidate) = &candidate {
+        // A part answers no more than what it covers.
+        let answers = |stored: &&Arc<Object>| stored.answers(lookup::single_range(self.request));
+        if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
-                return self.refresh(flight, candidate.clone(), arrived, handling);
+                return self.refresh(flight, candidate.clone(), *arrived, handling);
             }
             let failed = matches!(arrived.head.status, 500 | 502 | 503 | 504);
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
@@ -65,10 +67,10 @@ impl Landing<'_> {
                 handling.forward_status = Some(arrived.head.status);
                 flight.fail();
                 arrived.link.close();
-                return Landed::Object(candidate.clone(), None);
+                return Landed::Object(candidate.clone(), None, None);
             }
         }
-        if self.edit(&mut arrived).is_err() {
+        if self.edit(&mut arrived.head).is_err() {
             self.unstored(NoStore::HeadTooLarge, handling);
             return Landed::Relay(arrived);
         }
@@ -92,10 +94,7 @@ impl Landing<'_> {
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, range, len);
                 let filling = flight.store(arrival);
                 handling.ttl = Some(lifetimes.ttl(now));
-                match (self.fill(filling, arrived, handling), own) {
-                    (Landed::Object(object, reader), Some(own)) => Landed::ObjectAnd(object, reader, own),
-                    (landed, _) => landed,
-                }
+                self.fill(filling, *arrived, own, handling)
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);
@@ -125,18 +124,18 @@ impl Landing<'_> {
         &self,
         flight: Flight,
         candidate: Arc<Object>,
-        mut arrived: Box<Arrived>,
+        mut arrived: Arrived,
         handling: &mut Handling,
     ) -> Landed {
         let now = arrived.received;
         handling.outcome = Outcome::Revalidated;
         handling.forward_status = Some(304);
-        let edited = self.edit(&mut arrived);
+        let edited = self.edit(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
         let Ok(mut fields) = fields else {
             self.unstored(NoStore::HeadTooLarge, handling);
             arrived.link.finish();
-            return Landed::Object(candidate, None);
+            return Landed::Object(candidate, None, None);
         };
         let view = ResponseHead {
             status: candidate.head().status(),
@@ -154,30 +153,31 @@ impl Landing<'_> {
         arrived.link.finish();
         match storable {
             Storability::Store(lifetimes) => {
+                // It is in the lifetimes now; what goes out with a hit counts on.
+                fields.remove(Name::Age);
                 add_date(&mut fields, now);
                 let (status, reason) = (candidate.head().status(), candidate.head().reason());
                 let Ok(head) = StoredHead::new(status, reason, &fields) else {
-                    return Landed::Object(candidate, None);
+                    return Landed::Object(candidate, None, None);
                 };
                 handling.stored = true;
                 handling.ttl = Some(lifetimes.ttl(now));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(arrival);
-                Landed::Object(refreshed.unwrap_or(candidate), None)
+                Landed::Object(refreshed.unwrap_or(candidate), None, None)
             }
             Storability::NoStore(reason) => {
                 self.unstored(NoStore::Unusable(reason), handling);
                 self.leave(flight, Some(&candidate), reason, now);
-                Landed::Object(candidate, None)
+                Landed::Object(candidate, None, None)
             }
         }
     }
 
     /// Makes the edits that the route asks for, before anything is judged or stored, and adds Via.
-    fn edit(&self, arrived: &mut Arrived) -> Result<(), sandarac_message::TooLarge> {
-        let fields = &mut arrived.head.fields;
-        self.edits.apply(fields)?;
-        hop::add_via(fields, arrived.head.version, self.site.name())
+    pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), sandarac_message::TooLarge> {
+        self.edits.apply(&mut head.fields)?;
+        hop::add_via(&mut head.fields, head.version, self.site.name())
     }
 
     /// The head as it is stored: nothing that is for this proxy only, and a Date.
@@ -188,7 +188,7 @@ impl Landing<'_> {
         StoredHead::new(arrived.head.status, &arrived.head.reason, &fields)
     }
 
-    fn arrival<'b>(
+    pub(super) fn arrival<'b>(
         &'b self,
         head: StoredHead,
         lifetimes: sandarac_message::caching::Lifetimes,
@@ -205,10 +205,7 @@ impl Landing<'_> {
             host: self.host,
             path: self.path,
             tags,
-            range: range.and_then(|part| {
-                let ByteRange { first, last } = part.range?;
-                Some(sandarac_cache::ContentRange { first, last, complete: part.complete })
-            }),
+            range,
             len,
             limit: Some(self.rule.max_object.0),
             transaction: self.transaction,
@@ -217,11 +214,17 @@ impl Landing<'_> {
 
     /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
     /// origin's pace whatever becomes of the client that asked first.
-    fn fill(&self, mut filling: Filling, arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
-        let Arrived { mut link, mut body, .. } = *arrived;
+    pub(super) fn fill(
+        &self,
+        mut filling: Filling,
+        arrived: Arrived,
+        own: Option<FieldsBuf>,
+        handling: &mut Handling,
+    ) -> Landed {
+        let Arrived { mut link, mut body, .. } = arrived;
         let announced = body.remaining().is_some();
         let object = filling.object().clone();
-        let reader = object.reader();
+        let reader = filling.reader();
         loop {
             match body.step(&mut link.conn) {
                 Ok(Some(BodyStep::Data(range))) => {
@@ -238,13 +241,13 @@ impl Landing<'_> {
                     let finished = filling.finish(trailers);
                     // What is stored is another object: the arriving one made whole.
                     handling.stored = !Arc::ptr_eq(&object, &finished);
-                    return Landed::Object(finished, reader);
+                    return Landed::Object(finished, reader, own);
                 }
                 Ok(None) => break,
                 Err(_) => {
                     self.counters.one(Counter::BodiesTruncated);
                     link.broken();
-                    return Landed::Object(object, reader);
+                    return Landed::Object(object, reader, own);
                 }
             }
         }
@@ -254,7 +257,7 @@ impl Landing<'_> {
         // Whether a body of unknown length will be stored, nobody can say yet.
         handling.stored = announced && filling.is_stored();
         tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
-        Landed::Object(object, reader)
+        Landed::Object(object, reader, own)
     }
 }
 
@@ -262,16 +265,22 @@ impl Landing<'_> {
 async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_bytes: Duration) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
+    let mut held_up = false;
     let trailers = poll_fn(|cx| {
         loop {
             if !filling.is_wanted() {
                 return Poll::Ready(None);
             }
-            if filling.poll_room(cx, sandarac_net::wall()).is_pending() {
-                // Readers decide the pace now; the store says how long they may.
+            let now = sandarac_net::wall();
+            if filling.poll_room(cx, now).is_pending() {
+                // Readers decide the pace now, for as long as the store lets them: then the next poll cuts them off.
+                held_up = true;
+                timer.set(filling.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
+                std::task::ready!(timer.poll(cx));
+                continue;
+            }
+            if std::mem::take(&mut held_up) {
                 timer.set(between_bytes);
-                let _ = timer.poll(cx);
-                return Poll::Pending;
             }
             match read(&mut filling, &mut link, &mut body, cx) {
                 Poll::Ready(Ok(None)) => timer.set(between_bytes),
@@ -333,7 +342,7 @@ fn read(
 }
 
 /// The fields that are not stored although they are end to end, if there are any.
-fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
+pub(super) fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     // Only a directive with field names, hence an argument in quotes, withholds any.
     if !fields.all(Name::CacheControl).any(|value| value.contains(&b'"')) {
         return None;
@@ -353,12 +362,11 @@ pub(crate) fn add_date(fields: &mut FieldsBuf, now: Timestamp) {
 }
 
 /// The part of the representation that a 206 with one range carries.
-fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
+pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     if head.status != 206 {
         return None;
     }
-    let range = ContentRange::parse(head.fields.get(Name::ContentRange)?)?;
-    range.range.is_some().then_some(range)
+    ContentRange::parse(head.fields.get(Name::ContentRange)?)
 }
 
 /// The tags and groups that a response can be purged by.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Banned, Endpoint, Purge, Purged, Refusal, Reloaded, Stats, Status};
+use super::{Banned, Endpoint, Fault, Purge, Purged, Refusal, Reloaded, Stats, Status};
 
 /// How long the process may take to begin an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -157,7 +157,7 @@ impl Client {
         let target = limit.map_or_else(|| "/log".to_owned(), |limit| format!("/log?limit={limit}"));
         let (status, reader) = self.open("GET", &target, None)?;
         if status != 200 {
-            return Err(self.refusal(reader));
+            return Err(self.refusal(status, reader));
         }
         Ok(LogLines { endpoint: self.endpoint.clone(), reader })
     }
@@ -170,7 +170,7 @@ impl Client {
     ) -> Result<T, Error> {
         let (status, reader) = self.open(method, target, body)?;
         if status != 200 {
-            return Err(self.refusal(reader));
+            return Err(self.refusal(status, reader));
         }
         let answer = self.whole(reader)?;
         serde_json::from_slice(&answer).map_err(|_| self.foreign("its answer is not the expected JSON"))
@@ -180,13 +180,16 @@ impl Client {
         Error::Foreign(self.endpoint.clone(), what)
     }
 
-    fn refusal(&self, reader: BufReader<Stream>) -> Error {
+    fn refusal(&self, status: u16, reader: BufReader<Stream>) -> Error {
         #[derive(serde::Deserialize)]
         struct Answer {
             error: Refusal,
         }
         match self.whole(reader).map(|body| serde_json::from_slice::<Answer>(&body)) {
-            Ok(Ok(answer)) => Error::Refused(answer.error),
+            Ok(Ok(answer)) => {
+                let fault = if status < 500 { Fault::Caller } else { Fault::Process };
+                Error::Refused(Refusal { fault, ..answer.error })
+            }
             Ok(Err(_)) => self.foreign("it refuses, in words that are not those of a sandarac"),
             Err(error) => error,
         }

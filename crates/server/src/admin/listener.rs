@@ -55,6 +55,8 @@ impl Drop for SocketFile {
 
 impl Bound {
     /// Binds `endpoint`. The file of a process that is gone is replaced; a socket that somebody answers on is an error.
+    /// The directory of the standard socket is made where there is none; any other is somebody's choice, and made
+    /// silently it would hide a slip.
     pub fn bind(endpoint: &Endpoint) -> io::Result<Bound> {
         match endpoint {
             Endpoint::Unix(path) => Bound::unix(path),
@@ -69,15 +71,14 @@ impl Bound {
 
     fn unix(path: &Path) -> io::Result<Bound> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            own_directory(directory)?;
+            if Endpoint::standard() == Endpoint::Unix(path.to_owned()) {
+                make_directory(directory)?;
+            }
+            check_directory(directory)?;
         }
         match std::os::unix::net::UnixStream::connect(path) {
             Ok(_) => {
-                let what = format!(
-                    "another process answers at {}; give this one its own with --admin",
-                    path.display()
-                );
-                return Err(io::Error::new(ErrorKind::AddrInUse, what));
+                return Err(io::Error::new(ErrorKind::AddrInUse, "another process answers there"));
             }
             // Nobody listens there any more; but what is no socket at all refuses in the same way.
             Err(error)
@@ -126,14 +127,23 @@ impl Bound {
     }
 }
 
-/// Makes the directory of the socket, for its owner alone, where there is none. One that exists may be anybody's
-/// choice, except that others must not be able to exchange the socket in it.
-fn own_directory(directory: &Path) -> io::Result<()> {
+/// Makes the directory of the socket, for its owner alone, where there is none.
+fn make_directory(directory: &Path) -> io::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
+    })
+}
+
+/// Others must not be able to exchange the socket in its directory.
+fn check_directory(directory: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(directory).map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::NotFound => format!("there is no directory {}", directory.display()),
+            _ => format!("cannot look at the directory {}: {error}", directory.display()),
+        };
+        io::Error::new(error.kind(), what)
     })?;
-    let metadata = fs::metadata(directory)?;
     let (mine, root) = (rustix::process::geteuid().as_raw(), 0);
     let sticky = metadata.mode() & 0o1000 != 0;
     let trusted = metadata.uid() == mine || metadata.uid() == root;
@@ -240,22 +250,31 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_dir::TestDir;
+    use sandarac_test_support::TempDir;
 
     #[test]
     fn the_socket_is_its_owners_alone_and_goes_when_dropped() {
-        let dir = TestDir::new();
-        let path = dir.join("deep/admin.sock");
+        let dir = TempDir::new();
+        let path = dir.join("admin.sock");
         let bound = Bound::bind(&Endpoint::Unix(path.clone())).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
         drop(bound);
         assert!(!path.exists());
     }
 
     #[test]
+    fn only_the_standard_directory_is_made() {
+        let dir = TempDir::new();
+        let error = Bound::bind(&Endpoint::Unix(dir.join("slip/admin.sock"))).err().unwrap();
+        assert!(error.to_string().starts_with("there is no directory "), "{error}");
+        assert!(!dir.join("slip").exists());
+        make_directory(&dir.join("own")).unwrap();
+        assert_eq!(fs::metadata(dir.join("own")).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
     fn a_socket_in_use_is_an_error_and_one_left_behind_is_replaced() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let endpoint = Endpoint::Unix(dir.join("admin.sock"));
         let first = Bound::bind(&endpoint).unwrap();
         let error = Bound::bind(&endpoint).err().unwrap();
@@ -268,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_others_may_change_is_no_place_for_it() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         fs::create_dir(dir.join("open")).unwrap();
         fs::set_permissions(dir.join("open"), Permissions::from_mode(0o777)).unwrap();
         let error = Bound::bind(&Endpoint::Unix(dir.join("open/admin.sock"))).err().unwrap();
@@ -277,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_socket_is_left_alone() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         fs::write(dir.join("precious"), "x").unwrap();
         assert!(Bound::bind(&Endpoint::Unix(dir.join("precious"))).is_err());
         assert_eq!(fs::read_to_string(dir.join("precious")).unwrap(), "x");

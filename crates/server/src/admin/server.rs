@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::BytesMut;
 use hyper::body::Frame;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -26,17 +27,40 @@ use super::{Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::logs::Subscription;
 
 /// Who may call, and how much they may send.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Access {
-    /// What callers present as `Authorization: Bearer TOKEN`; MUST be there where the endpoint is not private.
-    pub token: Option<String>,
+    /// What callers present as `Authorization: Bearer TOKEN`; MUST be set where the endpoint is not private.
+    pub token: Token,
     /// The longest request body, in bytes. It holds lists of URLs and tags: 64 MiB are more than a million tags.
     pub max_body: usize,
 }
 
 impl Default for Access {
     fn default() -> Access {
-        Access { token: None, max_body: 64 << 20 }
+        Access { token: Token::default(), max_body: 64 << 20 }
+    }
+}
+
+/// The token of callers over TCP. Clones are the same one, which can be changed while the interface runs. Its digest is
+/// kept: digests are compared in constant time whatever the lengths.
+#[derive(Clone, Default)]
+pub struct Token(Arc<Mutex<Option<blake3::Hash>>>);
+
+impl Token {
+    /// Sets it. An empty one would be known to all, so it counts as none, and none changes nothing: an interface that
+    /// wants a token is never opened to callers without.
+    pub fn set(&self, token: Option<&str>) {
+        if let Some(token) = token.filter(|token| !token.is_empty()) {
+            *self.0.lock() = Some(blake3::hash(token.as_bytes()));
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.lock().is_some()
+    }
+
+    fn is(&self, presented: blake3::Hash) -> bool {
+        *self.0.lock() == Some(presented)
     }
 }
 
@@ -49,19 +73,17 @@ pub struct Server {
 
 struct Shared {
     control: Arc<dyn Control>,
-    /// The digest of the token: digests are compared in constant time whatever the lengths.
-    token: Option<blake3::Hash>,
+    /// `None` where the file system tells callers apart.
+    token: Option<Token>,
 }
 
 impl Server {
     /// Serves `bound` on a thread of its own.
     pub fn start(bound: Bound, access: Access, control: Arc<dyn Control>) -> io::Result<Server> {
-        let token = match access.token {
-            Some(token) if token.is_empty() => return Err(no_token()),
-            None if !bound.is_private() => return Err(no_token()),
-            _ if bound.is_private() => None,
-            token => token.map(|token| blake3::hash(token.as_bytes())),
-        };
+        if !bound.is_private() && !access.token.is_set() {
+            return Err(no_token());
+        }
+        let token = (!bound.is_private()).then_some(access.token);
         let endpoint = bound.endpoint().clone();
         let router = router(Arc::new(Shared { control, token }), access.max_body);
         let runtime =
@@ -158,13 +180,14 @@ async fn authorize(State(shared): Process, request: Request, next: Next) -> Resp
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| blake3::hash(token))
     });
-    if presented.as_ref() == Some(expected) {
+    if presented.is_some_and(|presented| expected.is(presented)) {
         return next.run(request).await;
     }
     let what = if presented.is_some() { "the token is not the right one" } else { "there is no token" };
-    let refusal = Refusal::invalid(what)
-        .at("Authorization")
-        .instead("send \"Authorization: Bearer TOKEN\" with the token of the [admin] section");
+    let refusal = Refusal::invalid(what).at("Authorization").instead(
+        "send \"Authorization: Bearer TOKEN\"; commands take the token from --token-file FILE, SANDARAC_TOKEN, or the \
+         [admin] section of -c FILE",
+    );
     let mut response = Failure(StatusCode::UNAUTHORIZED, refusal).into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
     response

@@ -1,9 +1,7 @@
 use super::*;
-use crate::logs::{Entry, Feed};
-use crate::test_dir::TestDir;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use crate::logs::{Feed, example};
+use sandarac_test_support::{Address, Conn, PATIENCE, TempDir};
+use std::sync::{Arc, Mutex, mpsc};
 
 /// A process that remembers what it was told.
 #[derive(Default)]
@@ -62,7 +60,7 @@ fn status() -> Status {
 struct Running {
     process: Arc<Process>,
     server: Server,
-    _dir: TestDir,
+    _dir: TempDir,
 }
 
 impl Running {
@@ -73,11 +71,8 @@ impl Running {
     /// Sends bytes to the Unix socket and returns all that comes back.
     fn raw(&self, request: &str) -> String {
         let Endpoint::Unix(path) = self.server.endpoint() else { panic!("not on a Unix socket") };
-        let mut stream = UnixStream::connect(path).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let answer = Conn::to(&Address::Unix(path.clone())).send(request).read_to_end();
+        String::from_utf8(answer).unwrap()
     }
 
     fn post(&self, target: &str, body: &str) -> String {
@@ -86,7 +81,7 @@ impl Running {
 }
 
 fn running() -> Running {
-    let dir = TestDir::new();
+    let dir = TempDir::new();
     let bound = Bound::bind(&Endpoint::Unix(dir.join("admin.sock"))).unwrap();
     let process = Arc::new(Process::default());
     let access = Access { max_body: 1000, ..Access::default() };
@@ -153,34 +148,56 @@ fn a_body_over_its_limit_is_refused_and_a_panic_does_not_end_the_interface() {
 #[test]
 fn the_log_comes_line_by_line_and_says_what_it_skipped() {
     let running = running();
-    let mut lines = running.client().log(Some(2)).unwrap();
-    (0..5).for_each(|_| running.process.feed.publish(&Entry::example()));
-    let lines: Vec<serde_json::Value> =
-        lines.by_ref().take(3).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
-    assert_eq!((&lines[0]["request"], &lines[1]["target"]), (&17.into(), &"/articles/3?q=%22".into()));
-    assert_eq!(lines[2], serde_json::json!({ "skipped": 3 }));
+    let lines = running.client().log(Some(2)).unwrap();
+    (0..5).for_each(|_| running.process.feed.publish(&example()));
+    // On a thread, for the stream has no end: what never comes is not waited for.
+    let (sender, received) = mpsc::channel::<serde_json::Value>();
+    std::thread::spawn(move || {
+        lines.map_while(|line| serde_json::from_str(&line.ok()?).ok()).all(|line| sender.send(line).is_ok())
+    });
+    let mut entries = Vec::new();
+    loop {
+        let line = received.recv_timeout(PATIENCE).expect("a line that tells of the three that were skipped");
+        match line["skipped"].as_u64() {
+            None => entries.push(line),
+            Some(3) => break,
+            // Told before the last had been skipped.
+            Some(_) => {}
+        }
+    }
+    assert_eq!(entries.len(), 2);
+    assert_eq!((&entries[0]["request"], &entries[1]["target"]), (&17.into(), &"/articles/3?q=%22".into()));
 }
 
 #[test]
 fn tcp_needs_the_token() {
     let endpoint = Endpoint::Tcp("127.0.0.1:0".parse().unwrap());
     let process = || Arc::new(Process::default()) as Arc<dyn Control>;
-    for token in [None, Some(String::new())] {
+    let access = |text: Option<&str>| {
+        let token = Token::default();
+        token.set(text);
+        Access { token, ..Access::default() }
+    };
+    for token in [None, Some("")] {
         let bound = Bound::bind(&endpoint).unwrap();
-        assert!(Server::start(bound, Access { token, ..Access::default() }, process()).is_err());
+        assert!(Server::start(bound, access(token), process()).is_err());
     }
-    let access = Access { token: Some("s3cret".to_owned()), ..Access::default() };
+    let access = access(Some("s3cret"));
+    let token = access.token.clone();
     let server = Server::start(Bound::bind(&endpoint).unwrap(), access, process()).unwrap();
     let ask = |token: Option<&str>| Client::new(server.endpoint().clone(), token.map(str::to_owned)).status();
     assert_eq!(ask(Some("s3cret")).unwrap(), status());
     for token in [None, Some("s3cre"), Some("s3cret2"), Some("S3cret")] {
         assert!(matches!(ask(token), Err(client::Error::Refused(_))), "{token:?}");
     }
+    token.set(None);
+    token.set(Some("another"));
+    assert!(ask(Some("s3cret")).is_err() && ask(Some("another")).is_ok());
 }
 
 #[test]
 fn a_process_that_is_not_there_is_told_as_such() {
-    let dir = TestDir::new();
+    let dir = TempDir::new();
     let error = Client::new(Endpoint::Unix(dir.join("none.sock")), None).status().unwrap_err();
     assert!(matches!(error, client::Error::NotRunning(..)));
     assert!(error.to_string().contains("is it running?"), "{error}");

@@ -231,6 +231,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandarac_test_support::PATIENCE;
     use std::io::{Read, Write};
 
     /// Answers each connection in turn with the given bytes, then closes it.
@@ -247,9 +248,14 @@ mod tests {
         address
     }
 
+    async fn ask(client: &mut Client) -> Result<&Answer, Fault> {
+        let answer = client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or a fault")
+    }
+
     async fn ask_once(answer: &'static [u8]) -> Result<Answer, Fault> {
         let mut client = Client::new(serve(vec![answer]));
-        client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await?;
+        ask(&mut client).await?;
         Ok(std::mem::take(&mut client.answer))
     }
 
@@ -278,7 +284,7 @@ mod tests {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         let mut client = Client::new(serve(vec![whole, whole]));
         for _ in 0..2 {
-            assert_eq!(client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().body, b"ok");
+            assert_eq!(ask(&mut client).await.unwrap().body, b"ok");
         }
     }
 }

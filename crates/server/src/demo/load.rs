@@ -213,6 +213,7 @@ async fn sign_in(client: &mut Client, visitor: &mut Visitor, target: SocketAddr)
 mod tests {
     use super::*;
     use crate::demo::site::{Options, Site};
+    use sandarac_test_support::{Port, within};
 
     fn site() -> Site {
         Site::start("127.0.0.1:0".parse().unwrap(), Options { workers: 32, slowness: 0.02 }).unwrap()
@@ -224,10 +225,13 @@ mod tests {
 
     #[test]
     fn the_site_alone_answers_everyone_rightly_and_counts_what_it_answered() {
-        let site = site();
-        let measured = drive(site.address(), &plan()).unwrap();
-        assert_eq!((measured.errors, measured.leaks), (0, 0), "{:?}", measured.examples);
-        assert!(measured.answers > 20, "{}", measured.answers);
+        // A busy machine may get little done in so short a time: then once more, with a site that has counted nothing yet.
+        let (site, measured) = within("more than 20 answers", || {
+            let site = site();
+            let measured = drive(site.address(), &plan()).unwrap();
+            assert_eq!((measured.errors, measured.leaks), (0, 0), "{:?}", measured.examples);
+            (measured.answers > 20).then_some((site, measured))
+        });
         assert_eq!(site.requests(), measured.answers + 2, "two members signed in");
         assert_eq!(measured.hit_ratio(), None);
         assert!(measured.latencies.quantile(0.5).unwrap() >= Duration::from_micros(200));
@@ -235,10 +239,13 @@ mod tests {
 
     #[test]
     fn a_site_that_is_down_is_errors_and_not_a_busy_loop() {
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let measured = drive(closed, &plan()).unwrap();
-        assert_eq!(measured.answers, 0);
-        assert!((9..200).contains(&measured.errors), "{}", measured.errors);
+        let port = Port::new();
+        let measured = within("every visitor to have asked", || {
+            let measured = drive(port.address(), &plan()).unwrap();
+            assert_eq!(measured.answers, 0);
+            assert!(measured.errors < 200, "{}", measured.errors);
+            (measured.errors >= 9).then_some(measured)
+        });
         assert_eq!(measured.examples.len(), EXAMPLES);
     }
 
@@ -246,8 +253,7 @@ mod tests {
     fn a_careless_cache_is_caught_leaking() {
         let site = site();
         let careless = careless_cache(site.address());
-        let measured = drive(careless, &plan()).unwrap();
-        assert!(measured.leaks > 0, "{measured:?}");
+        within("a leak", || (drive(careless, &plan()).unwrap().leaks > 0).then_some(()));
     }
 
     /// A cache that keeps the first answer for each target and gives it to whoever asks.

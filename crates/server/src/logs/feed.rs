@@ -1,20 +1,21 @@
-//! Entries for those who watch live. While nobody does, publishing costs one load.
+//! Records for those who watch live. While nobody does, publishing costs one load.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bytes::Bytes;
+use sandarac_proxy::Record;
 use tokio::sync::mpsc;
 
-use super::{Entry, Format};
+use super::Format;
 
-/// One JSON line of an entry, with its line feed.
+/// One JSON line of a record, with its line feed.
 pub type Line = Bytes;
 
 /// How many lines may wait for one watcher; more are skipped and counted.
 const WAITING: usize = 4096;
 
-/// Carries entries to all who watch. Clones share their watchers.
+/// Carries records to all who watch. Clones share their watchers.
 #[derive(Clone, Default)]
 pub struct Feed(Arc<Shared>);
 
@@ -56,8 +57,8 @@ impl Feed {
         self.0.watching.load(Relaxed) > 0
     }
 
-    /// Gives `entry` to all who watch. It never waits: what a watcher cannot take is counted as skipped for it.
-    pub fn publish(&self, entry: &Entry<'_>) {
+    /// Gives `record` to all who watch. It never waits: what a watcher cannot take is counted as skipped for it.
+    pub fn publish(&self, record: &Record<'_>) {
         if !self.is_watched() {
             return;
         }
@@ -67,13 +68,13 @@ impl Feed {
             // Another worker is at it. Its watchers miss this line, which they see by the counters in any case.
             Err(TryLockError::WouldBlock) => return,
         };
-        let second = entry.time.plus(entry.duration).as_secs();
+        let second = record.time.plus(record.duration).as_secs();
         let mut line: Option<Line> = None;
         for watcher in watchers.iter_mut() {
             let sent = watcher.wants(second) && {
                 let line = line.get_or_insert_with(|| {
                     let mut bytes = Vec::with_capacity(512);
-                    Format::Json.write(entry, &mut bytes);
+                    Format::Json.write(record, &mut bytes);
                     bytes.into()
                 });
                 watcher.lines.try_send(line.clone()).is_ok()
@@ -84,7 +85,7 @@ impl Feed {
         }
     }
 
-    /// Begins to watch, at most `limit` entries a second.
+    /// Begins to watch, at most `limit` records a second.
     pub fn subscribe(&self, limit: u64) -> Subscription {
         let (lines, receiver) = mpsc::channel(WAITING);
         let number = self.0.next.fetch_add(1, Relaxed);
@@ -117,7 +118,7 @@ impl Subscription {
         self.receiver.poll_recv(context)
     }
 
-    /// How many entries this watcher missed because of its limit or because it was slow.
+    /// How many records this watcher missed because of its limit or because it was slow.
     pub fn skipped(&self) -> u64 {
         self.skipped.load(Relaxed)
     }
@@ -133,6 +134,7 @@ impl Drop for Subscription {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
 
     fn next(subscription: &mut Subscription) -> Option<Line> {
@@ -142,13 +144,12 @@ mod tests {
     #[test]
     fn each_watcher_gets_its_lines_up_to_its_limit() {
         let feed = Feed::new();
-        feed.publish(&Entry::example());
+        feed.publish(&example());
         let (mut all, mut few) = (feed.subscribe(100), feed.subscribe(2));
-        (0..5).for_each(|_| feed.publish(&Entry::example()));
+        (0..5).for_each(|_| feed.publish(&example()));
         assert_eq!(std::iter::from_fn(|| next(&mut all)).count(), 5);
         assert_eq!((std::iter::from_fn(|| next(&mut few)).count(), few.skipped()), (2, 3));
-        let later =
-            Entry { time: Entry::example().time.plus(std::time::Duration::from_secs(1)), ..Entry::example() };
+        let later = Record { time: example().time.plus(std::time::Duration::from_secs(1)), ..example() };
         feed.publish(&later);
         assert!(next(&mut few).unwrap().ends_with(b"}\n"));
     }
@@ -157,7 +158,7 @@ mod tests {
     fn a_watcher_that_does_not_read_holds_a_bounded_number_of_lines() {
         let feed = Feed::new();
         let slow = feed.subscribe(u64::MAX);
-        (0..WAITING + 7).for_each(|_| feed.publish(&Entry::example()));
+        (0..WAITING + 7).for_each(|_| feed.publish(&example()));
         assert_eq!(slow.skipped(), 7);
     }
 

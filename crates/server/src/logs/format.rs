@@ -1,15 +1,16 @@
-//! Entries as lines. Whatever bytes a client sends, a line stays one line, its fields stay apart, and a terminal
+//! Records as lines. Whatever bytes a client sends, a line stays one line, its fields stay apart, and a terminal
 //! that shows it is not driven by it.
 
 use std::io::Write as _;
 use std::str::FromStr;
 
 use sandarac_message::Version;
+use sandarac_proxy::Record;
 
-use super::Entry;
+use super::basic_user;
 use crate::calendar::Civil;
 
-/// How an access log writes an entry.
+/// How an access log writes an record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// The NCSA combined format, as Apache and nginx write it.
@@ -32,11 +33,11 @@ impl FromStr for Format {
 }
 
 impl Format {
-    /// Appends `entry` as one line, with its line feed.
-    pub fn write(self, entry: &Entry<'_>, out: &mut Vec<u8>) {
+    /// Appends `record` as one line, with its line feed.
+    pub fn write(self, record: &Record<'_>, out: &mut Vec<u8>) {
         match self {
-            Format::Combined => combined(entry, out),
-            Format::Json => json(entry, out),
+            Format::Combined => combined(record, out),
+            Format::Json => json(record, out),
         }
     }
 }
@@ -54,23 +55,23 @@ macro_rules! put {
     ($out:expr, $($format:tt)*) => { write!($out, $($format)*).expect("a vector takes what is written to it") };
 }
 
-fn combined(entry: &Entry<'_>, out: &mut Vec<u8>) {
-    match entry.client {
+fn combined(record: &Record<'_>, out: &mut Vec<u8>) {
+    match record.client {
         Some(client) => put!(out, "{client}"),
         None => out.push(b'-'),
     }
     out.extend_from_slice(b" - ");
-    word(entry.user, out);
-    put!(out, " [{}] \"", Civil::of(entry.time).ncsa());
-    escape(entry.method, out);
+    word(record.authorization.and_then(basic_user).as_deref(), out);
+    put!(out, " [{}] \"", Civil::of(record.time).ncsa());
+    escape(record.method, out);
     out.push(b' ');
-    escape(entry.target, out);
-    put!(out, " {}\" {:03} ", version(entry.version), entry.status);
-    match entry.bytes {
+    escape(record.target, out);
+    put!(out, " {}\" {:03} ", version(record.version), record.status);
+    match record.bytes {
         0 => out.push(b'-'),
         bytes => put!(out, "{bytes}"),
     }
-    for value in [entry.referer, entry.user_agent] {
+    for value in [record.referer, record.user_agent] {
         out.extend_from_slice(b" \"");
         escape(value.unwrap_or(b"-"), out);
         out.push(b'"');
@@ -104,35 +105,32 @@ fn escape(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn json(entry: &Entry<'_>, out: &mut Vec<u8>) {
-    put!(out, "{{\"time\":\"{}\"", Civil::of(entry.time).rfc3339());
-    if let Some(session) = entry.session {
-        put!(out, ",\"session\":{session}");
-    }
-    put!(out, ",\"request\":{}", entry.request);
-    if let Some(fetch) = entry.fetch {
+fn json(record: &Record<'_>, out: &mut Vec<u8>) {
+    put!(out, "{{\"time\":\"{}\"", Civil::of(record.time).rfc3339());
+    put!(out, ",\"session\":{},\"request\":{}", record.session, record.request);
+    if let Some(fetch) = record.fetch {
         put!(out, ",\"fetch\":{fetch}");
     }
-    if let Some(client) = entry.client {
+    if let Some(client) = record.client {
         put!(out, ",\"client\":\"{client}\"");
     }
-    text("user", entry.user, out);
-    text("method", Some(entry.method), out);
-    text("host", entry.host, out);
-    text("target", Some(entry.target), out);
-    put!(out, ",\"version\":\"{}\",\"status\":{}", version(entry.version), entry.status);
-    put!(out, ",\"bytes\":{},\"duration_us\":{}", entry.bytes, entry.duration.as_micros());
-    for (name, duration) in [("first_byte_us", entry.first_byte), ("origin_us", entry.origin)] {
+    text("user", record.authorization.and_then(basic_user).as_deref(), out);
+    text("method", Some(record.method), out);
+    text("host", Some(record.host).filter(|host| !host.is_empty()), out);
+    text("target", Some(record.target), out);
+    put!(out, ",\"version\":\"{}\",\"status\":{}", version(record.version), record.status);
+    put!(out, ",\"bytes\":{},\"duration_us\":{}", record.bytes, record.duration.as_micros());
+    for (name, duration) in [("first_byte_us", record.first_byte), ("origin_us", record.origin)] {
         if let Some(duration) = duration {
             put!(out, ",\"{name}\":{}", duration.as_micros());
         }
     }
-    text("cache", Some(entry.outcome.as_bytes()), out);
-    text("reason", entry.reason.map(str::as_bytes), out);
-    text("backend", entry.backend.map(str::as_bytes), out);
-    text("error", entry.error.map(str::as_bytes), out);
-    text("referer", entry.referer, out);
-    text("user_agent", entry.user_agent, out);
+    text("cache", Some(record.outcome.text().as_bytes()), out);
+    text("reason", record.reason.map(str::as_bytes), out);
+    text("backend", record.backend.map(str::as_bytes), out);
+    text("error", record.error.map(str::as_bytes), out);
+    text("referer", record.referer, out);
+    text("user_agent", record.user_agent, out);
     out.extend_from_slice(b"}\n");
 }
 
@@ -160,35 +158,36 @@ fn text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
     use proptest::prelude::*;
 
-    fn line(format: Format, entry: &Entry<'_>) -> String {
+    fn line(format: Format, record: &Record<'_>) -> String {
         let mut out = Vec::new();
-        format.write(entry, &mut out);
+        format.write(record, &mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn combined_is_what_log_tools_read() {
         assert_eq!(
-            line(Format::Combined, &Entry::example()),
+            line(Format::Combined, &example()),
             "192.0.2.7 - - [21/Nov/2026:13:55:36 +0000] \"GET /articles/3?q=%22 HTTP/1.1\" 200 8192 \"-\" \"curl/8\"\n"
         );
     }
 
     #[test]
     fn combined_escapes_what_would_forge_a_field_or_a_line() {
-        let entry = Entry {
+        let record = Record {
             client: None,
-            user: Some(b"a b"),
+            authorization: Some(b"Basic YSBiOg=="),
             target: b"/\"\\\xff",
             user_agent: Some(b"x\n1.2.3.4 - - \x1b[2J"),
             bytes: 0,
-            ..Entry::example()
+            ..example()
         };
         assert_eq!(
-            line(Format::Combined, &entry),
+            line(Format::Combined, &record),
             "- - a\\x20b [21/Nov/2026:13:55:36 +0000] \"GET /\\\"\\\\\\xff HTTP/1.1\" 200 - \"-\" \
              \"x\\x0a1.2.3.4 - - \\x1b[2J\"\n"
         );
@@ -197,14 +196,14 @@ mod tests {
     #[test]
     fn json_has_everything_that_is_known_and_nothing_that_is_not() {
         assert_eq!(
-            line(Format::Json, &Entry::example()),
+            line(Format::Json, &example()),
             "{\"time\":\"2026-11-21T13:55:36.042Z\",\"session\":4,\"request\":17,\"client\":\"192.0.2.7\",\
              \"method\":\"GET\",\"host\":\"example.org\",\"target\":\"/articles/3?q=%22\",\"version\":\"HTTP/1.1\",\
              \"status\":200,\"bytes\":8192,\"duration_us\":314,\"first_byte_us\":120,\"cache\":\"hit\",\
              \"user_agent\":\"curl/8\"}\n"
         );
-        let entry = Entry { fetch: Some(18), reason: Some("vary"), backend: Some("app"), ..Entry::example() };
-        let value: serde_json::Value = serde_json::from_str(&line(Format::Json, &entry)).unwrap();
+        let record = Record { fetch: Some(18), reason: Some("vary"), backend: Some("app"), ..example() };
+        let value: serde_json::Value = serde_json::from_str(&line(Format::Json, &record)).unwrap();
         assert_eq!(
             (&value["fetch"], &value["reason"], &value["backend"]),
             (&18.into(), &"vary".into(), &"app".into())
@@ -214,13 +213,13 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_bytes_stay_in_their_field(bytes: Vec<u8>) {
-            let entry = Entry {
-                user: Some(&bytes), target: &bytes, user_agent: Some(&bytes), ..Entry::example()
+            let record = Record {
+                referer: Some(&bytes), target: &bytes, user_agent: Some(&bytes), ..example()
             };
-            let combined = line(Format::Combined, &entry);
+            let combined = line(Format::Combined, &record);
             prop_assert!(combined.trim_end_matches('\n').bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             prop_assert_eq!(combined.split(' ').nth(3), Some("[21/Nov/2026:13:55:36"));
-            let json = line(Format::Json, &entry);
+            let json = line(Format::Json, &record);
             prop_assert!(!json.trim_end_matches('\n').chars().any(char::is_control));
             let value: serde_json::Value = serde_json::from_str(&json).unwrap();
             if let Ok(text) = std::str::from_utf8(&bytes) {

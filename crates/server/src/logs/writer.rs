@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Entry, Format};
+use sandarac_proxy::Record;
+
+use super::Format;
 
 /// A batch is handed over when it holds this many bytes.
 const BATCH: usize = 32 * 1024;
@@ -28,7 +30,7 @@ pub enum Destination {
     Stdout,
     /// Standard error.
     Stderr,
-    /// A file, appended to; opened anew when it has been moved away, or when [`Log::reopen`] says so.
+    /// A file, appended to; opened anew when it has been moved away, or when [`AccessLog::reopen`](super::AccessLog::reopen) says so.
     File(PathBuf),
 }
 
@@ -38,55 +40,68 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
+/// What became of lines, of all logs that one process had.
 #[derive(Default)]
-struct Shared {
+pub(super) struct Counts {
     dropped: AtomicU64,
     written: AtomicU64,
     /// A batch could not be handed over and nothing has gone through since: told once, not line by line.
     overflowing: AtomicBool,
 }
 
-/// How long dropping the log waits for what was handed over.
+impl Counts {
+    /// Lines lost, because they came faster than they could be written or could not be written at all.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+}
+
+/// How long the end waits for what was handed over.
 const LAST_LINES: Duration = Duration::from_secs(5);
 
-/// The access log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
-pub struct Log {
+/// One log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
+pub(super) struct Log {
     handle: LogHandle,
+    /// The end was waited for: not twice, where it does not come.
+    finished: AtomicBool,
 }
 
 /// What a worker needs to write lines.
 #[derive(Clone)]
-pub struct LogHandle {
+pub(super) struct LogHandle {
     sender: SyncSender<Message>,
-    shared: Arc<Shared>,
+    counts: Arc<Counts>,
     format: Format,
 }
 
 impl Log {
-    /// Opens `destination` and starts the thread that writes to it. A file that cannot be opened is an error now;
-    /// later failures are told on standard error and cost lines, never requests.
-    pub fn open(destination: Destination, format: Format) -> io::Result<Log> {
+    /// Opens `destination` and starts the thread that writes to it. A file that cannot be opened is an error now, which
+    /// names it; later failures are told on standard error and cost lines, never requests.
+    pub(super) fn open(destination: Destination, format: Format, counts: Arc<Counts>) -> io::Result<Log> {
         let mut sink = Sink::open(destination)?;
         let (sender, receiver) = sync_channel(WAITING);
-        let shared = Arc::new(Shared::default());
-        let handle = LogHandle { sender, shared: Arc::clone(&shared), format };
-        thread::Builder::new().name("log".to_owned()).spawn(move || sink.run(&receiver, &shared))?;
-        Ok(Log { handle })
+        let handle = LogHandle { sender, counts: Arc::clone(&counts), format };
+        let writer =
+            thread::Builder::new().name("log".to_owned()).spawn(move || sink.run(&receiver, &counts));
+        writer.map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start the thread of the access log: {error}"))
+        })?;
+        Ok(Log { handle, finished: AtomicBool::new(false) })
     }
 
     /// What a worker needs to write lines.
-    pub fn handle(&self) -> LogHandle {
+    pub(super) fn handle(&self) -> LogHandle {
         self.handle.clone()
     }
 
     /// Makes the writer open its file anew, after a rotation.
-    pub fn reopen(&self) {
+    pub(super) fn reopen(&self) {
         // A full channel only delays it: the writer looks every second by itself.
         let _ = self.handle.sender.try_send(Message::Reopen);
     }
 
     /// Waits until everything handed over so far has been written, at most `limit`. `false` where that was too short.
-    pub fn flush(&self, limit: Duration) -> bool {
+    pub(super) fn flush(&self, limit: Duration) -> bool {
         let (done, flushed) = sync_channel(1);
         let until = Instant::now() + limit;
         let mut message = Message::Flush(done);
@@ -100,67 +115,56 @@ impl Log {
         flushed.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
     }
 
-    /// Lines lost, because they came faster than they could be written or could not be written at all.
-    pub fn dropped(&self) -> u64 {
-        self.handle.shared.dropped.load(Relaxed)
-    }
-
-    /// Lines written.
-    pub fn written(&self) -> u64 {
-        self.handle.shared.written.load(Relaxed)
-    }
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        if !self.flush(LAST_LINES) {
+    /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
+    pub(super) fn finish(&self) {
+        if !self.finished.swap(true, Relaxed) && !self.flush(LAST_LINES) {
             eprintln!("sandarac: the last lines of the access log could not be written in time");
         }
     }
 }
 
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
 impl LogHandle {
     /// An empty batch. Each worker keeps one.
-    pub fn batch(&self) -> Batch {
+    pub(super) fn batch(&self) -> Batch {
         Batch { handle: self.clone(), bytes: Vec::new(), lines: 0 }
     }
 }
 
 /// Lines of one worker, not handed over yet. Dropping it hands them over.
-pub struct Batch {
+pub(super) struct Batch {
     handle: LogHandle,
     bytes: Vec<u8>,
     lines: u64,
 }
 
 impl Batch {
-    /// Appends one entry; a full batch is handed over. The worker MUST also call [`Batch::send`] from time to time,
-    /// when it is idle or every few hundred milliseconds, so that single lines do not linger.
-    pub fn push(&mut self, entry: &Entry<'_>) {
-        self.handle.format.write(entry, &mut self.bytes);
+    /// Appends one record; a full batch is handed over.
+    pub(super) fn push(&mut self, record: &Record<'_>) {
+        self.handle.format.write(record, &mut self.bytes);
         self.lines += 1;
         if self.bytes.len() >= BATCH {
             self.send();
         }
     }
 
-    /// Whether there is nothing to hand over.
-    pub fn is_empty(&self) -> bool {
-        self.lines == 0
-    }
-
     /// Hands the lines over, without waiting. Where the writer is too far behind, they are dropped and counted.
-    pub fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         if self.lines == 0 {
             return;
         }
         let message = Message::Lines { bytes: std::mem::take(&mut self.bytes), lines: self.lines };
-        let shared = &self.handle.shared;
+        let counts = &self.handle.counts;
         match self.handle.sender.try_send(message) {
-            Ok(()) => shared.overflowing.store(false, Relaxed),
+            Ok(()) => counts.overflowing.store(false, Relaxed),
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
-                shared.dropped.fetch_add(self.lines, Relaxed);
-                if !shared.overflowing.swap(true, Relaxed) {
+                counts.dropped.fetch_add(self.lines, Relaxed);
+                if !counts.overflowing.swap(true, Relaxed) {
                     eprintln!("sandarac: the access log cannot be written fast enough; lines are dropped");
                 }
                 if let Message::Lines { mut bytes, .. } = message {
@@ -204,18 +208,21 @@ impl Sink {
             Destination::Stdout => Ok(Sink::Stdout),
             Destination::Stderr => Ok(Sink::Stderr),
             Destination::File(path) => {
-                let (file, identity) = append_to(&path)?;
+                let (file, identity) = append_to(&path).map_err(|error| {
+                    let what = format!("cannot write the access log {}: {error}", path.display());
+                    io::Error::new(error.kind(), what)
+                })?;
                 Ok(Sink::File { path, file, identity, failing: false })
             }
         }
     }
 
-    fn run(&mut self, receiver: &Receiver<Message>, shared: &Shared) {
+    fn run(&mut self, receiver: &Receiver<Message>, counts: &Counts) {
         let mut looked = Instant::now();
         loop {
             match receiver.recv_timeout(LOOK) {
                 Ok(Message::Lines { bytes, lines }) => {
-                    let counter = if self.write(&bytes) { &shared.written } else { &shared.dropped };
+                    let counter = if self.write(&bytes) { &counts.written } else { &counts.dropped };
                     counter.fetch_add(lines, Relaxed);
                 }
                 Ok(Message::Reopen) => self.reopen(),
@@ -280,10 +287,15 @@ fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
-    use crate::test_dir::TestDir;
+    use sandarac_test_support::TempDir;
 
     const LIMIT: Duration = Duration::from_secs(10);
+
+    fn written(log: &Log) -> u64 {
+        log.handle.counts.written.load(Relaxed)
+    }
 
     fn lines(path: &Path) -> usize {
         std::fs::read_to_string(path).unwrap().lines().count()
@@ -291,31 +303,31 @@ mod tests {
 
     #[test]
     fn lines_of_all_batches_reach_the_file() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("access.log");
-        let log = Log::open(Destination::File(path.clone()), Format::Combined).unwrap();
+        let log = Log::open(Destination::File(path.clone()), Format::Combined, Arc::default()).unwrap();
         let handles: Vec<_> = (0..4)
             .map(|_| {
                 let handle = log.handle();
                 thread::spawn(move || {
                     let mut batch = handle.batch();
-                    (0..1000).for_each(|_| batch.push(&Entry::example()));
+                    (0..1000).for_each(|_| batch.push(&example()));
                 })
             })
             .collect();
         handles.into_iter().for_each(|handle| handle.join().unwrap());
         assert!(log.flush(LIMIT));
-        assert_eq!((log.written(), log.dropped(), lines(&path)), (4000, 0, 4000));
+        assert_eq!((written(&log), log.handle.counts.dropped(), lines(&path)), (4000, 0, 4000));
     }
 
     #[test]
     fn a_rotated_file_is_opened_anew_by_signal_and_by_itself() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let (path, old, older) = (dir.join("access.log"), dir.join("access.log.1"), dir.join("access.log.2"));
-        let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
+        let log = Log::open(Destination::File(path.clone()), Format::Json, Arc::default()).unwrap();
         let mut batch = log.handle().batch();
         let mut write = || {
-            batch.push(&Entry::example());
+            batch.push(&example());
             batch.send();
             assert!(log.flush(LIMIT));
         };
@@ -337,26 +349,26 @@ mod tests {
     #[test]
     fn a_worker_never_waits_for_a_log_that_nobody_reads() {
         let (sender, receiver) = sync_channel(2);
-        let handle = LogHandle { sender, shared: Arc::default(), format: Format::Json };
+        let handle = LogHandle { sender, counts: Arc::default(), format: Format::Json };
         let mut batch = handle.batch();
         for _ in 0..5 {
-            batch.push(&Entry::example());
+            batch.push(&example());
             batch.send();
         }
-        assert_eq!(handle.shared.dropped.load(Relaxed), 3);
+        assert_eq!(handle.counts.dropped(), 3);
         drop(receiver);
-        batch.push(&Entry::example());
+        batch.push(&example());
         batch.send();
-        assert_eq!(handle.shared.dropped.load(Relaxed), 4);
+        assert_eq!(handle.counts.dropped(), 4);
     }
 
     #[test]
     fn what_is_left_is_written_when_the_log_is_dropped() {
-        let dir = TestDir::new();
+        let dir = TempDir::new();
         let path = dir.join("access.log");
-        let log = Log::open(Destination::File(path.clone()), Format::Json).unwrap();
+        let log = Log::open(Destination::File(path.clone()), Format::Json, Arc::default()).unwrap();
         let mut batch = log.handle().batch();
-        batch.push(&Entry::example());
+        batch.push(&example());
         drop(batch);
         drop(log);
         assert_eq!(lines(&path), 1);
@@ -364,17 +376,19 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_an_error_at_once() {
-        let dir = TestDir::new();
-        assert!(Log::open(Destination::File(dir.join("no/such/dir/a.log")), Format::Json).is_err());
+        let dir = TempDir::new();
+        let path = dir.join("no/such/dir/a.log");
+        let error = Log::open(Destination::File(path.clone()), Format::Json, Arc::default()).err().unwrap();
+        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     }
 
     #[test]
     fn lines_that_cannot_be_written_are_counted() {
-        let log = Log::open(Destination::File("/dev/full".into()), Format::Json).unwrap();
+        let log = Log::open(Destination::File("/dev/full".into()), Format::Json, Arc::default()).unwrap();
         let mut batch = log.handle().batch();
-        batch.push(&Entry::example());
+        batch.push(&example());
         batch.send();
         assert!(log.flush(LIMIT));
-        assert_eq!((log.written(), log.dropped()), (0, 1));
+        assert_eq!((written(&log), log.handle.counts.dropped()), (0, 1));
     }
 }

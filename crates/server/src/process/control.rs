@@ -8,7 +8,7 @@ use sandarac_message::caching::Profile;
 use sandarac_net::{Command, ListenAddress, wall};
 use sandarac_proxy::{Counter, Site};
 
-use super::{Inner, bind, connection_limit, entrance, is_bound, listen, seed};
+use super::{Inner, bind, connection_limit, entrance, is_bound, listen, log_target, seed};
 use crate::admin::{
     BackendStatus, Banned, CacheStatus, Control, Latency, Metric, PoolStatus, Purge, Purged, Refusal,
     Reloaded, State, Stats, Status,
@@ -72,11 +72,10 @@ impl Control for ProcessControl {
             Metric::counter(counted.name, counted.text, counted.count).with("reason", counted.reason)
         });
         let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
-        let dropped = inner.log.as_ref().map_or(0, |log| log.dropped());
         metrics.push(Metric::counter(
             "log_lines_dropped",
             "Access log lines lost because they could not be written fast enough.",
-            dropped,
+            inner.log.dropped(),
         ));
         metrics.push(Metric::gauge(
             "connections_open",
@@ -174,27 +173,46 @@ impl Control for ProcessControl {
 
 impl Inner {
     /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
-    /// under the old one, and the store stays as it is.
+    /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
         let _one_at_a_time = self.reloading.lock();
-        if let Some(log) = &self.log {
-            log.reopen();
+        let outcome = self.take_up();
+        match &outcome {
+            Ok(reloaded) => {
+                for warning in &reloaded.warnings {
+                    eprintln!("{warning}");
+                }
+                eprintln!("sandarac: reloaded {}", reloaded.config);
+            }
+            Err(refusal) => {
+                eprintln!("sandarac: not reloaded, the configuration in force stays: {refusal}");
+            }
         }
+        outcome
+    }
+
+    fn take_up(&self) -> Result<Reloaded, Refusal> {
+        self.log.reopen();
         let args = self.args.as_ref().filter(|args| args.config.is_some());
         let args = args.ok_or_else(|| {
             Refusal::failed(
                 "there is no configuration file to read again: this process was started with flags",
             )
         })?;
-        let (config, warnings) =
-            check::effective(args).map_err(|failure| Refusal::invalid(failure.to_string()))?;
+        let (config, warnings) = check::effective(args)?;
         let mut warnings: Vec<String> =
             warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
         let before = self.shared.site();
         for setting in config.needs_restart(&before.config) {
             warnings.push(format!("`{setting}` takes effect only at the next start"));
         }
+        let log = self.log.prepare(log_target(&config.log));
+        let log = log.map_err(|error| Refusal::failed(error.to_string()).at("[log] access"))?;
         let bound = self.rebind(&config, &before)?;
+        if let Some(log) = log {
+            self.log.exchange(log);
+        }
+        self.token.set(config.admin.token.as_deref());
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config));
         let site = Site::new(config, &bound, Some(&before), seed());

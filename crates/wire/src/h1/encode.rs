@@ -4,7 +4,7 @@
 
 use super::BodyFraming;
 use super::scan::{find_control, find_target_end};
-use sandarac_message::{Field, Fields, Name, Run, is_token};
+use sandarac_message::{Field, Fields, FieldsBuf, Name, Run, TooLarge, is_token};
 
 /// The last chunk and an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -31,26 +31,13 @@ pub struct Head<'a> {
 impl<'a> Head<'a> {
     /// A request in HTTP/1.1.
     pub fn request(out: &'a mut Vec<u8>, method: &[u8], target: &[u8]) -> Head<'a> {
-        debug_assert!(is_token(method) && !target.is_empty());
-        put_word(out, method);
-        out.push(b' ');
-        put_word(out, target);
-        out.extend_from_slice(b" HTTP/1.1\r\n");
+        request_line(out, method, target);
         Head { out }
     }
 
     /// A response in HTTP/1.1, interim ones too. A gateway answers in its own version, whatever the client's (RFC 9110 §2.5).
     pub fn response(out: &'a mut Vec<u8>, status: u16, reason: &[u8]) -> Head<'a> {
-        debug_assert!((100..600).contains(&status));
-        let digit = |value: u16| b'0' + (value % 10) as u8;
-        out.extend_from_slice(b"HTTP/1.1 ");
-        out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
-        let at = out.len();
-        out.extend_from_slice(reason);
-        if find_control(out, at) != out.len() {
-            sanitise(&mut out[at..], b' ');
-        }
-        out.extend_from_slice(b"\r\n");
+        status_line(out, status, reason);
         Head { out }
     }
 
@@ -112,6 +99,56 @@ impl<'a> Head<'a> {
     }
 }
 
+/// Writes the first line of a request in HTTP/1.1.
+pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8]) {
+    debug_assert!(is_token(method) && !target.is_empty());
+    put_word(out, method);
+    out.push(b' ');
+    put_word(out, target);
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+}
+
+/// Writes the first line of a response in HTTP/1.1.
+pub fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
+    debug_assert!((100..600).contains(&status));
+    let digit = |value: u16| b'0' + (value % 10) as u8;
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
+    let at = out.len();
+    out.extend_from_slice(reason);
+    if find_control(out, at) != out.len() {
+        sanitise(&mut out[at..], b' ');
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The lines of a head whose fields were collected after its first line, without the empty line. The body is framed by
+/// `framing` and nothing else, as with [`Head::fields`]; a field that says so already stays where it is, another comes last.
+///
+/// # Errors
+/// Where the head has no room for the field.
+pub fn lines(mut fields: FieldsBuf, framing: BodyFraming) -> Result<Vec<u8>, TooLarge> {
+    let mut digits = [0; 20];
+    let wanted = match framing {
+        BodyFraming::None | BodyFraming::UntilClose => None,
+        BodyFraming::Length(length) => Some((Name::ContentLength, decimal(length, &mut digits))),
+        BodyFraming::Chunked => Some((Name::TransferEncoding, &b"chunked"[..])),
+    };
+    let is_framing = |name| matches!(name, Name::ContentLength | Name::TransferEncoding);
+    let stands = {
+        let mut framing_fields = fields.view().iter().filter(|field| is_framing(field.id));
+        let first = framing_fields.next().map(|field| (field.id, field.value));
+        first == wanted && framing_fields.next().is_none()
+    };
+    if !stands {
+        fields.retain_names(|name| !is_framing(name));
+        if let Some((name, value)) = wanted {
+            fields.add(name, value)?;
+        }
+    }
+    Ok(fields.into_lines())
+}
+
 /// Writes the size line of a chunk of `len` bytes; `len` MUST NOT be 0, which would end the body. The data and [`CRLF`] follow it.
 pub fn chunk_size(out: &mut Vec<u8>, len: usize) {
     debug_assert!(len > 0);
@@ -151,6 +188,11 @@ pub fn decimal(value: u64, buf: &mut [u8; 20]) -> &[u8] {
             return &buf[at..];
         }
     }
+}
+
+/// Writes one field line of a known name.
+pub fn line(out: &mut Vec<u8>, name: Name, value: &[u8]) {
+    put_line(out, name.text().as_bytes(), value);
 }
 
 fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {

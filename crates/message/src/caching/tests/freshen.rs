@@ -64,6 +64,22 @@ fn what_a_304_omits_stays_and_repeated_lines_are_replaced_together() {
 }
 
 #[test]
+fn parts_have_the_fields_of_the_newer_one_and_the_length_of_both() {
+    // RFC 9111 §3.4
+    let stored = "Date: old\nAge: 9\nContent-Type: a/b\nContent-Range: bytes 0-4/10\nContent-Length: 5\n\
+                  Content-Digest: x\nRepr-Digest: y\nETag: \"v\"\nX: 1";
+    let newer = "Date: new\nContent-Range: bytes 5-9/10\nContent-Length: 5\nETag: \"v\"\nX: 2";
+    let combined = |last| {
+        let range = crate::range::ByteRange { first: 0, last };
+        let joined = crate::range::ContentRange::of(range, 10);
+        lines(&combine(fields(stored).view(), fields(newer).view(), &joined).unwrap())
+    };
+    let common = "Content-Type: a/b\nRepr-Digest: y\nETag: \"v\"\nDate: new\nX: 2\nContent-Length:";
+    assert_eq!(combined(9), format!("{common} 10"));
+    assert_eq!(combined(7), format!("{common} 8\nContent-Range: bytes 0-7/10"));
+}
+
+#[test]
 fn ages_of_the_older_receipt_go() {
     assert_eq!(freshened("Age: 100\nDate: old\nA: 1", "B: 2"), "A: 1\nB: 2");
     assert_eq!(freshened("Age: 100\nDate: old", "Age: 3\nDate: new"), "Age: 3\nDate: new");

@@ -1,4 +1,5 @@
 use super::*;
+use sandarac_test_support::PATIENCE;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -9,6 +10,7 @@ fn site() -> Site {
 /// Sends request lines (and a body after an empty one) and returns the whole answer as text.
 fn ask(site: &Site, request: &str) -> String {
     let mut stream = TcpStream::connect(site.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let request = request.replace('\n', "\r\n");
     let (head, body) = request.split_once("\r\n\r\n").unwrap_or((&request, ""));
     write!(stream, "{head}\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())

@@ -1,0 +1,40 @@
+//! What a choice by résumé costs, with a thousand workers and ten thousand classes. `cargo bench -p sandarac-balance`
+
+use std::time::{Duration, Instant};
+
+use sandarac_balance::{Algorithm, Backend, Outcome, Pool};
+
+const WORKERS: usize = 1000;
+const CLASSES: usize = 10_000;
+const CHOICES: u32 = 1_000_000;
+
+fn main() {
+    let backend = |n: usize| Backend::new(format!("unix:/workers/{n}").parse().expect("an address"));
+    for skilled in [1, 8, WORKERS / 2] {
+        let pool = Pool::new("app", (0..WORKERS).map(backend).collect(), Algorithm::Resume);
+        let names: Vec<Vec<u8>> =
+            (0..CLASSES).map(|class| format!("site-{class}.example").into_bytes()).collect();
+        // Every class has as many skilled workers, one after the other; of half the pool only a few classes can.
+        let classes = if skilled > 100 { 500 } else { CLASSES };
+        for (worker, &id) in pool.ids().iter().enumerate() {
+            let mine = (0..classes).filter(|class| (worker + WORKERS - class % WORKERS) % WORKERS < skilled);
+            let skills = mine.map(|class| (names[class].as_slice(), 100.0 + (worker * class % 17) as f64));
+            let resumes = pool.resumes().expect("the pool goes by résumés");
+            resumes.whole(id, 0, &format!("{worker}"), 1, skills).expect("they are believed");
+        }
+        let started = Instant::now();
+        let mut held = Vec::with_capacity(128);
+        for n in 0..CHOICES {
+            let class = &names[(n as usize).wrapping_mul(7919) % classes];
+            let now = Duration::from_micros(u64::from(n));
+            held.push(pool.pick(Some(class), now, &[]).expect("there is room"));
+            if held.len() > 100 {
+                held.swap_remove(n as usize % 100).finish(Outcome::Aborted, now);
+            }
+        }
+        let nanos = started.elapsed().as_nanos() as f64 / f64::from(CHOICES);
+        println!(
+            "{WORKERS} workers, {classes} classes, {skilled} skilled in each: {nanos:.0} ns to choose and give back"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Consistent hashing with bounded loads.
+
+use super::resume::ClassKey;
+use crate::Backend;
+use crate::candidates::Candidates;
+use crate::hash::{hash, mix};
+
+/// Points on the ring for a backend of weight 1. With 100 of them the shares of backends differ by about a tenth.
+const POINTS: u32 = 100;
+
+/// The most points of one backend: weights beyond ten make the ring larger and the shares no truer.
+const MOST_POINTS: u32 = 10 * POINTS;
+
+/// So many points are looked at for a backend below its bound, several times what is expected at the smallest useful
+/// factor (Mirrokni and others, theorem 4: 2 / ε² probes); then the least loaded takes the request.
+const PROBES: usize = 256;
+
+/// The ring.
+pub(crate) struct Ring {
+    /// Where the points are, and whose.
+    points: Box<[(u64, u32)]>,
+    load_factor: f32,
+}
+
+impl Ring {
+    /// The place of a backend depends on its address alone, so that all balancers, and pools after a change, agree.
+    pub(crate) fn new(backends: &[Backend], load_factor: f64) -> Ring {
+        let mut points = Vec::new();
+        for (at, backend) in (0..).zip(backends) {
+            let place = hash(backend.address().to_string().as_bytes(), 0);
+            let count = (u64::from(backend.weight()) * u64::from(POINTS)).min(u64::from(MOST_POINTS));
+            points.extend((0..count).map(|point| (mix(place ^ mix(point)), at)));
+        }
+        points.sort_unstable();
+        Ring { points: points.into(), load_factor: load_factor.max(1.0) as f32 }
+    }
+
+    /// The first candidate from the place of the class on that is below its bound; the least loaded for a request
+    /// without a class.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+        let Some(ClassKey(place)) = class else { return candidates.least_loaded() };
+        let start = self.points.partition_point(|&(point, _)| point < place);
+        let all = self.load_factor * candidates.total_load();
+        let around = self.points[start..].iter().chain(&self.points[..start]);
+        let mut last = None;
+        for &(_, at) in around.take(PROBES) {
+            let at = at as usize;
+            if last == Some(at) {
+                continue;
+            }
+            last = Some(at);
+            let bound = (all * candidates.share_of_all(at)).ceil().max(1.0);
+            if (candidates.backends[at].in_flight() as f32) < bound && candidates.eligible(at) {
+                return Some(at);
+            }
+        }
+        candidates.least_loaded()
+    }
+}

@@ -1,0 +1,76 @@
+//! Maglev's lookup table.
+
+use super::resume::ClassKey;
+use crate::Backend;
+use crate::candidates::Candidates;
+use crate::hash::{hash, mix};
+
+/// Table sizes, primes: the first is the paper's small one. A table is to hold a hundred places for each backend, so
+/// that their shares differ by about a hundredth.
+const SIZES: [usize; 3] = [65_537, 655_373, 6_553_621];
+
+/// Other places looked at for a class whose backend cannot take a request.
+const PROBES: u64 = 64;
+
+const NOBODY: u32 = u32::MAX;
+
+/// The table: the backend of each place.
+pub(crate) struct Maglev {
+    places: Box<[u32]>,
+}
+
+impl Maglev {
+    /// The backends take turns, each as often as it weighs, to take the next place that is free in an order of its own.
+    pub(crate) fn new(backends: &[Backend]) -> Maglev {
+        if backends.is_empty() {
+            return Maglev { places: Box::default() };
+        }
+        let size = SIZES.into_iter().find(|&size| size >= 100 * backends.len()).unwrap_or(SIZES[2]);
+        // Offset and step of each one's order; the size is prime, so any step leads to every place.
+        let mut orders: Vec<_> = backends
+            .iter()
+            .map(|backend| {
+                let seed = hash(backend.address().to_string().as_bytes(), 1);
+                let offset = mix(seed) % size as u64;
+                let step = mix(seed ^ 1) % (size as u64 - 1) + 1;
+                (offset as usize, step as usize)
+            })
+            .collect();
+        let heaviest = backends.iter().map(Backend::weight).max().unwrap_or(1);
+        let mut credit = vec![0; backends.len()];
+        let mut places = vec![NOBODY; size];
+        let mut free = size;
+        'fill: loop {
+            for (at, backend) in backends.iter().enumerate() {
+                credit[at] += backend.weight();
+                if credit[at] < heaviest {
+                    continue;
+                }
+                credit[at] -= heaviest;
+                let (next, step) = &mut orders[at];
+                while places[*next] != NOBODY {
+                    *next = (*next + *step) % size;
+                }
+                places[*next] = at as u32;
+                free -= 1;
+                if free == 0 {
+                    break 'fill;
+                }
+            }
+        }
+        Maglev { places: places.into() }
+    }
+
+    /// The candidate at the place of the class, or at one of the places that follow by rehashing; the least loaded for a
+    /// request without a class.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+        let Some(ClassKey(key)) = class else { return candidates.least_loaded() };
+        let place = |probe: u64| {
+            (mix(key ^ probe.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % self.places.len() as u64) as usize
+        };
+        (0..PROBES)
+            .map(|probe| self.places[place(probe)] as usize)
+            .find(|&at| candidates.eligible(at))
+            .or_else(|| candidates.least_loaded())
+    }
+}

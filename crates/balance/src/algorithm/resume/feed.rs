@@ -1,0 +1,301 @@
+//! What workers say of themselves, and what of it is believed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::skills::Skill;
+use super::{ClassKey, MAX_CLASS_BYTES, Resume, SkillCounts, SkillSource};
+use crate::backend::millis;
+use crate::ids::NumberHasher;
+use crate::pool::Inner;
+use crate::{Backend, BackendId};
+
+/// The highest score believed, in requests per second: a class whose requests take a nanosecond.
+const MAX_SCORE: f64 = 1e9;
+
+/// A lower score is taken to be this: a class whose requests take eleven days. 0 is another thing, and a number so small
+/// would be taken for it.
+const MIN_SCORE: f64 = 1e-6;
+
+/// The most skills of one worker that are believed.
+const MAX_SKILLS: usize = 100_000;
+
+/// The résumé of a worker that the balancer holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The instance of the worker, new with each start.
+    pub instance: Box<str>,
+    /// The revision of its résumé.
+    pub revision: u64,
+}
+
+/// What a worker says with each response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerState<'a> {
+    /// Which start of the worker this is.
+    pub instance: &'a str,
+    /// The revision of its résumé, for the classifier it was asked by.
+    pub revision: u64,
+    /// The requests it has begun and not ended, of all balancers, without the one it answers.
+    pub in_flight: Option<u32>,
+    /// Its version, for pools where only one version serves.
+    pub version: Option<&'a str>,
+}
+
+/// What follows from what a worker said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heard {
+    /// Its résumé is known as it stands.
+    Current,
+    /// Its résumé has changed; the changes, if they came along, are to be given to [`Resumes::changed`], else the whole
+    /// is to be fetched.
+    Behind,
+    /// It was never heard before, or has started anew: the whole résumé is to be fetched.
+    Unknown,
+    /// It is no backend of this pool, or the pool does not go by what workers report.
+    NotAsked,
+}
+
+/// Why something in a résumé is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Disbelief {
+    /// A score that is no number, or infinite.
+    NotANumber,
+    /// A score below 0.
+    Negative,
+    /// A score above 10⁹ requests per second.
+    Absurd,
+    /// A class name longer than [`MAX_CLASS_BYTES`].
+    LongClass,
+    /// More skills than are believed of one worker.
+    TooManySkills,
+    /// There are as many classes as may be.
+    TooManyClasses,
+    /// Earned under another classifier.
+    OtherClassifier,
+    /// Of another start of the worker than the one known.
+    OtherInstance,
+    /// The same start of a worker was heard at another address: one of the two is replayed.
+    Elsewhere,
+    /// No newer than what is known.
+    Outdated,
+    /// The worker is no backend of this pool.
+    Stranger,
+    /// The pool does not go by what workers report.
+    NotAsked,
+}
+
+impl std::fmt::Display for Disbelief {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Disbelief::NotANumber => "a score is no number",
+            Disbelief::Negative => "a score is negative",
+            Disbelief::Absurd => "a score is absurdly high",
+            Disbelief::LongClass => "a class name is too long",
+            Disbelief::TooManySkills => "the résumé has too many classes",
+            Disbelief::TooManyClasses => "there is no room for more classes",
+            Disbelief::OtherClassifier => "it was earned under another classifier",
+            Disbelief::OtherInstance => "it is of another start of the worker",
+            Disbelief::Elsewhere => "it is of a worker at another address",
+            Disbelief::Outdated => "it is no newer than what is known",
+            Disbelief::Stranger => "the worker is not of this pool",
+            Disbelief::NotAsked => "the pool does not go by what workers report",
+        })
+    }
+}
+
+impl std::error::Error for Disbelief {}
+
+/// How much of a résumé was believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Believed {
+    /// Skills taken, those dropped included.
+    pub taken: usize,
+    /// What was passed over, and how often.
+    pub ignored: BTreeMap<Disbelief, usize>,
+}
+
+/// `score` if it can be one. 0 means that the worker has dropped the class.
+pub(super) fn score(score: f64) -> Result<f64, Disbelief> {
+    match score {
+        score if !score.is_finite() => Err(Disbelief::NotANumber),
+        score if score < 0.0 => Err(Disbelief::Negative),
+        score if score > MAX_SCORE => Err(Disbelief::Absurd),
+        0.0 => Ok(0.0),
+        score => Ok(score.max(MIN_SCORE)),
+    }
+}
+
+/// The résumés of a pool's workers, see [`crate::Pool::resumes`].
+pub struct Resumes<'a> {
+    pub(crate) pool: &'a Inner,
+    pub(crate) resume: &'a Resume,
+}
+
+impl Resumes<'_> {
+    /// What is known of a worker's résumé, to be told to it with each request.
+    pub fn known(&self, worker: BackendId) -> Option<Known> {
+        lock(self.backend(worker)?).clone()
+    }
+
+    /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
+    pub fn heard(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
+        let Some(backend) = self.backend(worker) else { return Heard::NotAsked };
+        if let Some(in_flight) = said.in_flight {
+            // The one that was answered is not counted by the worker, and is by the balancer.
+            let own = backend.in_flight().saturating_sub(1);
+            backend.state.load.told(in_flight, own, millis(now));
+        }
+        self.pool.version_of(worker, said.version);
+        if self.resume.settings.skills != SkillSource::Reported {
+            return Heard::NotAsked;
+        }
+        match &*lock(backend) {
+            Some(known) if *known.instance == *said.instance => {
+                if known.revision < said.revision {
+                    Heard::Behind
+                } else {
+                    Heard::Current
+                }
+            }
+            _ => Heard::Unknown,
+        }
+    }
+
+    /// Takes a worker's whole résumé, as earned under `classifier`, in place of what was known of it.
+    ///
+    /// # Errors
+    /// If none of it is believed.
+    pub fn whole<'c>(
+        &self,
+        worker: BackendId,
+        classifier: u64,
+        instance: &str,
+        revision: u64,
+        skills: impl IntoIterator<Item = (&'c [u8], f64)>,
+    ) -> Result<Believed, Disbelief> {
+        let backend = self.open(worker, classifier)?;
+        let elsewhere = |(other, id): (&Backend, &BackendId)| {
+            *id != worker && lock(other).as_ref().is_some_and(|known| *known.instance == *instance)
+        };
+        if self.pool.backends().iter().zip(self.pool.ids()).any(elsewhere) {
+            return Err(Disbelief::Elsewhere);
+        }
+        // Held to the end: of two résumés of one worker, one is taken after the other.
+        let mut known = lock(backend);
+        let same = known.as_ref().filter(|known| *known.instance == *instance);
+        if same.is_some_and(|known| known.revision > revision) {
+            return Err(Disbelief::Outdated);
+        }
+        // What is guessed of classes that the worker has begun and not reported yet holds on, unless it started anew.
+        let started_anew = known.is_some() && same.is_none();
+        let mut listed: HashSet<u64, BuildHasherDefault<NumberHasher>> = HashSet::default();
+        let believed = self.take(worker, skills, |key| {
+            listed.insert(key.0);
+        });
+        self.resume
+            .skills
+            .retain(worker, |key, skill| listed.contains(&key.0) || (!started_anew && !skill.is_reported()));
+        if started_anew {
+            backend.state.load.renew();
+        }
+        *known = Some(Known { instance: instance.into(), revision });
+        Ok(believed)
+    }
+
+    /// Takes the changes of a worker's résumé since the one that is known.
+    ///
+    /// # Errors
+    /// If none of it is believed; [`Disbelief::OtherInstance`] and [`Disbelief::Outdated`] are usual.
+    pub fn changed<'c>(
+        &self,
+        worker: BackendId,
+        classifier: u64,
+        instance: &str,
+        revision: u64,
+        skills: impl IntoIterator<Item = (&'c [u8], f64)>,
+    ) -> Result<Believed, Disbelief> {
+        let backend = self.open(worker, classifier)?;
+        let mut known = lock(backend);
+        let Some(known) = known.as_mut().filter(|known| *known.instance == *instance) else {
+            return Err(Disbelief::OtherInstance);
+        };
+        if known.revision >= revision {
+            return Err(Disbelief::Outdated);
+        }
+        known.revision = revision;
+        Ok(self.take(worker, skills, |_| ()))
+    }
+
+    /// The worker is gone, or has started anew: nothing is known of it.
+    pub fn forget(&self, worker: BackendId) {
+        let Some(backend) = self.backend(worker) else { return };
+        let mut known = lock(backend);
+        self.resume.skills.retain(worker, |_, _| false);
+        *known = None;
+    }
+
+    /// How much is known.
+    pub fn counts(&self) -> SkillCounts {
+        self.resume.skills.counts()
+    }
+
+    fn backend(&self, worker: BackendId) -> Option<&Backend> {
+        self.pool.places().of(worker).map(|at| &self.pool.backends()[at])
+    }
+
+    fn open(&self, worker: BackendId, classifier: u64) -> Result<&Backend, Disbelief> {
+        let settings = &self.resume.settings;
+        if settings.skills != SkillSource::Reported {
+            return Err(Disbelief::NotAsked);
+        }
+        if settings.classifier != classifier {
+            return Err(Disbelief::OtherClassifier);
+        }
+        self.backend(worker).ok_or(Disbelief::Stranger)
+    }
+
+    fn take<'c>(
+        &self,
+        worker: BackendId,
+        skills: impl IntoIterator<Item = (&'c [u8], f64)>,
+        mut taken: impl FnMut(ClassKey),
+    ) -> Believed {
+        let mut believed = Believed::default();
+        let tick = self.pool.load().ticks();
+        for (count, (class, value)) in skills.into_iter().enumerate() {
+            let checked = if count >= MAX_SKILLS {
+                Err(Disbelief::TooManySkills)
+            } else if class.len() > MAX_CLASS_BYTES {
+                Err(Disbelief::LongClass)
+            } else {
+                score(value)
+            };
+            let key = self.resume.key(class);
+            let done = checked.and_then(|score| {
+                if score == 0.0 {
+                    self.resume.skills.remove(key, worker);
+                } else if !self.resume.skills.set(key, class, Skill::reported(worker, score as f32), tick) {
+                    return Err(Disbelief::TooManyClasses);
+                }
+                Ok(score)
+            });
+            match done {
+                Ok(score) => {
+                    believed.taken += 1;
+                    if score > 0.0 {
+                        taken(key);
+                    }
+                }
+                Err(why) => *believed.ignored.entry(why).or_default() += 1,
+            }
+        }
+        believed
+    }
+}
+
+fn lock(backend: &Backend) -> std::sync::MutexGuard<'_, Option<Known>> {
+    backend.state.load.known.lock().unwrap_or_else(PoisonError::into_inner)
+}

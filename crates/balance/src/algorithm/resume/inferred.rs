@@ -1,0 +1,74 @@
+//! Skills to be saved and reloaded.
+
+use super::skills::Skill;
+use super::{Resume, SkillSource};
+use crate::Backend;
+use crate::BackendId;
+
+/// What the balancer inferred of workers' skills, to be saved and given back after a restart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedSkills {
+    /// The fingerprint of the classifier they were seen under.
+    pub classifier: u64,
+    /// Each worker that has skills.
+    pub workers: Vec<SavedWorker>,
+}
+
+/// The skills of one worker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedWorker {
+    /// Its address, as [`crate::Address`] writes it.
+    pub address: String,
+    /// The class, requests per second, and how many answers that rests on.
+    pub skills: Vec<(Box<[u8]>, f64, f64)>,
+}
+
+impl Resume {
+    /// What is to be saved; nothing where workers keep their résumés themselves.
+    pub(crate) fn save(&self, backends: &[Backend], ids: &[BackendId]) -> SavedSkills {
+        let mut saved = SavedSkills { classifier: self.settings.classifier, workers: Vec::new() };
+        if self.settings.skills == SkillSource::Reported {
+            return saved;
+        }
+        saved.workers.extend(
+            backends
+                .iter()
+                .map(|backend| SavedWorker { address: backend.address().to_string(), skills: Vec::new() }),
+        );
+        let places = crate::ids::Places::new(ids);
+        self.skills.each(|_, class| {
+            for skill in class.skilled.iter().filter(|skill| skill.weight() > 0.0) {
+                if let Some(at) = places.of(skill.worker) {
+                    let entry = (class.name.clone(), f64::from(skill.score), f64::from(skill.weight()));
+                    saved.workers[at].skills.push(entry);
+                }
+            }
+        });
+        saved.workers.iter_mut().for_each(|worker| worker.skills.sort_by(|a, b| a.0.cmp(&b.0)));
+        saved.workers.retain(|worker| !worker.skills.is_empty());
+        saved
+    }
+
+    /// Takes back what was saved. Returns how many skills that were; those of another classifier, of workers that are
+    /// not here and with scores that cannot be are passed over.
+    pub(crate) fn restore(&self, saved: &SavedSkills, backends: &[Backend], ids: &[BackendId]) -> usize {
+        if self.settings.skills == SkillSource::Reported || saved.classifier != self.settings.classifier {
+            return 0;
+        }
+        let mut taken = 0;
+        for worker in &saved.workers {
+            let same = |backend: &Backend| backend.address().to_string() == worker.address;
+            let Some(at) = backends.iter().position(same) else { continue };
+            for (class, score, weight) in &worker.skills {
+                let sane = super::feed::score(*score).is_ok_and(|score| score > 0.0)
+                    && weight.is_finite()
+                    && *weight > 0.0;
+                if sane && class.len() <= super::MAX_CLASS_BYTES {
+                    let skill = Skill::guessed(ids[at], *score as f32, *weight as f32);
+                    taken += usize::from(self.skills.set(self.key(class), class, skill, 0));
+                }
+            }
+        }
+        taken
+    }
+}

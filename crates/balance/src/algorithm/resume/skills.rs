@@ -1,0 +1,264 @@
+//! Which workers are skilled in which class.
+//!
+//! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among all others
+//! that choose, for as long as it looks at a few workers; a change of a skill holds it alone for as long as it takes to
+//! move some bytes. A whole résumé is taken class by class, so that no choice waits for all of it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::ClassKey;
+use crate::BackendId;
+use crate::hash::mix;
+use crate::ids::ByNumber;
+use crate::load::Rate;
+
+/// Enough that cores meet seldom at one lock.
+const SHARDS: usize = 64;
+
+/// The longest name of a class, in bytes.
+pub const MAX_CLASS_BYTES: usize = 256;
+
+/// A worker's skill in a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Skill {
+    pub(crate) worker: BackendId,
+    /// Requests per second.
+    pub(crate) score: f32,
+    /// How many answers a guess rests on; negative where the worker reported the score itself.
+    weight: f32,
+}
+
+impl Skill {
+    pub(crate) const fn reported(worker: BackendId, score: f32) -> Skill {
+        Skill { worker, score, weight: -1.0 }
+    }
+
+    pub(crate) const fn guessed(worker: BackendId, score: f32, weight: f32) -> Skill {
+        Skill { worker, score, weight }
+    }
+
+    /// Whether the score is more than the one that an unskilled worker is given.
+    pub(crate) fn is_known(&self) -> bool {
+        self.weight != 0.0
+    }
+
+    /// Whether the worker said so, rather than the balancer.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.weight < 0.0
+    }
+
+    /// How many answers a guess rests on.
+    pub(crate) fn weight(&self) -> f32 {
+        self.weight.max(0.0)
+    }
+}
+
+/// A class of requests.
+#[derive(Debug)]
+pub(crate) struct Class {
+    pub(crate) name: Box<[u8]>,
+    /// The best first.
+    pub(crate) skilled: Vec<Skill>,
+    /// How often it is asked for.
+    pub(crate) asked: Rate,
+    /// The worker that is tried at it, by its number and one; 0 where none is.
+    pub(crate) tried: AtomicU32,
+}
+
+impl Class {
+    pub(crate) fn of(&self, worker: BackendId) -> Option<&Skill> {
+        self.skilled.iter().find(|skill| skill.worker == worker)
+    }
+
+    /// Sets a worker's skill and keeps the order. Returns the change in the number of skills.
+    fn set(&mut self, skill: Skill) -> usize {
+        let before = self.remove(skill.worker);
+        let at = self.skilled.partition_point(|other| other.score >= skill.score);
+        self.skilled.insert(at, skill);
+        usize::from(!before)
+    }
+
+    fn remove(&mut self, worker: BackendId) -> bool {
+        match self.skilled.iter().position(|skill| skill.worker == worker) {
+            Some(at) => {
+                self.skilled.remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// The classes of one shard.
+#[derive(Default)]
+pub(crate) struct Shard {
+    classes: ByNumber<u64, Class>,
+}
+
+impl Shard {
+    pub(crate) fn get(&self, key: ClassKey) -> Option<&Class> {
+        self.classes.get(&key.0)
+    }
+}
+
+/// The skills of all workers of a pool, shared by the pools that follow each other over reloads.
+pub(crate) struct Skills {
+    shards: Box<[RwLock<Shard>]>,
+    max_classes: usize,
+    classes: AtomicUsize,
+    skills: AtomicUsize,
+    forgotten: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// How much is known, and what there was no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SkillCounts {
+    /// Classes known.
+    pub classes: usize,
+    /// Skills known, over all classes and workers.
+    pub skills: usize,
+    /// Classes forgotten to make room for others, ever.
+    pub forgotten: u64,
+    /// Classes there was no room for, ever: requests of them are served by whoever was used least recently.
+    pub refused: u64,
+}
+
+impl Skills {
+    pub(crate) fn new(max_classes: usize) -> Skills {
+        Skills {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            max_classes,
+            classes: AtomicUsize::new(0),
+            skills: AtomicUsize::new(0),
+            forgotten: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    fn shard_of(&self, key: ClassKey) -> &RwLock<Shard> {
+        // Not the bits by which the map of a shard finds its place.
+        &self.shards[(mix(key.0) >> 48) as usize % SHARDS]
+    }
+
+    pub(crate) fn read(&self, key: ClassKey) -> RwLockReadGuard<'_, Shard> {
+        self.shard_of(key).read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, key: ClassKey) -> RwLockWriteGuard<'_, Shard> {
+        self.shard_of(key).write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn counts(&self) -> SkillCounts {
+        SkillCounts {
+            classes: self.classes.load(Ordering::Relaxed),
+            skills: self.skills.load(Ordering::Relaxed),
+            forgotten: self.forgotten.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for it.
+    pub(crate) fn set(&self, key: ClassKey, name: &[u8], skill: Skill, now: u64) -> bool {
+        let mut shard = self.write(key);
+        if let Some(class) = shard.classes.get_mut(&key.0) {
+            self.skills.fetch_add(class.set(skill), Ordering::Relaxed);
+            return true;
+        }
+        if self.classes.load(Ordering::Relaxed) >= self.max_classes && !self.make_room(&mut shard, now) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        let class = Class {
+            name: name.into(),
+            skilled: vec![skill],
+            asked: Rate::default(),
+            tried: AtomicU32::new(0),
+        };
+        class.asked.count(now, super::HORIZON);
+        shard.classes.insert(key.0, class);
+        self.classes.fetch_add(1, Ordering::Relaxed);
+        self.skills.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Forgets a class that nobody asked for in a long time; of a few, the one longest ago. What workers reported is
+    /// theirs to drop, so a flood of new classes only drives out its own kind.
+    fn make_room(&self, shard: &mut Shard, now: u64) -> bool {
+        const SAMPLE: usize = 16;
+        // The order of the map is as good as chance: the keys are seeded hashes.
+        let start = now as usize % shard.classes.len().max(1);
+        let guesses = shard
+            .classes
+            .iter()
+            .skip(start)
+            .take(SAMPLE)
+            .filter(|(_, class)| !class.skilled.iter().any(Skill::is_reported));
+        let oldest = guesses
+            .min_by_key(|(_, class)| std::cmp::Reverse((now as u32).wrapping_sub(class.asked.last())))
+            .map(|(&key, _)| key);
+        let Some(class) = oldest.and_then(|key| shard.classes.remove(&key)) else { return false };
+        self.classes.fetch_sub(1, Ordering::Relaxed);
+        self.skills.fetch_sub(class.skilled.len(), Ordering::Relaxed);
+        self.forgotten.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes a worker's skill in a class back.
+    pub(crate) fn remove(&self, key: ClassKey, worker: BackendId) {
+        let mut shard = self.write(key);
+        let Some(class) = shard.classes.get_mut(&key.0) else { return };
+        if class.remove(worker) {
+            self.skills.fetch_sub(1, Ordering::Relaxed);
+        }
+        if class.skilled.is_empty() {
+            shard.classes.remove(&key.0);
+            self.classes.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes back all skills of a worker that `keep` does not spare.
+    pub(crate) fn retain(&self, worker: BackendId, mut keep: impl FnMut(ClassKey, &Skill) -> bool) {
+        for shard in &self.shards {
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            let before = shard.classes.len();
+            shard.classes.retain(|&key, class| {
+                if let Some(at) = class.skilled.iter().position(|skill| skill.worker == worker)
+                    && !keep(ClassKey(key), &class.skilled[at])
+                {
+                    class.skilled.remove(at);
+                    self.skills.fetch_sub(1, Ordering::Relaxed);
+                }
+                !class.skilled.is_empty()
+            });
+            self.classes.fetch_sub(before - shard.classes.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// A worker took `seconds` for a request of a class: corrects its score, by a mean over its last `history` such
+    /// requests. What a worker reported is a mean over many more, and stands at the beginning of this one.
+    pub(crate) fn learn(&self, key: ClassKey, worker: BackendId, seconds: f32, history: f32) {
+        // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
+        let Ok(mut shard) = self.shard_of(key).try_write() else { return };
+        let Some(class) = shard.classes.get_mut(&key.0) else { return };
+        let Some(&skill) = class.of(worker) else { return };
+        let seconds = seconds.max(1e-6);
+        let (before, reported) = if skill.is_reported() { (history, true) } else { (skill.weight(), false) };
+        let before = before.min(history) * (1.0 - 1.0 / history);
+        let score = (before + 1.0) / (before / skill.score + seconds);
+        class.set(if reported {
+            Skill::reported(worker, score)
+        } else {
+            Skill::guessed(worker, score, before + 1.0)
+        });
+    }
+
+    /// Shows every class to `see`, one shard at a time.
+    pub(crate) fn each(&self, mut see: impl FnMut(ClassKey, &Class)) {
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            shard.classes.iter().for_each(|(&key, class)| see(ClassKey(key), class));
+        }
+    }
+}

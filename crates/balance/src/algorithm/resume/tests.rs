@@ -1,0 +1,331 @@
+//! Tests of the choice by résumé, through the pool.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::*;
+
+const NOW: Duration = Duration::from_secs(1000);
+
+fn at(ms: u64) -> Duration {
+    NOW + Duration::from_millis(ms)
+}
+
+fn backend(n: usize) -> Backend {
+    Backend::new(format!("unix:/workers/{n}").parse().unwrap())
+}
+
+fn settings(change: impl FnOnce(&mut ResumeSettings)) -> Settings {
+    let mut settings = Settings::from(Algorithm::Resume);
+    change(&mut settings.resume);
+    settings
+}
+
+fn pool(workers: usize, settings: Settings) -> Pool {
+    Pool::new("app", (0..workers).map(backend).collect(), settings)
+}
+
+fn plain(workers: usize) -> Pool {
+    pool(workers, Algorithm::Resume.into())
+}
+
+fn pick(pool: &Pool, class: &[u8]) -> Pick {
+    pool.pick(Some(class), NOW, &[]).unwrap()
+}
+
+/// Gives a worker a whole résumé.
+fn tell(pool: &Pool, worker: u32, skills: &[(&str, f64)]) -> Believed {
+    let skills = skills.iter().map(|&(class, score)| (class.as_bytes(), score));
+    pool.resumes().unwrap().whole(BackendId(worker), 0, &format!("i{worker}"), 1, skills).unwrap()
+}
+
+#[test]
+fn the_best_worker_at_a_class_gets_it() {
+    let pool = plain(4);
+    tell(&pool, 1, &[("a", 50.0), ("b", 200.0)]);
+    tell(&pool, 2, &[("a", 200.0), ("b", 50.0)]);
+    for _ in 0..20 {
+        assert_eq!(pick(&pool, b"a").id().0, 2);
+        assert_eq!(pick(&pool, b"b").id().0, 1);
+    }
+}
+
+#[test]
+fn of_equals_the_one_with_less_work_gets_it() {
+    let pool = plain(4);
+    tell(&pool, 1, &[("a", 200.0), ("slow", 20.0)]);
+    tell(&pool, 2, &[("a", 200.0)]);
+    let _slow = pick(&pool, b"slow");
+    // One slow request is more to wait for than three quick ones.
+    let held: Vec<_> = (0..3).map(|_| pick(&pool, b"a")).collect();
+    let ids: Vec<_> = held.iter().map(|pick| pick.id().0).collect();
+    assert_eq!(ids, [2, 2, 2]);
+}
+
+#[test]
+fn classes_that_nobody_knows_go_to_those_used_least_recently_and_stay() {
+    let pool = plain(4);
+    let first: Vec<_> = ["a", "b", "c", "d"].map(|class| pick(&pool, class.as_bytes()).id().0).to_vec();
+    let mut all = first.clone();
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3]);
+    let again: Vec<_> = ["a", "b", "c", "d"].map(|class| pick(&pool, class.as_bytes()).id().0).to_vec();
+    assert_eq!(first, again);
+    let counts = pool.resumes().unwrap().counts();
+    assert_eq!((counts.classes, counts.skills), (4, 4));
+}
+
+#[test]
+fn one_class_cannot_take_the_pool() {
+    let pool = plain(16);
+    (0..16).for_each(|worker| drop(tell(&pool, worker, &[(&format!("site-{worker}"), 100.0)])));
+    let flood: Vec<_> = (0..400).map(|_| pick(&pool, b"flood").id()).collect();
+    let held: Vec<_> = (0..400).map(|_| pick(&pool, b"flood")).collect();
+    let mut taken: Vec<_> = held.iter().map(Pick::id).chain(flood).collect();
+    taken.sort_unstable();
+    taken.dedup();
+    assert!(taken.len() <= 6, "{} of 16 workers with variance 4", taken.len());
+}
+
+#[test]
+fn a_worker_that_others_load_is_spared() {
+    let pool = plain(2);
+    tell(&pool, 0, &[("a", 100.0)]);
+    tell(&pool, 1, &[("a", 99.0)]);
+    let answered = pick(&pool, b"a");
+    assert_eq!(answered.id().0, 0);
+    let state = WorkerState { instance: "i0", revision: 1, in_flight: Some(7), version: None };
+    assert_eq!(pool.resumes().unwrap().heard(answered.id(), &state, NOW), Heard::Current);
+    answered.finish(Outcome::Answered, at(10));
+    assert_eq!(pool.pick(Some(b"a"), at(20), &[]).unwrap().id().0, 1);
+    // What was said long ago no longer counts.
+    assert_eq!(pool.pick(Some(b"a"), at(5000), &[]).unwrap().id().0, 0);
+}
+
+#[test]
+fn a_worker_whose_requests_fail_is_avoided_and_forgiven() {
+    let pool = plain(2);
+    tell(&pool, 0, &[("a", 100.0)]);
+    tell(&pool, 1, &[("a", 90.0)]);
+    for _ in 0..20 {
+        let pick = pool.pick(Some(b"a"), NOW, &[BackendId(1)]).unwrap();
+        pick.finish(Outcome::ServerError, NOW);
+    }
+    assert_eq!(pick(&pool, b"a").id().0, 1);
+    for step in 0..200 {
+        let pick = pool.pick(Some(b"a"), at(step * 10), &[BackendId(1)]).unwrap();
+        pick.finish(Outcome::Answered, at(step * 10 + 5));
+    }
+    assert_eq!(pool.pick(Some(b"a"), at(3000), &[]).unwrap().id().0, 0);
+}
+
+#[test]
+fn what_a_worker_says_tells_whether_its_resume_is_known() {
+    let pool = plain(2);
+    let resumes = pool.resumes().unwrap();
+    let state = |instance, revision| WorkerState { instance, revision, in_flight: None, version: None };
+    let worker = BackendId(0);
+    assert_eq!(resumes.heard(worker, &state("x", 3), NOW), Heard::Unknown);
+    resumes.whole(worker, 0, "x", 3, [(&b"a"[..], 10.0)]).unwrap();
+    assert_eq!(resumes.known(worker), Some(Known { instance: "x".into(), revision: 3 }));
+    assert_eq!(resumes.heard(worker, &state("x", 3), NOW), Heard::Current);
+    assert_eq!(resumes.heard(worker, &state("x", 4), NOW), Heard::Behind);
+    assert_eq!(resumes.changed(worker, 0, "x", 4, [(&b"b"[..], 5.0), (b"a", 0.0)]).unwrap().taken, 2);
+    assert_eq!(resumes.counts().skills, 1);
+    assert_eq!(resumes.changed(worker, 0, "x", 4, []), Err(Disbelief::Outdated));
+    assert_eq!(resumes.changed(worker, 0, "y", 9, []), Err(Disbelief::OtherInstance));
+    assert_eq!(resumes.heard(worker, &state("y", 1), NOW), Heard::Unknown);
+    assert_eq!(resumes.heard(BackendId(7), &state("y", 1), NOW), Heard::NotAsked);
+    // The same process cannot be at two addresses.
+    assert_eq!(resumes.whole(BackendId(1), 0, "x", 4, []), Err(Disbelief::Elsewhere));
+    assert_eq!(resumes.whole(worker, 1, "x", 9, []), Err(Disbelief::OtherClassifier));
+    assert_eq!(resumes.whole(BackendId(7), 0, "z", 1, []), Err(Disbelief::Stranger));
+    resumes.forget(worker);
+    assert_eq!((resumes.known(worker), resumes.counts().skills), (None, 0));
+    assert!(Pool::new("app", vec![backend(0)], Algorithm::Random).resumes().is_none());
+}
+
+#[test]
+fn a_whole_resume_takes_the_place_of_the_one_before() {
+    let pool = plain(1);
+    tell(&pool, 0, &[("a", 1.0), ("b", 2.0)]);
+    // Begun, not reported yet.
+    drop(pick(&pool, b"new"));
+    let resumes = pool.resumes().unwrap();
+    resumes.whole(BackendId(0), 0, "i0", 2, [(&b"b"[..], 3.0)]).unwrap();
+    assert_eq!(resumes.counts().skills, 2);
+    resumes.whole(BackendId(0), 0, "another start", 1, [(&b"b"[..], 3.0)]).unwrap();
+    assert_eq!(resumes.counts().skills, 1);
+}
+
+#[test]
+fn what_cannot_be_a_score_is_ignored_for_a_named_reason() {
+    let pool = plain(1);
+    let long = "x".repeat(MAX_CLASS_BYTES + 1);
+    let believed = tell(
+        &pool,
+        0,
+        &[("a", f64::NAN), ("b", f64::INFINITY), ("c", -1.0), ("d", 1e10), (&long, 1.0), ("e", 5.0)],
+    );
+    assert_eq!(believed.taken, 1);
+    let ignored: Vec<_> = believed.ignored.into_iter().collect();
+    assert_eq!(
+        ignored,
+        [
+            (Disbelief::NotANumber, 2),
+            (Disbelief::Negative, 1),
+            (Disbelief::Absurd, 1),
+            (Disbelief::LongClass, 1)
+        ]
+    );
+}
+
+#[test]
+fn a_class_for_each_request_takes_no_more_memory_than_it_may() {
+    let pool = pool(2, settings(|resume| resume.max_classes = 100));
+    tell(&pool, 0, &[("steady", 100.0)]);
+    for n in 0..5000 {
+        drop(pick(&pool, format!("class-{n}").as_bytes()));
+    }
+    let counts = pool.resumes().unwrap().counts();
+    assert!(counts.classes <= 100 && counts.forgotten + counts.refused > 4000, "{counts:?}");
+    assert_eq!(pick(&pool, b"steady").id().0, 0);
+}
+
+#[test]
+fn skills_go_on_over_changes_of_the_pool_unless_the_classifier_changed() {
+    let before = plain(3);
+    tell(&before, 2, &[("a", 100.0)]);
+    tell(&before, 1, &[("b", 100.0)]);
+    let backends = || vec![backend(2), backend(0), backend(9)];
+    let after = Pool::new("app", backends(), Algorithm::Resume).succeeding(&before, 7);
+    assert_eq!(pick(&after, b"a").id().0, 2);
+    assert_eq!(after.resumes().unwrap().counts().skills, 1, "the one that left is forgotten");
+
+    let other = Pool::new("app", backends(), settings(|resume| resume.classifier = 1)).succeeding(&after, 7);
+    let resumes = other.resumes().unwrap();
+    assert_eq!((resumes.counts().skills, resumes.known(BackendId(2))), (0, None));
+}
+
+#[test]
+fn skills_are_inferred_from_latencies_and_survive_a_restart() {
+    let inferred = || pool(2, settings(|resume| resume.skills = SkillSource::Inferred));
+    let first = inferred();
+    let mut now = 0;
+    let mut serve = |worker: u32, class: &[u8], millis: u64| {
+        let pick = first.pick(Some(class), at(now), &[BackendId(1 - worker)]).unwrap();
+        now += millis;
+        pick.finish(Outcome::Answered, at(now));
+    };
+    (0..20).for_each(|_| {
+        [(0, b"a", 5), (1, b"a", 50), (0, b"b", 50), (1, b"b", 5)]
+            .into_iter()
+            .for_each(|(w, c, ms)| serve(w, c, ms))
+    });
+    let saved = first.save_skills();
+    assert_eq!(saved.workers.len(), 2);
+    assert!((saved.workers[0].skills[0].1 - 200.0).abs() < 10.0, "{saved:?}");
+
+    let second = inferred();
+    assert_eq!(second.restore_skills(&saved), 4);
+    assert_eq!((pick(&second, b"a").id().0, pick(&second, b"b").id().0), (0, 1));
+    let stale = SavedSkills { classifier: 5, ..saved };
+    assert_eq!(inferred().restore_skills(&stale), 0);
+    assert_eq!(plain(2).save_skills(), SavedSkills::default());
+}
+
+#[test]
+fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
+    let single = Settings { single_version: true, ..Algorithm::Resume.into() };
+    let pool = Pool::new("app", (0..4).map(backend).collect(), single);
+    let announce = |worker: u32, version: &str| {
+        let state = WorkerState { instance: "i", revision: 0, in_flight: None, version: Some(version) };
+        pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
+    };
+    let serving = || {
+        let report = pool.report(NOW);
+        report.iter().filter(|report| !report.sidelined).map(|report| report.id.0).collect::<Vec<_>>()
+    };
+    (0..4).for_each(|worker| announce(worker, "1"));
+    assert_eq!(serving(), [0, 1, 2, 3]);
+    announce(0, "2");
+    assert_eq!(serving(), [1, 2, 3]);
+    announce(1, "2");
+    assert_eq!(serving(), [2, 3], "a tie");
+    assert!((0..20).all(|n| pick(&pool, format!("{n}").as_bytes()).id().0 >= 2));
+    announce(2, "2");
+    assert_eq!(serving(), [0, 1, 2]);
+    // One that drains is not of the majority.
+    pool.drain(BackendId(0), true);
+    announce(1, "3");
+    announce(2, "1");
+    assert_eq!(serving(), [2, 3]);
+}
+
+#[test]
+fn cores_share_skills_without_losing_work() {
+    let pool = plain(8);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for round in 0..3000_u64 {
+                    let class = format!("{}", (round * 7 + thread) % 50);
+                    let pick = pool.pick(Some(class.as_bytes()), at(round), &[]).unwrap();
+                    if round % 100 == 0 {
+                        let skills = [(class.as_bytes(), round as f64 + 1.0)];
+                        let worker = pick.id();
+                        let instance = format!("i{}", worker.0);
+                        let _ = pool.resumes().unwrap().whole(worker, 0, &instance, round, skills);
+                    }
+                    pick.finish(Outcome::Answered, at(round + 1));
+                }
+            });
+        }
+    });
+    assert!(pool.backends().iter().all(|backend| backend.in_flight() == 0));
+    let counts = pool.resumes().unwrap().counts();
+    let mut seen = 0;
+    let saved = pool.resumes().unwrap();
+    saved.resume.skills.each(|_, class| seen += class.skilled.len());
+    assert_eq!(counts.skills, seen);
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_said_counts_hold_and_requests_are_served(
+        steps in prop::collection::vec((0_u8..6, 0_u32..4, 0_u8..12, prop::num::f64::ANY), 0..200),
+    ) {
+        let pool = pool(3, settings(|resume| resume.max_classes = 8));
+        let resumes = pool.resumes().unwrap();
+        for (step, (what, worker, class, score)) in steps.into_iter().enumerate() {
+            let class = [class];
+            let worker = BackendId(worker);
+            match what {
+                0 => drop(resumes.whole(worker, 0, "a", step as u64, [(&class[..], score), (b"x", 1.0)])),
+                1 => drop(resumes.changed(worker, 0, "a", step as u64, [(&class[..], score)])),
+                2 => resumes.forget(worker),
+                3 => {
+                    let in_flight = Some(class[0].into());
+                    let state = WorkerState { instance: "b", revision: 1, in_flight, version: None };
+                    resumes.heard(worker, &state, NOW);
+                }
+                _ => {
+                    let outcome = if what == 4 { Outcome::Answered } else { Outcome::ServerError };
+                    pool.pick(Some(&class), at(step as u64), &[]).unwrap().finish(outcome, at(step as u64 + 3));
+                }
+            }
+            let (mut classes, mut skills) = (0, 0);
+            resumes.resume.skills.each(|_, class| {
+                classes += 1;
+                skills += class.skilled.len();
+                assert!(class.skilled.is_sorted_by(|one, two| one.score >= two.score));
+                assert!(class.skilled.iter().all(|skill| skill.score.is_finite() && skill.score > 0.0));
+            });
+            let counts = resumes.counts();
+            prop_assert_eq!((counts.classes, counts.skills), (classes, skills));
+            prop_assert!(classes <= 8);
+        }
+    }
+}

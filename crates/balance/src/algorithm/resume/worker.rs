@@ -1,0 +1,163 @@
+//! What the balancer itself sees of a worker.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::feed::Known;
+use crate::load::{DecayedMean, Rate};
+
+/// A new worker is given at most so many requests for its own sake.
+const TRIALS: u32 = 1024;
+
+/// How loaded a worker is, and how it did of late.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerLoad {
+    /// Requests in flight, of late.
+    backlog: DecayedMean,
+    /// The number of the choice that last fell on it.
+    used: AtomicU64,
+    /// How often it is chosen.
+    chosen: Rate,
+    /// Microseconds of work that the requests in flight to it are expected to be.
+    work: AtomicU64,
+    /// Seconds that it spends on a request, of late.
+    pace: DecayedMean,
+    /// What others have in flight to it, and when it said so: requests in the high half, milliseconds in the low.
+    others: AtomicU64,
+    /// When it last finished a request, in microseconds.
+    finished: AtomicU64,
+    /// 1 for each failure, 0 for each answer, of late.
+    faults: DecayedMean,
+    /// Requests that it may still be given for its own sake, being new.
+    trials: AtomicU32,
+    /// What is known of its résumé.
+    pub(crate) known: Mutex<Option<Known>>,
+    /// The version it announced.
+    pub(crate) version: Mutex<Option<Box<str>>>,
+}
+
+impl WorkerLoad {
+    /// It was given a request of `work` microseconds, and has `in_flight` now.
+    pub(crate) fn begun(&self, work: u64, in_flight: u32, decay: f32, tick: u64, workers: usize) {
+        self.used.store(tick, Ordering::Relaxed);
+        self.chosen.count(tick, share_horizon(workers));
+        self.work.fetch_add(work, Ordering::Relaxed);
+        self.backlog.add(in_flight as f32, decay);
+    }
+
+    /// It is done with a request that was taken to be of `work` microseconds.
+    pub(crate) fn ended(&self, work: u64, in_flight: u32, decay: f32) {
+        self.work.fetch_sub(work, Ordering::Relaxed);
+        self.backlog.add(in_flight as f32, decay);
+    }
+
+    /// Requests in flight of late.
+    pub(crate) fn backlog(&self) -> f32 {
+        self.backlog.get()
+    }
+
+    /// The number of the choice that last fell on it.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The share of choices that fall on it.
+    pub(crate) fn share(&self, tick: u64, workers: usize) -> f32 {
+        self.chosen.share(tick, share_horizon(workers))
+    }
+
+    /// Seconds until it is done with what it has, also of other balancers. Where requests to it fail, it takes the longer
+    /// the more do: ten times as long where all do.
+    pub(crate) fn wait(&self, now: u64) -> f32 {
+        let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
+        let faults = self.faults();
+        (own + self.others(now) * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
+    }
+
+    /// A request given to it at `begun` has ended at `now`, both in microseconds: the seconds it spent on it, taken to be
+    /// the time since it was done with the one before.
+    pub(crate) fn finished(&self, begun: u64, now: u64) -> f32 {
+        let before = self.finished.fetch_max(now, Ordering::Relaxed);
+        let seconds = now.saturating_sub(begun.max(before)) as f32 * 1e-6;
+        self.pace.add(seconds, 1.0 - 1.0 / 32.0);
+        seconds
+    }
+
+    /// How a request to it ended.
+    pub(crate) fn failed(&self, failed: bool) {
+        /// So many requests are remembered, about.
+        const HISTORY: f32 = 32.0;
+        let known = self.faults.weight() > 0.0;
+        // As long as nothing fails nothing is to be written. Then, what went well before counts.
+        if failed && !known {
+            self.faults.set(0.0, HISTORY - 1.0);
+        }
+        if failed || known {
+            self.faults.add(if failed { 1.0 } else { 0.0 }, 1.0 - 1.0 / HISTORY);
+        }
+    }
+
+    /// The share of requests to it that failed of late.
+    pub(crate) fn faults(&self) -> f32 {
+        self.faults.get()
+    }
+
+    /// Its failures are forgotten.
+    pub(crate) fn forgive(&self) {
+        self.faults.set(0.0, 0.0);
+    }
+
+    /// The worker has `in_flight` requests, `own` of which are of this balancer.
+    pub(crate) fn told(&self, in_flight: u32, own: u32, now: u64) {
+        let others = in_flight.saturating_sub(own);
+        if others == 0 && self.others.load(Ordering::Relaxed) >> 32 == 0 {
+            // On the usual path, with one balancer, nothing is to be written.
+            return;
+        }
+        self.others.store(u64::from(others) << 32 | u64::from(now as u32), Ordering::Relaxed);
+    }
+
+    /// The requests that other balancers have in flight to it, as far as it said so lately.
+    fn others(&self, now: u64) -> f32 {
+        /// After this time what it said is old.
+        const FADE_MILLIS: f32 = 1000.0;
+        let word = self.others.load(Ordering::Relaxed);
+        let others = (word >> 32) as u32;
+        if others == 0 {
+            return 0.0;
+        }
+        let age = (now as u32).wrapping_sub(word as u32) as f32;
+        others as f32 * (1.0 - age / FADE_MILLIS).max(0.0)
+    }
+
+    /// Whether it came to others that had their share already, and has not found its own.
+    pub(crate) fn is_new(&self) -> bool {
+        self.trials.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes one of the requests it may be given for its own sake.
+    pub(crate) fn try_once(&self) -> bool {
+        let one_less = |trials: u32| trials.checked_sub(1);
+        self.trials.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+    }
+
+    /// It has its share.
+    pub(crate) fn settle(&self) {
+        self.trials.store(0, Ordering::Relaxed);
+    }
+
+    /// It comes to the others, or has started anew.
+    pub(crate) fn renew(&self) {
+        self.trials.store(TRIALS, Ordering::Relaxed);
+    }
+
+    /// Nothing is known of its résumé.
+    pub(crate) fn forget(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// The choices over which a worker's share is taken.
+fn share_horizon(workers: usize) -> f32 {
+    64.0 * workers as f32
+}

@@ -1,0 +1,39 @@
+//! Each in turn, as often as its weight says.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::Backend;
+use crate::candidates::Candidates;
+
+/// A round of turns, and whose turn is next.
+pub(crate) struct RoundRobin {
+    /// The backends in the order of their turns, those of a heavy one spread over the round.
+    round: Box<[u32]>,
+    turn: AtomicUsize,
+}
+
+impl RoundRobin {
+    pub(crate) fn new(backends: &[Backend]) -> RoundRobin {
+        let divisor = backends.iter().map(Backend::weight).fold(0, gcd).max(1);
+        let mut turns = Vec::new();
+        for (at, backend) in (0..).zip(backends) {
+            let count = backend.weight() / divisor;
+            // The n-th of its turns lies in the middle of the n-th part of the round.
+            turns.extend((0..count).map(|turn| ((2 * turn + 1) as f64 / f64::from(count), at)));
+        }
+        turns.sort_by(|(a, one), (b, two)| a.total_cmp(b).then(one.cmp(two)));
+        RoundRobin { round: turns.into_iter().map(|(_, at)| at).collect(), turn: AtomicUsize::new(0) }
+    }
+
+    /// The next candidate in turn.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let steps = 0..self.round.len();
+        let at = |step: usize| self.round[turn.wrapping_add(step) % self.round.len()] as usize;
+        steps.map(at).find(|&at| candidates.eligible(at))
+    }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

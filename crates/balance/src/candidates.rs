@@ -1,0 +1,97 @@
+//! The backends of a pool as an algorithm sees them: who may take the request at hand, and how loaded each is.
+
+use crate::backend::Standing;
+use crate::ids::Places;
+use crate::load::PoolLoad;
+use crate::random::Random;
+use crate::{Backend, BackendId};
+
+/// What an algorithm chooses from.
+pub(crate) struct Candidates<'a> {
+    pub(crate) backends: &'a [Backend],
+    pub(crate) ids: &'a [BackendId],
+    pub(crate) places: &'a Places,
+    pub(crate) load: &'a PoolLoad,
+    pub(crate) random: &'a Random,
+    /// The sum of the weights of all backends.
+    pub(crate) weights: f32,
+    /// How long a backend new in service starts slowly, in milliseconds.
+    pub(crate) slow_start: u64,
+    /// In milliseconds.
+    pub(crate) now: u64,
+    pub(crate) exclude: &'a [BackendId],
+    /// Whether ejected backends are taken, for want of others.
+    pub(crate) ejected_too: bool,
+}
+
+impl Candidates<'_> {
+    /// The number of backends, whether they may take the request or not.
+    pub(crate) fn count(&self) -> usize {
+        self.backends.len()
+    }
+
+    /// Every backend.
+    pub(crate) fn all(&self) -> std::ops::Range<usize> {
+        0..self.backends.len()
+    }
+
+    /// Whether a backend may take the request.
+    pub(crate) fn eligible(&self, at: usize) -> bool {
+        let backend = &self.backends[at];
+        backend.has_room()
+            && backend.state.serves()
+            && (self.ejected_too || backend.state.standing(self.now) != Standing::Ejected)
+            && !self.exclude.contains(&self.ids[at])
+    }
+
+    /// From 0 to 1: how far a backend that came into service lately is to be loaded as the others are.
+    pub(crate) fn warmth(&self, at: usize) -> f32 {
+        if self.slow_start == 0 {
+            return 1.0;
+        }
+        self.backends[at].state.warmth(self.now, self.slow_start)
+    }
+
+    /// The requests in flight with one more, by weight.
+    pub(crate) fn load(&self, at: usize) -> f32 {
+        let backend = &self.backends[at];
+        (backend.in_flight() as f32 + 1.0) / (backend.weight() as f32 * self.warmth(at))
+    }
+
+    /// The requests in flight to all backends with one more.
+    pub(crate) fn total_load(&self) -> f32 {
+        self.load.in_flight() as f32 + 1.0
+    }
+
+    /// The part of the pool's load that is a backend's to bear.
+    pub(crate) fn share_of_all(&self, at: usize) -> f32 {
+        self.backends[at].weight() as f32 * self.warmth(at) / self.weights
+    }
+
+    /// Any candidate, each by its weight.
+    pub(crate) fn any(&self) -> Option<usize> {
+        let weight = |at: usize| if self.eligible(at) { self.backends[at].weight() as usize } else { 0 };
+        let sum: usize = self.all().map(weight).sum();
+        if sum == 0 {
+            return None;
+        }
+        let mut point = self.random.below(sum);
+        // The second walk may see fewer than the first.
+        self.all().find(|&at| {
+            let weight = weight(at);
+            let here = point < weight;
+            point = point.saturating_sub(weight);
+            here
+        })
+    }
+
+    /// The candidate with the least load; of several any one, lest all go to the first.
+    pub(crate) fn least_loaded(&self) -> Option<usize> {
+        let count = self.count();
+        let start = self.random.below(count.max(1));
+        (0..count)
+            .map(|step| (start + step) % count)
+            .filter(|&at| self.eligible(at))
+            .min_by(|&one, &two| self.load(one).total_cmp(&self.load(two)))
+    }
+}

@@ -1,0 +1,170 @@
+//! Which backends are trusted with requests: failures, checks, orders.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use crate::backend::{Backend, Standing};
+use crate::pool::Inner;
+use crate::{BackendId, Pool};
+
+/// When active checks change a backend's standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Passed checks in a row that bring it back; at least 1.
+    pub rise: u32,
+    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost packet.
+    pub fall: u32,
+}
+
+impl Default for Checks {
+    fn default() -> Checks {
+        Checks { rise: 2, fall: 3 }
+    }
+}
+
+/// What a check has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Checked {
+    /// Nothing.
+    Same,
+    /// The backend is back in service.
+    Up,
+    /// The backend is out of service until checks pass.
+    Down,
+    /// It would be out of service, were it not for those that are already.
+    Spared,
+}
+
+impl Pool {
+    /// An active check of a backend has `passed`, or not. Unknown backends change nothing.
+    pub fn checked(&self, backend: BackendId, passed: bool) -> Checked {
+        let inner = self.inner();
+        let Some(at) = inner.places().of(backend) else { return Checked::Same };
+        let state = &inner.backends()[at].state;
+        let Checks { rise, fall } = inner.settings().checks;
+        let _alone = inner.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
+        let down = state.down.load(Ordering::Relaxed);
+        if passed != down {
+            state.checks.store(0, Ordering::Relaxed);
+            return Checked::Same;
+        }
+        let row = state.checks.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if row < if down { rise.max(1) } else { fall.max(1) } {
+            return Checked::Same;
+        }
+        if down {
+            state.down.store(false, Ordering::Relaxed);
+            state.checks.store(0, Ordering::Relaxed);
+            state.ejected_until.store(0, Ordering::Relaxed);
+            state.warm_up();
+            inner.elect();
+            return Checked::Up;
+        }
+        if !inner.may_lose(at, |other| other.state.down.load(Ordering::Relaxed) || other.state.is_ejected()) {
+            return Checked::Spared;
+        }
+        state.checks.store(0, Ordering::Relaxed);
+        state.down.store(true, Ordering::Relaxed);
+        inner.elect();
+        Checked::Down
+    }
+
+    /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether the pool has it.
+    pub fn drain(&self, backend: BackendId, draining: bool) -> bool {
+        let inner = self.inner();
+        let Some(at) = inner.places().of(backend) else { return false };
+        let state = &inner.backends()[at].state;
+        if state.draining.swap(draining, Ordering::Relaxed) && !draining {
+            state.warm_up();
+        }
+        inner.elect();
+        true
+    }
+}
+
+impl Inner {
+    /// Whether one backend more may be out of service, of those that are `out` already besides it.
+    fn may_lose(&self, at: usize, out: impl Fn(&Backend) -> bool) -> bool {
+        let others =
+            self.backends().iter().enumerate().filter(|&(other, backend)| other != at && out(backend));
+        others.count() < self.settings().ejection.at_most(self.backends().len())
+    }
+
+    /// A connection to a backend failed.
+    pub(crate) fn connect_failed(&self, at: usize, trial: bool, now: u64) {
+        let state = &self.backends()[at].state;
+        state.connect_failures.fetch_add(1, Ordering::Relaxed);
+        let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if failures >= self.settings().ejection.failures.max(1) {
+            self.eject(at, trial, now);
+        }
+    }
+
+    /// A backend answered, or failed to, over a connection that was there.
+    pub(crate) fn answered(&self, at: usize, trial: bool, failed: bool, now: u64) {
+        let state = &self.backends()[at].state;
+        let rule = self.settings().ejection;
+        if rule.fault_percent == 0 || (!failed && !state.faulty.load(Ordering::Relaxed)) {
+            return state.answered();
+        }
+        if trial {
+            if failed {
+                self.eject(at, trial, now);
+            } else {
+                state.faulty.store(false, Ordering::Relaxed);
+                state.load.forgive();
+                // It may be ejected for no other reason.
+                state.failures.fetch_max(1, Ordering::Relaxed);
+                state.answered();
+            }
+            return;
+        }
+        if !failed || state.standing(now) != Standing::InService {
+            return;
+        }
+        let share = state.load.faults();
+        let others = self.backends().iter().enumerate().filter(|&(other, _)| other != at);
+        let (sum, count) = others
+            .fold((0.0, 0_u32), |(sum, count), (_, backend)| (sum + backend.state.load.faults(), count + 1));
+        // Where the others do as badly, it is not the backend's fault.
+        let outlier = share * 100.0 >= rule.fault_percent as f32 && sum / count.max(1) as f32 <= share / 2.0;
+        if outlier {
+            state.faulty.store(true, Ordering::Relaxed);
+            self.eject(at, trial, now);
+        }
+    }
+
+    fn eject(&self, at: usize, trial: bool, now: u64) {
+        let state = &self.backends()[at].state;
+        let alone = self.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
+        // Failures of requests that were under way when it was ejected say nothing new.
+        if !trial && state.standing(now) != Standing::InService {
+            return;
+        }
+        // One that waits for its trial has not answered yet, and counts as ejected.
+        if self.may_lose(at, |other| other.state.standing(now) != Standing::InService) {
+            let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
+            let until = now.saturating_add(self.settings().ejection.millis(earlier));
+            state.ejected_until.store(until, Ordering::Relaxed);
+        } else {
+            state.ejected_until.store(0, Ordering::Relaxed);
+        }
+        drop(alone);
+        self.elect();
+    }
+}
+
+impl std::fmt::Display for Checked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Checked::Same => "unchanged",
+            Checked::Up => "back in service",
+            Checked::Down => "out of service",
+            Checked::Spared => "kept in service, as too many others are out",
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "health_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! Tests of ejection by answers, of checks and of draining.
+
+use std::time::Duration;
+
+use crate::*;
+
+const NOW: Duration = Duration::from_secs(1000);
+
+fn at(ms: u64) -> Duration {
+    NOW + Duration::from_millis(ms)
+}
+
+fn pool(count: usize, ejection: Ejection) -> Pool {
+    let backend = |n: usize| Backend::new(format!("http://10.0.0.{n}:80").parse().unwrap());
+    let settings = Settings { ejection, ..Settings::default() };
+    Pool::new("app", (0..count).map(backend).collect(), settings)
+}
+
+fn answer(pool: &Pool, id: u32, outcome: Outcome, now: Duration) {
+    let others: Vec<_> = pool.ids().iter().copied().filter(|other| other.0 != id).collect();
+    pool.pick(None, now, &others).unwrap().finish(outcome, now);
+}
+
+fn out(pool: &Pool, now: Duration) -> Vec<u32> {
+    let report = pool.report(now).into_iter();
+    report.filter(|report| report.ejected_for.is_some() || report.down).map(|report| report.id.0).collect()
+}
+
+#[test]
+fn answers_eject_nobody_unless_asked_to() {
+    let pool = pool(3, Ejection::default());
+    (0..200).for_each(|_| answer(&pool, 1, Outcome::ServerError, NOW));
+    assert_eq!(out(&pool, NOW), []);
+}
+
+#[test]
+fn a_backend_that_fails_more_than_the_others_is_ejected_until_a_trial_succeeds() {
+    let pool = pool(3, Ejection { fault_percent: 50, ..Ejection::default() });
+    (0..5).for_each(|_| answer(&pool, 1, Outcome::ServerError, NOW));
+    assert_eq!(out(&pool, NOW), [], "a few are no share");
+    (0..40).for_each(|_| answer(&pool, 1, Outcome::ServerError, NOW));
+    assert_eq!(out(&pool, NOW), [1]);
+    // The trial fails, and the next ejection lasts twice as long.
+    answer(&pool, 1, Outcome::ServerError, at(1000));
+    assert_eq!((out(&pool, at(2900)), out(&pool, at(3000))), (vec![1], vec![]));
+    answer(&pool, 1, Outcome::Answered, at(3000));
+    answer(&pool, 1, Outcome::ServerError, at(3001));
+    assert_eq!(out(&pool, at(3001)), []);
+}
+
+#[test]
+fn what_all_backends_do_is_nobodys_fault() {
+    let pool = pool(3, Ejection { fault_percent: 50, ..Ejection::default() });
+    for _ in 0..100 {
+        (0..3).for_each(|id| answer(&pool, id, Outcome::Broken, NOW));
+    }
+    assert_eq!(out(&pool, NOW), []);
+}
+
+#[test]
+fn checks_in_a_row_change_the_standing() {
+    let pool = pool(3, Ejection::default());
+    let id = pool.ids()[1];
+    let check = |passed: &str| passed.chars().fold(Checked::Same, |_, mark| pool.checked(id, mark == '+'));
+    assert_eq!(check("--+--"), Checked::Same);
+    assert_eq!(check("-"), Checked::Down);
+    assert_eq!(out(&pool, NOW), [1]);
+    assert!((0..50).all(|_| pool.pick(None, NOW, &[]).unwrap().id() != id));
+    assert_eq!(check("+-+"), Checked::Same);
+    assert_eq!(check("+"), Checked::Up);
+    assert_eq!(out(&pool, NOW), []);
+    assert_eq!(pool.checked(BackendId(9), false), Checked::Same);
+}
+
+#[test]
+fn checks_never_take_the_last_backend() {
+    let pool = pool(3, Ejection::default());
+    let fail = |id: u32| (0..3).fold(Checked::Same, |_, _| pool.checked(BackendId(id), false));
+    assert_eq!([fail(0), fail(1), fail(2)], [Checked::Down, Checked::Down, Checked::Spared]);
+    assert_eq!(pool.pick(None, NOW, &[]).unwrap().id(), BackendId(2));
+}

@@ -1,0 +1,102 @@
+//! How loaded a backend is and a pool, now and of late.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A mean in which the latest values count most: each of them by `decay` less than the one after it.
+///
+/// Cores share it without a lock. Of two values added at the same time one may be lost.
+#[derive(Debug, Default)]
+pub(crate) struct DecayedMean(AtomicU64);
+
+impl DecayedMean {
+    /// Adds a value.
+    pub(crate) fn add(&self, value: f32, decay: f32) {
+        let (sum, count) = self.parts();
+        self.put(sum * decay + value, count * decay + 1.0);
+    }
+
+    /// Makes it the mean of so many equal values.
+    pub(crate) fn set(&self, mean: f32, count: f32) {
+        self.put(mean * count, count);
+    }
+
+    fn put(&self, sum: f32, count: f32) {
+        self.0.store(u64::from(sum.to_bits()) << 32 | u64::from(count.to_bits()), Ordering::Relaxed);
+    }
+
+    /// The mean, 0 of nothing.
+    pub(crate) fn get(&self) -> f32 {
+        let (sum, count) = self.parts();
+        if count > 0.0 { sum / count } else { 0.0 }
+    }
+
+    /// How many values count, by their weight.
+    pub(crate) fn weight(&self) -> f32 {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (f32, f32) {
+        let word = self.0.load(Ordering::Relaxed);
+        (f32::from_bits((word >> 32) as u32), f32::from_bits(word as u32))
+    }
+}
+
+/// How often something happens per choice, of late.
+#[derive(Debug, Default)]
+pub(crate) struct Rate(AtomicU64);
+
+impl Rate {
+    /// It happened at this choice. What was `horizon` choices ago counts a third.
+    pub(crate) fn count(&self, tick: u64, horizon: f32) {
+        let count = self.share(tick, horizon) * horizon + 1.0;
+        self.0.store(u64::from(count.to_bits()) << 32 | u64::from(tick as u32), Ordering::Relaxed);
+    }
+
+    /// The share of the choices of late at which it happened.
+    pub(crate) fn share(&self, tick: u64, horizon: f32) -> f32 {
+        let word = self.0.load(Ordering::Relaxed);
+        let age = (tick as u32).wrapping_sub(word as u32) as f32;
+        f32::from_bits((word >> 32) as u32) * (-age / horizon).exp() / horizon
+    }
+
+    /// The choice at which it happened last, in its low half.
+    pub(crate) fn last(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) as u32
+    }
+}
+
+/// The load of a pool, shared by the pools that follow each other over reloads.
+#[derive(Debug, Default)]
+pub(crate) struct PoolLoad {
+    in_flight: AtomicU32,
+    /// Requests in flight, of late.
+    pub(crate) backlog: DecayedMean,
+    /// Counts choices.
+    clock: AtomicU64,
+}
+
+impl PoolLoad {
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// One more; how many there are then.
+    pub(crate) fn begin(&self) -> u32 {
+        self.in_flight.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// One less; how many there are then.
+    pub(crate) fn end(&self) -> u32 {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed) - 1
+    }
+
+    /// The number of this choice, from 1.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of the last choice.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,55 @@
+//! One version serves: the one that most backends run.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use crate::BackendId;
+use crate::pool::Inner;
+
+/// The longest version that is kept, in bytes; of a longer one, its beginning.
+const MAX_VERSION_BYTES: usize = 64;
+
+impl Inner {
+    /// A backend announced its version.
+    pub(crate) fn version_of(&self, backend: BackendId, version: Option<&str>) {
+        let Some(at) = self.places().of(backend) else { return };
+        let version = version.map(|version| &version[..version.floor_char_boundary(MAX_VERSION_BYTES)]);
+        let mut known = self.backends()[at].state.load.version.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_deref() != version {
+            *known = version.map(Box::from);
+            drop(known);
+            self.elect();
+        }
+    }
+
+    /// Lets the largest group of backends of one version serve; of several as large, the one that serves already.
+    /// Backends that have announced nothing are a group too, until they do.
+    pub(crate) fn elect(&self) {
+        if !self.settings().single_version {
+            return;
+        }
+        let mut serving = self.serving().lock().unwrap_or_else(PoisonError::into_inner);
+        let versions: Vec<Option<Box<str>>> = self
+            .backends()
+            .iter()
+            .map(|backend| backend.state.load.version.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .collect();
+        let mut groups: BTreeMap<&Option<Box<str>>, usize> = BTreeMap::new();
+        for (version, backend) in versions.iter().zip(self.backends()) {
+            let state = &backend.state;
+            let ejected = state.is_ejected() || state.down.load(Ordering::Relaxed);
+            let counts = !ejected && !state.draining.load(Ordering::Relaxed);
+            *groups.entry(version).or_default() += usize::from(counts);
+        }
+        let most = groups.values().copied().max().unwrap_or_default();
+        if groups.get(&*serving) != Some(&most)
+            && let Some((&largest, _)) = groups.iter().find(|&(_, &count)| count == most)
+        {
+            serving.clone_from(largest);
+        }
+        for (version, backend) in versions.iter().zip(self.backends()) {
+            backend.state.sidelined.store(*version != *serving, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a part that arrives fits a part that is stored (RFC 9111 §3.4).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sandarac_message::range::ByteRange;
+
+use crate::Object;
+
+/// A stored part of a representation, and what is wanted of the body of another that touches it.
+pub struct Joint {
+    /// The stored part, where it comes first and has yet to be laid in.
+    before: Option<Arc<Object>>,
+    /// The stored part, where it comes last.
+    after: Option<Arc<Object>>,
+    /// What is wanted of the arriving body: the stored part has the rest.
+    wanted: Range<u64>,
+    /// Bytes of the arriving body so far, and in all.
+    received: u64,
+    len: u64,
+}
+
+impl Joint {
+    /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where nothing of what is
+    /// stored is needed, and where that is still arriving or not as long as it says.
+    pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<Joint> {
+        let held = stored.range()?.range;
+        let body = stored.body();
+        if part.covers(&held) || !body.is_whole() || body.len() != Some(held.len()) {
+            return None;
+        }
+        let len = part.len();
+        let joint = Joint { before: None, after: None, wanted: 0..0, received: 0, len };
+        if part.first < held.first {
+            let wanted = 0..held.first - part.first;
+            return (wanted.end <= len).then(|| Joint { after: Some(stored), wanted, ..joint });
+        }
+        let skipped = (held.last - held.first + 1).checked_sub(part.first - held.first)?;
+        Some(Joint { before: Some(stored), wanted: skipped.min(len)..len, ..joint })
+    }
+
+    /// The stored part, as long as it has not been laid in.
+    pub(crate) fn part(&self) -> Option<&Arc<Object>> {
+        self.before.as_ref().or(self.after.as_ref())
+    }
+
+    /// Bytes in both together, before anything has come.
+    pub(crate) fn joined_len(&self) -> u64 {
+        let stored = self.part().and_then(|part| part.body().len());
+        stored.unwrap_or(0) + (self.wanted.end - self.wanted.start)
+    }
+
+    /// The part to be laid in before anything else; once.
+    pub(crate) fn take_before(&mut self) -> Option<Arc<Object>> {
+        self.before.take()
+    }
+
+    /// The part to be laid in at the end, if any. `None` where the arriving body was not as long as it said.
+    pub(crate) fn end(self) -> Option<Option<Arc<Object>>> {
+        (self.received == self.len).then_some(self.after)
+    }
+
+    /// What of the next bytes of the body is wanted.
+    pub(crate) fn select<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let within = |at: u64| {
+            usize::try_from(at.saturating_sub(self.received)).map_or(bytes.len(), |at| at.min(bytes.len()))
+        };
+        let (from, to) = (within(self.wanted.start), within(self.wanted.end));
+        self.received += bytes.len() as u64;
+        &bytes[from..to]
+    }
+
+    /// How many of the next bytes of the body are all wanted.
+    pub(crate) fn left(&self) -> u64 {
+        if self.received < self.wanted.start { 0 } else { self.wanted.end.saturating_sub(self.received) }
+    }
+
+    /// Counts bytes that were all wanted.
+    pub(crate) fn received(&mut self, bytes: u64) {
+        self.received += bytes;
+    }
+
+    /// Whether the arriving body comes before the stored part.
+    pub(crate) fn precedes(&self) -> bool {
+        self.after.is_some()
+    }
+}

@@ -1,0 +1,213 @@
+//! Parts that are joined with those that are stored.
+
+use sandarac_message::range::ByteRange;
+
+use super::*;
+use crate::{Filling, Joint, Purge};
+
+fn range(first: u64, last: u64) -> ByteRange {
+    ByteRange { first, last }
+}
+
+/// The whole of which all parts are.
+fn bytes(range: ByteRange) -> Vec<u8> {
+    (range.first..=range.last).map(|at| b'a' + (at % 251 % 26) as u8).collect()
+}
+
+fn part(range: ByteRange, complete: u64) -> Response {
+    Response { range: Some(ContentRange::of(range, complete)), ..response("/") }
+}
+
+/// Stores a part as it would come from an origin.
+fn store_part(store: &Arc<Store>, held: ByteRange, complete: u64) -> Arc<Object> {
+    let mut filling = store.open(key("/")).store(part(held, complete).len(held.len()).arrival());
+    filling.append(&bytes(held));
+    filling.finish(None)
+}
+
+/// Begins to join `new` with what is stored.
+fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<Filling> {
+    let flight = flight(get("/").lookup(store, START));
+    let held = flight.candidate().unwrap().range().unwrap();
+    let joint = joint(&flight, new)?;
+    let joined = held.union(&ContentRange::of(new, complete));
+    let range = joined.filter(|joined| !joined.is_whole());
+    Some(flight.join(Response { range, ..response("/") }.arrival(), joint))
+}
+
+fn joint(flight: &Flight, new: ByteRange) -> Option<Joint> {
+    Joint::of(flight.candidate().unwrap().clone(), new)
+}
+
+#[test]
+fn parts_that_touch_become_one() {
+    const COMPLETE: u64 = 1_000_000;
+    let sizes = [1, 1000, 65_535, 65_536, 65_537, 200_000];
+    for held_len in sizes {
+        for new_len in sizes {
+            for overlap in [0, 1, 900, 70_000].into_iter().filter(|&by| by < held_len.min(new_len)) {
+                let after = (
+                    range(300_000, 300_000 + held_len - 1),
+                    range(300_000 + held_len - overlap, 300_000 + held_len - overlap + new_len - 1),
+                );
+                let before = (
+                    range(300_000, 300_000 + held_len - 1),
+                    range(300_000 + overlap - new_len, 300_000 + overlap - 1),
+                );
+                for (held, new) in [after, before] {
+                    for piece in [1000, 100_000] {
+                        joined(held, new, COMPLETE, piece);
+                    }
+                }
+            }
+        }
+    }
+    joined(range(300_000, 500_000), range(310_000, 310_999), COMPLETE, 300);
+}
+
+/// Joins two parts and checks what comes of it, for those who read along and in the store.
+fn joined(held: ByteRange, new: ByteRange, complete: u64, piece: usize) {
+    let case = format!("{held:?} {new:?} in pieces of {piece}");
+    let store = store(8 << 20);
+    store_part(&store, held, complete);
+    let mut filling = join(&store, new, complete).unwrap_or_else(|| panic!("{case}"));
+    let task = Task::new();
+    let mut reader = filling.reader().unwrap();
+    let mut read = task.read(&mut reader);
+    let mut body = &bytes(new)[..];
+    while !body.is_empty() {
+        let direct = filling.read_with(|room| {
+            let len = room.len().min(piece).min(body.len());
+            room[..len].copy_from_slice(&body[..len]);
+            (len, len)
+        });
+        let taken = direct.unwrap_or_else(|| {
+            filling.append(&body[..piece.min(body.len())]);
+            piece.min(body.len())
+        });
+        body = &body[taken..];
+        read += &task.read(&mut reader);
+    }
+    let object = filling.finish(None);
+    read += &task.read(&mut reader);
+    let union = range(held.first.min(new.first), held.last.max(new.last));
+    assert!(read.strip_suffix("<end>") == str::from_utf8(&bytes(union)).ok(), "read along: {case}");
+    assert!(text(&object).as_bytes() == bytes(union), "{case}");
+    assert_eq!(object.range().unwrap().range, union, "{case}");
+    let wanted = RangeSpec::From(union.first, Some(union.last));
+    assert!(Arc::ptr_eq(&object, &hit(get("/").part(wanted).lookup(&store, START))), "{case}");
+    assert_eq!(store.stats().objects, 1);
+    drop((object, reader));
+    store.purge_all(Purge::Hard, START);
+    let index: usize = (0..store.shards()).map(|at| store.shard(at).index_bytes()).sum();
+    assert_eq!(store.stats().bytes as usize, index, "{case}");
+}
+
+#[test]
+fn long_segments_are_shared_and_charged_once() {
+    let store = store(3 << 20);
+    store_part(&store, range(0, 1_999_999), 2_100_000);
+    let before = store.stats().bytes;
+    let mut filling = join(&store, range(2_000_000, 2_099_999), 2_100_000).unwrap();
+    filling.append(&bytes(range(2_000_000, 2_099_999)));
+    let object = filling.finish(None);
+    let grown = store.stats().bytes - before;
+    assert!((100_000..300_000).contains(&grown), "{grown}");
+    assert_eq!((object.range(), object.body().len()), (None, Some(2_100_000)));
+    assert!(text(&object).as_bytes() == bytes(range(0, 2_099_999)));
+    assert_eq!(store.stats().removed[crate::Removal::Evicted as usize], 0);
+}
+
+#[test]
+fn what_does_not_fit_is_not_joined() {
+    let store = store(1 << 20);
+    store_part(&store, range(10, 19), 100);
+    // A gap on either side, and a part that has all that is stored.
+    for new in [range(21, 30), range(0, 8), range(5, 30)] {
+        assert!(join(&store, new, 100).is_none(), "{new:?}");
+    }
+    let mut short = part(range(10, 19), 100);
+    short.len = None;
+    let mut filling = store.open(key("/")).store(short.arrival());
+    filling.append(b"short");
+    filling.finish(None);
+    assert!(join(&store, range(20, 29), 100).is_none(), "it is not as long as it says");
+}
+
+#[test]
+fn a_body_that_is_not_as_long_as_it_says_breaks_the_joined_object_off() {
+    for (new, body) in [
+        (range(15, 29), &bytes(range(15, 28))),
+        (range(15, 29), &bytes(range(15, 30))),
+        (range(0, 12), &bytes(range(0, 11))),
+        (range(0, 12), &bytes(range(0, 13))),
+    ] {
+        let store = store(1 << 20);
+        store_part(&store, range(10, 19), 100);
+        let mut filling = join(&store, new, 100).unwrap();
+        filling.append(body);
+        filling.finish(None);
+        assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
+    }
+}
+
+#[test]
+fn a_joined_object_without_room_streams_to_its_reader() {
+    for new in [range(700_000, 799_999), range(0, 399_999)] {
+        let store = store(1 << 20);
+        let held = range(400_000, 699_999);
+        store_part(&store, held, 800_000);
+        let flight = flight(get("/").lookup(&store, START));
+        let mut arrival = part(range(held.first.min(new.first), held.last.max(new.last)), 800_000);
+        arrival.limit = Some(1000);
+        let joint = joint(&flight, new).unwrap();
+        let mut filling = flight.join(arrival.arrival(), joint);
+        let task = Task::new();
+        let mut reader = filling.reader().unwrap();
+        let mut read = task.read(&mut reader);
+        for piece in bytes(new).chunks(10_000) {
+            filling.append(piece);
+            read += &task.read(&mut reader);
+        }
+        filling.finish(None);
+        read += &task.read(&mut reader);
+        let union = range(held.first.min(new.first), held.last.max(new.last));
+        assert!(read.strip_suffix("<end>") == str::from_utf8(&bytes(union)).ok(), "{new:?}");
+        assert_eq!(look(&store, &get("/"), START).len(), "miss, candidate ".len() + 300_000);
+    }
+}
+
+#[test]
+fn those_who_wait_get_the_whole_as_it_arrives() {
+    let store = store(1 << 20);
+    store_part(&store, range(0, 4), 10);
+    let leader = flight(get("/").lookup(&store, START));
+    let mut waiter = waiter(get("/").lookup(&store, START));
+    let task = Task::new();
+    assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)), "pending");
+    let joint = joint(&leader, range(5, 9)).unwrap();
+    let mut filling = leader.join(response("/").arrival(), joint);
+    assert_eq!(task.woken(), 1);
+    let Poll::Ready(Waited::Object(object)) = task.wait(&mut waiter, &get("/"), START) else {
+        panic!("no object")
+    };
+    let mut reader = object.reader().unwrap();
+    filling.append(b"fghij");
+    assert_eq!(task.read(&mut reader), "abcdefghij");
+    filling.finish(None);
+    assert_eq!(task.read(&mut reader), "<end>");
+    assert_eq!(look(&store, &get("/"), START), "hit abcdefghij");
+}
+
+#[test]
+fn a_purge_meanwhile_keeps_the_joined_object_from_being_stored() {
+    let store = store(1 << 20);
+    store_part(&store, range(0, 4), 10);
+    let leader = flight(get("/").lookup(&store, START));
+    store.purge(key("/"), Purge::Hard, START);
+    let joint = joint(&leader, range(5, 9)).unwrap();
+    let mut filling = leader.join(response("/").arrival(), joint);
+    filling.append(b"fghij");
+    assert_eq!(text(&filling.finish(None)), "abcdefghij");
+    assert_eq!(look(&store, &get("/"), START), "miss");
+}

@@ -1,0 +1,452 @@
+//! What is simulated, read from a TOML file.
+
+use std::fmt;
+
+use sandarac_balance::{Algorithm as Balance, ResumeSettings, SkillSource};
+use serde::Deserialize;
+
+use crate::lard::LardSettings;
+
+/// The most places that the object caches of all workers take, so that a scenario fits into memory.
+const MAX_PLACES: u64 = 1 << 28;
+
+/// A scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What it is called in tables and charts.
+    pub title: String,
+    /// Requests measured, after the warm-up.
+    pub requests: u64,
+    /// Requests before the first is measured, at least; the warm-up also lasts until every object was asked for.
+    pub warm_up: u64,
+    /// How many balancers stand before the workers; each request comes to one of them.
+    pub balancers: u32,
+    /// Equal seeds give equal simulations.
+    pub seed: u64,
+    /// What is asked for.
+    pub sites: Sites,
+    /// What serves it.
+    pub workers: Workers,
+    /// How fast requests come.
+    pub load: Load,
+    /// What happens on the way, in order.
+    pub events: Vec<Event>,
+    /// What is compared.
+    pub algorithms: Vec<Algorithm>,
+}
+
+/// What is asked for. A site is a request class, too.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sites {
+    /// How many there are.
+    pub count: u32,
+    /// `uniform`, or how fast popularity falls from site to site.
+    pub popularity: Popularity,
+    /// Objects of each site.
+    pub objects: u32,
+    /// Objects that a request needs.
+    pub objects_per_request: u32,
+    /// The popularity of the objects of a site.
+    pub object_popularity: Popularity,
+    /// Objects that change with each request, on average; a changed object has to be loaded again.
+    pub churn: f64,
+}
+
+impl Default for Sites {
+    fn default() -> Sites {
+        Sites {
+            count: 200,
+            popularity: Popularity::Zipf(0.9),
+            objects: 100,
+            objects_per_request: 10,
+            object_popularity: Popularity::Uniform,
+            churn: 0.0,
+        }
+    }
+}
+
+/// How popularity falls with rank.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Popularity {
+    /// Not at all.
+    Uniform,
+    /// The n-th is n to the power of this less popular than the first.
+    Zipf(f64),
+    /// Halved with every so many ranks.
+    Exponential(f64),
+}
+
+/// What serves.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workers {
+    /// How many there are.
+    pub count: u32,
+    /// Objects that a worker's cache holds.
+    pub cache: u32,
+    /// Milliseconds that every request takes.
+    pub fixed_ms: f64,
+    /// Milliseconds that each object takes that has to be loaded.
+    pub load_ms: f64,
+    /// How many times longer the first workers take; the others take 1.
+    pub slowness: Vec<f64>,
+    /// Requests that a résumé goes back.
+    pub history: u64,
+}
+
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers { count: 16, cache: 5000, fixed_ms: 5.0, load_ms: 10.0, slowness: Vec::new(), history: 9999 }
+    }
+}
+
+/// How fast requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Load {
+    /// So many clients, each of which asks again when it has its answer and has thought for a while.
+    Clients {
+        /// How many.
+        count: u32,
+        /// Milliseconds between an answer and the next request.
+        #[serde(default)]
+        think_ms: f64,
+    },
+    /// So many requests a second, whatever happens, at random times.
+    Rate {
+        /// How many.
+        per_second: f64,
+    },
+}
+
+/// Something that happens on the way. It begins a new phase of the report.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Event {
+    /// Measured requests before it.
+    pub at: u64,
+    /// What happens.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EventKind {
+    /// Nothing but a new phase.
+    Mark,
+    /// A worker dies, with what it was about to do; connections to it fail at once.
+    Kill {
+        /// Which, from 0.
+        worker: u32,
+    },
+    /// A dead worker is back, or a live one starts anew, with an empty cache and without a résumé.
+    Restart {
+        /// Which, from 0.
+        worker: u32,
+    },
+    /// A worker more, with an empty cache and without a résumé.
+    Join {
+        /// How many times longer than others it takes.
+        #[serde(default = "one")]
+        slowness: f64,
+    },
+    /// All workers start anew, as with a deploy.
+    Deploy,
+    /// A worker takes so many times longer from now on.
+    Slow {
+        /// Which, from 0.
+        worker: u32,
+        /// How many times longer.
+        slowness: f64,
+    },
+    /// A share of all requests is for one site from now on; 0 ends it.
+    Crowd {
+        /// Which, from 0, the most popular.
+        site: u32,
+        /// From 0 to 1.
+        share: f64,
+    },
+    /// The classifier changes: every class is made of other requests under a name that was another's. The fingerprint tells.
+    Reclassify {
+        /// Whether résumés carry the fingerprint; without, stale skills are believed.
+        #[serde(default = "yes")]
+        fingerprint: bool,
+    },
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// An algorithm to be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Algorithm {
+    /// What it is called in the table.
+    pub label: String,
+    /// What it is.
+    pub kind: AlgorithmKind,
+}
+
+/// An algorithm of the shipping balancer, or one to compare with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlgorithmKind {
+    /// One that ships.
+    Pool {
+        /// Which.
+        algorithm: Balance,
+        /// For `consistent_hash`.
+        load_factor: f64,
+        /// For `resume`.
+        resume: ResumeSettings,
+        /// Whether nothing more is learnt of workers after the warm-up.
+        frozen: bool,
+    },
+    /// LARD with replication.
+    Lard(LardSettings),
+}
+
+/// Why a file is no scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError(String);
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    title: String,
+    #[serde(default = "million")]
+    requests: u64,
+    #[serde(default)]
+    warm_up: u64,
+    #[serde(default = "single")]
+    balancers: u32,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    sites: Sites,
+    #[serde(default)]
+    workers: Workers,
+    load: Load,
+    #[serde(default, rename = "event")]
+    events: Vec<Event>,
+    #[serde(default, rename = "algorithm")]
+    algorithms: Vec<WrittenAlgorithm>,
+}
+
+const fn million() -> u64 {
+    1_000_000
+}
+
+const fn single() -> u32 {
+    1
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAlgorithm {
+    name: String,
+    label: Option<String>,
+    load_factor: Option<f64>,
+    variance: Option<f64>,
+    backlog_history: Option<u32>,
+    unskilled_score: Option<f64>,
+    exploration: Option<f64>,
+    inferred: Option<bool>,
+    frozen: Option<bool>,
+    low: Option<u32>,
+    high: Option<u32>,
+    shrink_seconds: Option<f64>,
+}
+
+impl WrittenAlgorithm {
+    fn named(name: &str) -> WrittenAlgorithm {
+        WrittenAlgorithm { name: name.to_owned(), ..WrittenAlgorithm::default() }
+    }
+
+    /// What is compared where a scenario does not say.
+    fn usual() -> Vec<WrittenAlgorithm> {
+        let hash = |factor| WrittenAlgorithm { load_factor: Some(factor), ..Self::named("consistent_hash") };
+        vec![
+            Self::named("resume"),
+            WrittenAlgorithm { frozen: Some(true), ..Self::named("resume") },
+            Self::named("lard"),
+            hash(1.25),
+            hash(2.0),
+            hash(4.0),
+            Self::named("maglev"),
+            Self::named("least_requests"),
+            Self::named("peak_ewma"),
+            Self::named("round_robin"),
+            Self::named("random"),
+        ]
+    }
+
+    fn read(&self) -> Result<Algorithm, String> {
+        let mut label = vec![self.name.clone()];
+        let mut said =
+            |name: &str, value: Option<String>| label.extend(value.map(|value| format!("{name} {value}")));
+        said("factor", self.load_factor.map(|value| value.to_string()));
+        said("variance", self.variance.map(|value| value.to_string()));
+        said("history", self.backlog_history.map(|value| value.to_string()));
+        said("unskilled", self.unskilled_score.map(|value| value.to_string()));
+        said("exploration", self.exploration.map(|value| value.to_string()));
+        said("low", self.low.map(|value| value.to_string()));
+        said("high", self.high.map(|value| value.to_string()));
+        let flag = |name: &str, value: Option<bool>| value.filter(|value| *value).map(|_| name.to_owned());
+        label.extend(flag("inferred", self.inferred));
+        label.extend(flag("frozen", self.frozen));
+        let label = self.label.clone().unwrap_or_else(|| label.join(", "));
+        let kind = if self.name == "lard" {
+            let usual = LardSettings::default();
+            AlgorithmKind::Lard(LardSettings {
+                low: self.low.unwrap_or(usual.low),
+                high: self.high.unwrap_or(usual.high),
+                shrink_seconds: self.shrink_seconds.unwrap_or(usual.shrink_seconds),
+            })
+        } else {
+            let names = || Balance::ALL.map(Balance::name).join(", ");
+            let algorithm = self
+                .name
+                .parse()
+                .map_err(|_| format!("there is no algorithm {:?}; there are {}, lard", self.name, names()))?;
+            let mut resume = ResumeSettings::default();
+            resume.variance = self.variance.unwrap_or(resume.variance);
+            resume.backlog_history = self.backlog_history.unwrap_or(resume.backlog_history);
+            resume.unskilled_score = self.unskilled_score.unwrap_or(resume.unskilled_score);
+            resume.exploration = self.exploration.unwrap_or(resume.exploration);
+            if self.inferred == Some(true) {
+                resume.skills = SkillSource::Inferred;
+            }
+            AlgorithmKind::Pool {
+                algorithm,
+                load_factor: self.load_factor.unwrap_or(1.25),
+                resume,
+                frozen: self.frozen.unwrap_or(false),
+            }
+        };
+        Ok(Algorithm { label, kind })
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// If the text is no TOML, has a key that means nothing, or asks for what cannot be; the message tells where and why.
+    pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
+        let written: Written =
+            toml::from_str(text).map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))?;
+        let algorithms =
+            if written.algorithms.is_empty() { WrittenAlgorithm::usual() } else { written.algorithms };
+        let algorithms: Result<_, _> = algorithms.iter().map(WrittenAlgorithm::read).collect();
+        let scenario = Scenario {
+            title: written.title,
+            requests: written.requests,
+            warm_up: written.warm_up,
+            balancers: written.balancers,
+            seed: written.seed,
+            sites: written.sites,
+            workers: written.workers,
+            load: written.load,
+            events: written.events,
+            algorithms: algorithms.map_err(ScenarioError)?,
+        };
+        scenario.check().map_err(ScenarioError)?;
+        Ok(scenario)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Scenario { sites, workers, .. } = self;
+        let positive = [
+            ("requests", self.requests as f64),
+            ("balancers", f64::from(self.balancers)),
+            ("sites.count", f64::from(sites.count)),
+            ("sites.objects", f64::from(sites.objects)),
+            ("workers.count", f64::from(workers.count)),
+            ("workers.cache", f64::from(workers.cache)),
+            ("workers.fixed_ms", workers.fixed_ms),
+            ("workers.history", workers.history as f64),
+        ];
+        for (name, value) in positive {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(format!("{name} has to be more than 0, and is {value}"));
+            }
+        }
+        for (name, value) in [("workers.load_ms", workers.load_ms), ("sites.churn", sites.churn)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(format!("{name} cannot be less than 0, and is {value}"));
+            }
+        }
+        for (name, popularity) in
+            [("popularity", sites.popularity), ("object_popularity", sites.object_popularity)]
+        {
+            if let Popularity::Zipf(value) | Popularity::Exponential(value) = popularity
+                && !(value > 0.0 && value.is_finite())
+            {
+                return Err(format!("sites.{name} has to be more than 0, and is {value}"));
+            }
+        }
+        if let Some(slowness) =
+            workers.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite()))
+        {
+            return Err(format!("workers.slowness has to be more than 0, and is {slowness}"));
+        }
+        match self.load {
+            Load::Clients { count: 0, .. } => {
+                return Err("load.clients.count has to be more than 0".to_owned());
+            }
+            Load::Rate { per_second } if !(per_second > 0.0 && per_second.is_finite()) => {
+                return Err(format!("load.rate.per_second has to be more than 0, and is {per_second}"));
+            }
+            _ => {}
+        }
+        let joins = self.events.iter().filter(|event| matches!(event.kind, EventKind::Join { .. })).count();
+        let most_workers = workers.count as usize + joins;
+        let objects = u64::from(sites.count) * u64::from(sites.objects);
+        if objects.saturating_mul(most_workers as u64) > MAX_PLACES {
+            return Err(format!(
+                "{objects} objects times {most_workers} workers are more than the {MAX_PLACES} that can be simulated"
+            ));
+        }
+        for event in &self.events {
+            if event.at >= self.requests {
+                return Err(format!(
+                    "an event at {} comes after the last of {} requests",
+                    event.at, self.requests
+                ));
+            }
+            match event.kind {
+                EventKind::Kill { worker }
+                | EventKind::Restart { worker }
+                | EventKind::Slow { worker, .. }
+                    if worker as usize >= most_workers =>
+                {
+                    return Err(format!("there is no worker {worker}; the first is 0"));
+                }
+                EventKind::Crowd { site, share } if site >= sites.count || !(0.0..=1.0).contains(&share) => {
+                    return Err(format!("a crowd of {share} at site {site} cannot be"));
+                }
+                _ => {}
+            }
+        }
+        if self.events.windows(2).any(|two| two[0].at > two[1].at) {
+            return Err("events are to be listed in their order".to_owned());
+        }
+        Ok(())
+    }
+}

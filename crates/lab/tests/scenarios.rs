@@ -1,0 +1,149 @@
+//! The example scenarios, in small, and what simulations promise.
+
+use std::path::Path;
+
+use sandarac_lab::{Load, Scenario, chart, simulate, table};
+
+fn examples() -> Vec<(String, Scenario)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/simulate");
+    let files = std::fs::read_dir(directory).expect("the examples are there").flatten();
+    let scenarios =
+        files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|kind| kind == "toml"));
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("a file");
+        let scenario =
+            Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path.display().to_string(), scenario)
+    };
+    scenarios.map(read).collect()
+}
+
+/// The same in small.
+fn small(mut scenario: Scenario) -> Scenario {
+    let share = scenario.requests / 2000;
+    scenario.requests /= share;
+    scenario.warm_up /= share;
+    scenario.sites.count /= 10;
+    scenario.workers.cache = (scenario.workers.cache / 10).max(1);
+    for event in &mut scenario.events {
+        event.at /= share;
+        if let sandarac_lab::EventKind::Crowd { site, .. } = &mut event.kind {
+            *site /= 10;
+        }
+    }
+    scenario
+}
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const PLAIN: &str = "title = 't'\nrequests = 20000\nwarm_up = 20000\n[sites]\ncount = 40\n[workers]\ncount = 8\ncache = 1000\n";
+
+#[test]
+fn every_example_plays_with_all_its_algorithms() {
+    let examples = examples();
+    assert!(examples.len() >= 10);
+    for (name, scenario) in examples {
+        let scenario = small(scenario);
+        let reports: Vec<_> =
+            scenario.algorithms.iter().map(|algorithm| simulate(&scenario, algorithm)).collect();
+        for report in &reports {
+            assert_eq!(report.phases.len(), scenario.events.len() + 1, "{name}");
+            let requests: u64 = report.phases.iter().map(|phase| phase.requests).sum();
+            assert_eq!(requests, scenario.requests, "{name}: {}", report.label);
+        }
+        assert!(table(&reports).lines().count() > reports.len(), "{name}");
+        let svg = chart("a < b & c", &reports);
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("a &lt; b &amp; c"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
+    }
+}
+
+#[test]
+fn equal_seeds_give_equal_reports_and_others_do_not() {
+    let mut scenario =
+        scenario(&format!("{PLAIN}[load.clients]\ncount = 16\n[[algorithm]]\nname = 'resume'\n"));
+    let first = simulate(&scenario, &scenario.algorithms[0]);
+    assert_eq!(first, simulate(&scenario, &scenario.algorithms[0]));
+    scenario.seed = 1;
+    assert_ne!(first, simulate(&scenario, &scenario.algorithms[0]));
+}
+
+#[test]
+fn the_worker_that_knows_a_class_gets_its_requests() {
+    let scenario = scenario(&format!(
+        "{PLAIN}[load.clients]\ncount = 16\n[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'least_requests'\n"
+    ));
+    let [resume, least] = [0, 1].map(|at| simulate(&scenario, &scenario.algorithms[at]).phases.remove(0));
+    assert!(resume.loads < 0.1 * least.loads, "{} instead of {}", resume.loads, least.loads);
+    assert!(
+        resume.throughput > 3.0 * least.throughput,
+        "{} instead of {}",
+        resume.throughput,
+        least.throughput
+    );
+}
+
+#[test]
+fn a_new_worker_finds_its_share_under_light_load_only_by_exploration() {
+    let scenario = scenario(
+        "title = 't'\nrequests = 12000\nwarm_up = 20000\n[sites]\ncount = 40\n[workers]\ncount = 8\ncache = 4000\n\
+         [load.rate]\nper_second = 16.0\n[[event]]\nat = 100\nkind = 'join'\n\
+         [[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'resume'\nexploration = 0.0\n",
+    );
+    let after = |at: usize| simulate(&scenario, &scenario.algorithms[at]).phases[1].share_after;
+    assert!(after(0).is_some_and(|requests| requests < 6000), "{:?}", after(0));
+    assert_eq!(after(1), None);
+}
+
+#[test]
+fn requests_of_a_worker_that_dies_are_served_by_others() {
+    let scenario = scenario(&format!(
+        "{PLAIN}[load.clients]\ncount = 64\n[[event]]\nat = 5000\nkind = 'kill'\nworker = 0\n"
+    ));
+    for algorithm in &scenario.algorithms {
+        let report = simulate(&scenario, algorithm);
+        assert_eq!(
+            report.phases.iter().map(|phase| phase.requests).sum::<u64>(),
+            20000,
+            "{}",
+            algorithm.label
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_says_why() {
+    for (text, expected) in [
+        ("title = 1", "expected a string"),
+        ("title = 't'\nlaod = 1", "unknown field `laod`"),
+        ("title = 't'", "missing field `load`"),
+        ("title = 't'\n[load.clients]\ncount = 0", "load.clients.count"),
+        ("title = 't'\n[load.rate]\nper_second = nan", "load.rate.per_second"),
+        ("title = 't'\n[load.clients]\ncount = 1\n[workers]\ncount = 0", "workers.count"),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[algorithm]]\nname = 'best'",
+            "there is no algorithm \"best\"",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[event]]\nat = 2000000\nkind = 'deploy'",
+            "after the last",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[event]]\nat = 2\nkind = 'kill'\nworker = 16",
+            "no worker 16",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[event]]\nat = 2\nkind = 'quake'",
+            "unknown variant `quake`",
+        ),
+        ("title = 't'\n[load.clients]\ncount = 1\n[sites]\ncount = 4000000000", "more than the"),
+    ] {
+        let error = Scenario::from_toml(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text:?}: {error}");
+    }
+    let plain = scenario("title = 't'\n[load.clients]\ncount = 1");
+    assert_eq!(plain.load, Load::Clients { count: 1, think_ms: 0.0 });
+    assert!(plain.algorithms.len() > 8);
+}

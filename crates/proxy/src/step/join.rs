@@ -1,0 +1,97 @@
+//! Join: a part of a representation completes another that is stored (RFC 9111 §3.4).
+
+use crate::handling::Handling;
+use crate::step::fetch::Arrived;
+use crate::step::lookup::single_range;
+use crate::step::store::{Landed, Landing, add_date, content_range, own_fields, tags_of};
+use sandarac_cache::{Flight, Joint, Object, Store};
+use sandarac_config::CacheRule;
+use sandarac_message::caching::{Lifetimes, Storability, combine, partial_storability, storability};
+use sandarac_message::conditional::{share_strong_validator, strong_validator};
+use sandarac_message::range::{ContentRange, RangeSpec};
+use sandarac_message::vary::VarySpec;
+use sandarac_message::{FieldsBuf, Name, RequestHead, ResponseHead, StoredHead};
+use std::sync::Arc;
+
+/// What a stored part lacks of what a request wants, where the origin can be asked for just that: it adjoins the part, the
+/// part has a strong validator to name it by, and both together may be stored.
+pub(crate) fn rest_to_fetch(
+    request: &RequestHead<'_>,
+    stored: &Object,
+    store: &Store,
+    rule: &CacheRule,
+) -> Option<RangeSpec> {
+    let held = stored.range()?;
+    let lacks = held.lacks(single_range(request))?;
+    let joined = held.range.len() + lacks.resolve(held.complete?)?.len();
+    let completes = strong_validator(stored.fields(), stored.received()).is_some()
+        && stored.body().len() == Some(held.range.len())
+        && store.takes(joined, Some(rule.max_object.0));
+    completes.then_some(lacks)
+}
+
+/// A stored part, and one that arrives and fits it, as one response.
+pub(crate) struct Joined {
+    joint: Joint,
+    head: StoredHead,
+    lifetimes: Lifetimes,
+    fields: FieldsBuf,
+    /// `None` where both together are the whole.
+    range: Option<ContentRange>,
+    /// The fields that are for the one who asked alone.
+    own: Option<FieldsBuf>,
+}
+
+impl Landing<'_> {
+    /// What a 206 and the stored part make together. `None` where they are not parts of one representation by a strong
+    /// validator, do not touch, do not answer the request together, or may not be stored.
+    pub(crate) fn joined(&self, stored: &Arc<Object>, arrived: &Arrived) -> Option<Joined> {
+        let now = arrived.received;
+        let part = content_range(&arrived.head.view())?;
+        let joined = stored.range()?.union(&part)?;
+        let joint = Joint::of(stored.clone(), part.range)?;
+        let fits = joined.answers(single_range(self.request))
+            && arrived.body.remaining().is_none_or(|len| len == part.range.len())
+            && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
+        let mut newer = arrived.head.clone();
+        self.edit(&mut newer).ok()?;
+        let newer = newer.fields.view();
+        if !fits || !share_strong_validator(stored.fields(), newer, now) {
+            return None;
+        }
+        let mut fields = combine(stored.fields(), newer, &joined).ok()?;
+        let whole = joined.is_whole();
+        let (status, reason) = if whole { (200, &b"OK"[..]) } else { (206, &b"Partial Content"[..]) };
+        let version = arrived.head.version;
+        let head = ResponseHead { status, reason, version, fields: fields.view() };
+        let policy = &self.rule.policy;
+        let storable = match whole {
+            true => storability(self.request, &head, policy, arrived.requested, now),
+            false => partial_storability(self.request, &head, policy, arrived.requested, now),
+        };
+        let Storability::Store(lifetimes) = storable else { return None };
+        fields.remove(Name::Age);
+        add_date(&mut fields, now);
+        let head = StoredHead::new(status, reason, &fields).ok()?;
+        let own = own_fields(newer);
+        Some(Joined { joint, head, lifetimes, fields, range: (!whole).then_some(joined), own })
+    }
+
+    /// Stores what they make together in the place of the stored part.
+    pub(crate) fn join(
+        &self,
+        flight: Flight,
+        arrived: Arrived,
+        joined: Joined,
+        handling: &mut Handling,
+    ) -> Landed {
+        let Joined { joint, head, lifetimes, fields, range, own } = joined;
+        let vary = VarySpec::of(fields.view(), &self.rule.policy.ignored_vary);
+        let tags = tags_of(fields.view(), self.host);
+        let arrival = self.arrival(head, lifetimes, &vary, &tags, range, None);
+        let filling = flight.join(arrival, joint);
+        handling.ttl = Some(lifetimes.ttl(arrived.received));
+        handling.forward_status = Some(arrived.head.status);
+        self.fill(filling, arrived, own, handling)
+    }
+}

@@ -1,0 +1,7 @@
+"""``python -m sandarac_worker`` is ``sandarac-worker``."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

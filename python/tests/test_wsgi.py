@@ -1,0 +1,293 @@
+"""The WSGI middleware, under our server and by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+from wsgiref.validate import validator
+
+import pytest
+
+import applications
+from sandarac_worker import Worker, WsgiMiddleware
+from sandarac_worker.fields import parse_skills
+from support import BY, OTHER_BY, PATIENCE, Client, ask, serving, wait_for
+
+
+def call(app: Any, **more: Any) -> tuple[str, list[tuple[str, str]], bytes]:
+    """One request without a server."""
+    environ: dict[str, Any] = {}
+    setup_testing_defaults(environ)
+    environ.update({"QUERY_STRING": "", "HTTP_REQUEST_CLASS": f'"a";by="{BY}"', **more})
+    said: list[Any] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        said[:] = [status, headers]
+        return lambda data: None
+
+    body = app(environ, start_response)
+    try:
+        data = b"".join(body)
+    finally:
+        if hasattr(body, "close"):
+            body.close()
+    return said[0], said[1], data
+
+
+def test_responses_tell_of_the_worker_and_requests_earn(tmp_path: Path) -> None:
+    worker = Worker(version="7")
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as client:
+        first = client.ask("/", "www.example.com")
+        assert first.fields["worker-state"] == f'id="{worker.id}", rev=1, inflight=0, version="7"'
+        assert "worker-skills" not in first.fields
+        second = client.ask("/", "www.example.com", known=f"{worker.id}.1")
+        assert second.state["rev"] == "2"
+        score = parse_skills(second.fields["worker-skills"])[b"www.example.com"]
+        assert score > 0
+        document = client.resume()
+        assert document.fields["cache-control"] == "no-store"
+        assert document.fields["content-type"] == "application/json"
+        whole = json.loads(document.body)
+        skills, rev = whole.pop("skills"), whole.pop("rev")
+        assert whole == {"id": worker.id, "by": BY, "version": "7", "inflight": 0, "history": 9999}
+        assert document.fields["etag"] == f'"{worker.id}.{rev}"'
+        assert list(skills) == ["www.example.com"]
+
+
+def test_a_request_without_a_class_is_served_and_earns_nothing(tmp_path: Path) -> None:
+    worker = Worker()
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as client:
+        response = client.ask("/")
+        assert (response.status, response.body) == (200, b"hello\n")
+        assert "worker-state" not in response.fields
+        assert client.skills() == {}
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["x", '"a"', f'"a";by="{BY}", "b";by="{BY}"', f'"{"a" * 257}";by="{BY}"', f'"a";by="{BY}";known="no"', "\xff", '"'],
+)
+def test_a_malformed_class_is_no_class(field: str, tmp_path: Path) -> None:
+    worker = Worker()
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as client:
+        response = client.ask("/", fields=f"Request-Class: {field}\r\n")
+        assert response.status == 200
+        assert "worker-state" not in response.fields
+        assert client.skills() == {}
+
+
+def test_two_classes_in_two_lines_are_malformed(tmp_path: Path) -> None:
+    with serving(applications.plain, tmp_path) as address:
+        line = f'Request-Class: "a";by="{BY}"\r\n'
+        assert "worker-state" not in ask(address, "/", fields=line + line).fields
+
+
+@pytest.mark.parametrize("path", ["/status/500", "/status/503", "/raise", "/break", "/exit"])
+def test_failed_requests_earn_nothing(path: str, tmp_path: Path) -> None:
+    worker = Worker()
+    with serving(applications.plain, tmp_path, worker) as address:
+        with Client(address) as client:
+            client.send(f'GET {path} HTTP/1.1\r\nHost: a\r\nRequest-Class: "a";by="{BY}"\r\n\r\n'.encode())
+            client.more()
+        wait_for(lambda: worker.inflight == 0, "the end of the request")
+        with Client(address) as client:
+            assert client.skills() == {}
+            assert client.ask("/status/404", "a").status == 404
+            assert "a" in client.skills()
+
+
+def test_a_body_that_was_not_made_to_its_end_earns_nothing() -> None:
+    worker = Worker()
+    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "PATH_INFO": "/stream", "HTTP_REQUEST_CLASS": f'"a";by="{BY}"'}
+    body = WsgiMiddleware(applications.plain, worker)(environ, lambda *_: lambda data: None)
+    assert next(iter(body)) == b"0\n"
+    body.close()  # type: ignore[attr-defined]
+    assert (worker.inflight, worker.document(BY).skills) == (0, {})
+
+
+def test_answers_without_a_body_earn_though_nobody_asks_for_it() -> None:
+    for method, status in (("HEAD", "200 OK"), ("GET", "304 Not Modified"), ("GET", "204 No Content")):
+        worker = Worker()
+
+        def app(environ: Any, start_response: Any, status: str = status) -> Any:
+            start_response(status, [])
+            return iter([b""])
+
+        environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": "/", "HTTP_REQUEST_CLASS": f'"a";by="{BY}"'}
+        WsgiMiddleware(app, worker)(environ, lambda *_: lambda data: None).close()  # type: ignore[attr-defined]
+        assert list(worker.document(BY).skills) == [b"a"]
+
+
+def test_time_is_the_applications_and_not_that_of_whoever_reads() -> None:
+    worker = Worker()
+    ticks = iter(range(10))
+
+    def app(environ: Any, start_response: Any) -> Any:
+        time.sleep(0.02)
+        write = start_response("200 OK", [])
+        write(b"slow to take")
+        return (time.sleep(0.01) or b"%d" % next(ticks) for _ in range(2))
+
+    def slow_write(data: bytes) -> None:
+        time.sleep(0.3)
+
+    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_REQUEST_CLASS": f'"a";by="{BY}"'}
+    body = WsgiMiddleware(app, worker)(environ, lambda *_: slow_write)
+    for _ in body:
+        time.sleep(0.15)
+    body.close()  # type: ignore[attr-defined]
+    took = 1 / worker.document(BY).skills[b"a"]
+    assert 0.04 <= took < 0.25
+
+
+def test_the_whole_resume_has_an_entity_tag(tmp_path: Path) -> None:
+    worker = Worker()
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as client:
+        tag = client.resume().fields["etag"]
+        for tags in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+            again = client.resume(fields=f"If-None-Match: {tags}\r\n")
+            assert (again.status, again.body, again.fields["etag"]) == (304, b"", tag)
+        client.ask("/", "a")
+        wait_for(lambda: client.resume(fields=f"If-None-Match: {tag}\r\n").status == 200, "a new résumé")
+        head = client.ask(f"/.well-known/worker-resume?by={BY}", method="HEAD")
+        assert (head.status, int(head.fields["content-length"]) > 50) == (200, True)
+        assert client.ask(f"/.well-known/worker-resume?by={BY}", method="POST", body=b"x").status == 405
+        for query in ("", "?by=", "?by=xyz", f"?by={BY.upper()}", f"?by={BY}&by={BY}"):
+            problem = client.ask(f"/.well-known/worker-resume{query}")
+            assert (problem.status, list(json.loads(problem.body))) == (400, ["error"])
+        assert client.ask(f"/.well-known/worker-resume?x=1&by={BY}&y").status == 200
+
+
+def test_the_application_never_sees_the_resource() -> None:
+    def app(environ: Any, start_response: Any) -> Any:
+        raise AssertionError
+
+    worker = Worker()
+    for mounted in ({}, {"SCRIPT_NAME": "/.well-known", "PATH_INFO": "/worker-resume"}):
+        environ = {"PATH_INFO": "/.well-known/worker-resume", "QUERY_STRING": f"by={BY}", **mounted}
+        status, _, body = call(WsgiMiddleware(app, worker), **environ)
+        assert (status, json.loads(body)["id"]) == ("200 OK", worker.id)
+
+
+def test_balancers_are_told_what_each_of_them_does_not_know(tmp_path: Path) -> None:
+    worker = Worker(history=1)
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as one, Client(address) as two:
+        one.ask("/", "a")
+        one.ask("/", "b")
+        wait_for(lambda: len(two.skills()) == 2, "both to be earned")
+        behind = worker.document(BY).rev - 1
+        told = two.ask("/", "c", known=f"{worker.id}.{behind}")
+        assert list(parse_skills(told.fields["worker-skills"])) == [b"b"]
+        told = one.ask("/", "c", known=f"{worker.id}.{behind - 1}")
+        assert {b"a", b"b"} <= set(parse_skills(told.fields["worker-skills"]))
+        # Of another instance, or of a revision that has not been, nothing can be told but the present state.
+        for known in ("another.1", f"{worker.id}.99999"):
+            told = one.ask("/", "c", known=known)
+            assert "worker-state" in told.fields
+            assert "worker-skills" not in told.fields
+
+
+def test_a_changed_classifier_starts_afresh(tmp_path: Path) -> None:
+    worker = Worker()
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as client:
+        for _ in range(5):
+            client.ask("/", "a")
+        assert client.ask("/", "a", by=OTHER_BY, known=f"{worker.id}.2").state["rev"] == "1"
+        wait_for(lambda: list(client.skills(OTHER_BY)) == ["a"], "a new résumé")
+        assert list(client.skills(BY)) == ["a"]
+
+
+def test_what_is_in_flight_counts_over_all_balancers(tmp_path: Path) -> None:
+    worker = Worker()
+    inside, opened = applications.gate("inflight")
+    with serving(applications.plain, tmp_path, worker) as address, Client(address) as busy, Client(address) as other:
+        with Client(address) as third:
+            busy.send(f'GET /gate/inflight HTTP/1.1\r\nHost: a\r\nRequest-Class: "a";by="{BY}"\r\n\r\n'.encode())
+            assert inside.wait(PATIENCE)
+            third.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            # The résumé is answered though the one application thread is taken.
+            wait_for(lambda: json.loads(other.resume().body)["inflight"] == 2, "two in flight")
+            opened.set()
+            assert busy.read().state["inflight"] == "1"
+            third.read()
+        wait_for(lambda: worker.inflight == 0, "none in flight")
+        assert other.ask("/", "a").state["inflight"] == "0"
+
+
+def test_many_threads_lose_no_count() -> None:
+    worker = Worker(history=100_000)
+    app = WsgiMiddleware(applications.plain, worker)
+
+    def run() -> None:
+        for number in range(300):
+            environ: dict[str, Any] = {
+                "REQUEST_METHOD": "GET",
+                "PATH_INFO": "/raise" if number % 3 == 0 else "/",
+                "HTTP_REQUEST_CLASS": f'"{number % 7}";by="{BY}"',
+            }
+            try:
+                body = app(environ, lambda *_: lambda data: None)
+            except RuntimeError:
+                continue
+            list(body)
+            body.close()  # type: ignore[attr-defined]
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert worker.inflight == 0
+    assert worker._resumes.get(BY)._generation == 8 * 200
+    assert len(worker.document(BY).skills) == 7
+
+
+def test_one_request_through_two_middlewares_is_earned_once() -> None:
+    worker = Worker(history=1)
+    inner = WsgiMiddleware(applications.plain, worker)
+    _, headers, _ = call(WsgiMiddleware(inner, worker))
+    assert [name for name, _ in headers].count("Worker-State") == 1
+    assert worker._resumes.get(BY)._generation == 1
+    assert worker.inflight == 0
+
+
+def test_what_passes_through_is_valid_wsgi() -> None:
+    def app(environ: Any, start_response: Any) -> Any:
+        environ["wsgi.input"].read(10)
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"hello"]
+
+    status, headers, body = call(
+        validator(WsgiMiddleware(validator(app), Worker())),
+        **{"wsgi.input": io.BytesIO(b""), "wsgi.errors": io.StringIO()},
+    )
+    assert (status, body) == ("200 OK", b"hello")
+    assert [name for name, _ in headers] == ["Content-Type", "Worker-State"]
+
+
+def test_the_length_of_a_list_is_seen_through_the_middleware() -> None:
+    worker = Worker()
+    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "PATH_INFO": "/"}
+    body = WsgiMiddleware(applications.plain, worker)(environ, lambda *_: lambda data: None)
+    assert len(body) == 1  # type: ignore[arg-type]
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/stream"}
+    assert not hasattr(WsgiMiddleware(applications.plain, worker)(environ, lambda *_: lambda data: None), "__len__")
+
+
+@pytest.mark.parametrize("make", [applications.flask, applications.django], ids=["flask", "django"])
+def test_real_frameworks(make: Any, tmp_path: Path) -> None:
+    worker = Worker(history=1, max_skill_age=100)
+    with serving(make(), tmp_path, worker, threads=2) as address, Client(address) as client:
+        assert client.ask("/", "www.example.com").text == "www.example.com GET 0"
+        assert client.ask("/", "www.example.com", method="POST", body=b"x" * 1000).text == "www.example.com POST 1000"
+        streamed = client.ask("/stream", "other")
+        assert (streamed.text, streamed.fields["transfer-encoding"]) == ("ab", "chunked")
+        assert client.ask("/", "third", method="HEAD").body == b""
+        assert client.ask("/fail", "failing").status == 500
+        assert client.ask("/missing", "missing").status == 404
+        wait_for(lambda: set(client.skills()) == {"www.example.com", "other", "third", "missing"}, "all to be earned")
