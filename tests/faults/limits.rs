@@ -90,6 +90,26 @@ fn more_connections_than_allowed_are_told_so() {
     });
 }
 
+/// Regression: a client that was told so and stayed held its descriptor for two seconds more.
+#[test]
+fn those_that_are_too_many_are_let_go_soon() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 2")).start();
+    let _held: Vec<Conn> = (0..2)
+        .map(|_| {
+            let mut client = proxy.connect();
+            client.get("/").expect(200);
+            client
+        })
+        .collect();
+    let resting = proxy.open_descriptors();
+    let mut refused: Vec<Conn> = (0..20).map(|_| proxy.connect()).collect();
+    let asked = std::time::Instant::now();
+    refused.iter_mut().for_each(|client| drop(client.response().expect(503)));
+    within("their descriptors to be free", || (proxy.open_descriptors() <= resting + 1).then_some(()));
+    assert!(asked.elapsed() < std::time::Duration::from_millis(1500), "{:?}", asked.elapsed());
+}
+
 #[test]
 fn a_connection_is_closed_in_good_order_after_its_last_request() {
     let origin = Origin::new(|_| reply(200));

@@ -125,18 +125,23 @@ fn nothing_is_lost_by_purges_under_load() {
 
 #[test]
 fn nothing_is_lost_when_the_cache_is_full() {
-    let filler = "x".repeat(30_000);
+    let filler = "x".repeat(10_000);
     let origin = Origin::new(move |request| {
-        reply(200)
-            .cache("max-age=60")
-            .with("X-Filler", &filler[..1000])
-            .body(format!("page {}", request.target))
+        reply(200).cache("max-age=60").with("X-Filler", &filler).body(format!("page {}", request.target))
     });
     let proxy = sandarac().before(&origin).option("--memory", "1MiB").start();
     let load = Load::on(&proxy, true);
     load.reaches(3000);
     let faults = load.end();
     assert!(faults.is_empty(), "{} lost: {:?}", faults.len(), &faults[..faults.len().min(5)]);
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    let evicted = stats["metrics"]
+        .as_array()
+        .expect("metrics")
+        .iter()
+        .find(|metric| metric["name"] == "cache_removed" && metric["labels"][0][1] == "evicted");
+    let evicted = evicted.and_then(|metric| metric["value"].as_u64());
+    assert!(evicted.is_some_and(|count| count > 100), "the cache was never full: {evicted:?} evicted");
 }
 
 #[test]

@@ -115,11 +115,9 @@ fn targets_that_are_written_otherwise_are_other_pages() {
 fn an_ambiguous_path_is_refused() {
     let (proxy, origin) = before(|_| reply(200));
     for target in ["/%", "/%zz", "/a%0", "/%00", "/a%2", "/../../etc/passwd", "/..%2f..%2fetc"] {
-        let status = proxy.get(target).status;
-        if status != 400 {
-            assert_eq!(origin.last().target, target, "{target} was changed on its way");
-        }
+        proxy.get(target).expect(400);
     }
+    assert_eq!(origin.count(), 0);
 }
 
 #[test]
@@ -129,10 +127,7 @@ fn a_private_page_with_a_public_looking_name_stays_private() {
         if request.fields.has("cookie") { page.cache("private") } else { page.cache("max-age=60") }
     });
     for target in ["/account/style.css", "/account;x.js", "/account%2fpicture.png", "/account?.css"] {
-        let own = proxy.exchange(&get(target).with("Cookie", "alice"));
-        if own.status == 400 {
-            continue;
-        }
+        let own = proxy.exchange(&get(target).with("Cookie", "alice")).expect(200);
         assert_eq!(own.text(), "account of alice");
         assert_eq!(proxy.get(target).text(), "account of nobody");
         assert_eq!(proxy.exchange(&get(target).with("Cookie", "bob")).text(), "account of bob");

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, reply, within};
+use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, post, reply, within};
 
 use crate::{cache, numbered, sandarac, site};
 
@@ -169,6 +169,32 @@ fn metrics_are_there_for_prometheus() {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let value = line.rsplit(' ').next().unwrap();
         assert!(line.starts_with("sandarac_") && value.parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn metrics_name_the_reasons() {
+    let (proxy, _origin) = cache(|request| match request.path() {
+        "/private" => reply(200).cache("private"),
+        "/gone" => sandarac_test_support::Reply::none(),
+        _ => reply(200).cache("max-age=60"),
+    });
+    for target in ["/", "/private", "/private", "/gone"] {
+        proxy.get(target);
+    }
+    proxy.exchange(&post("/", "x"));
+    proxy.connect().send("GET / HTTP/1.1\r\n\r\n").read_to_end();
+    let text = Conn::to(&Address::Unix(proxy.admin_path())).get("/metrics").expect(200).text();
+    for line in [
+        "sandarac_misses_total{reason=\"uri-miss\"} 3",
+        "sandarac_misses_total{reason=\"hit-for-miss\"} 1",
+        "sandarac_misses_total{reason=\"stale\"} 0",
+        "sandarac_passes_total{reason=\"method\"} 1",
+        "sandarac_unstored_total{reason=\"private\"} 2",
+        "sandarac_refused_total{reason=\"missing-host\"} 1",
+        "sandarac_failed_total{reason=\"no-response\"} 1",
+    ] {
+        assert!(text.lines().any(|other| other == line), "no {line} in {text}");
     }
 }
 

@@ -51,6 +51,20 @@ fn a_dead_backend_is_passed_over() {
 }
 
 #[test]
+fn a_backend_that_is_dead_and_alone_is_not_called_healthy() {
+    let dir = TempDir::new();
+    let path = dir.join("app.sock");
+    let proxy = sandarac().option("--backend", format!("unix:{}", path.display())).start();
+    let state = || proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["state"].clone();
+    assert_eq!(state(), "healthy");
+    (0..3).for_each(|_| drop(proxy.get("/").expect(502)));
+    assert_eq!(state(), "failing");
+    let _back = Origin::on(Listener::on_unix(&path), |_| reply(200).cache("no-store"));
+    proxy.get("/").expect(200);
+    assert_eq!(state(), "healthy");
+}
+
+#[test]
 fn a_request_that_meets_a_closed_connection_is_sent_again() {
     let (proxy, origin) = before(|_| reply(200).cache("no-store").body("ok"));
     let mut client = proxy.connect();

@@ -18,7 +18,7 @@ fn a_large_body_arrives_whole_in_both_directions() {
 
 #[test]
 fn a_chunked_response_comes_with_its_trailers() {
-    let (proxy, _origin) = before(|_| {
+    let (proxy, origin) = before(|_| {
         reply(200)
             .cache("no-store")
             .with("Trailer", "Sum")
@@ -27,8 +27,11 @@ fn a_chunked_response_comes_with_its_trailers() {
             .body("world")
             .trailer("Sum", "11")
     });
-    let response = proxy.exchange(&get("/").with("TE", "trailers").with("Connection", "TE")).expect(200);
-    assert_eq!(response.text(), "hello world");
+    let request = get("/").with("TE", "trailers").with("Connection", "TE").with("Cookie", "a=b");
+    let response = proxy.exchange(&request).expect(200);
+    assert_eq!((response.text().as_str(), response.field("trailer")), ("hello world", Some("Sum")));
+    let asked = origin.last().fields;
+    assert_eq!((asked.list("te").as_str(), asked.list("connection").as_str()), ("trailers", "TE"));
     assert_eq!(response.trailers.get("sum"), Some("11"));
     assert_eq!(response.fields.all("transfer-encoding"), ["chunked"]);
 }
@@ -44,6 +47,7 @@ fn a_chunked_request_comes_with_its_trailers() {
     client.response().expect(200);
     let request = origin.last();
     assert_eq!((request.text().as_str(), request.trailers.get("sum")), ("hello world", Some("11")));
+    assert_eq!(request.field("trailer"), Some("Sum"));
     assert_eq!(request.fields.all("transfer-encoding"), ["chunked"]);
     assert!(!request.fields.has("content-length"));
     assert_eq!(client.get("/next").status, 200);
@@ -196,4 +200,18 @@ fn an_http_1_0_client_gets_no_interim_responses() {
     let response = proxy.exchange(&request("GET", "/").http10()).expect(200);
     assert!(response.interim.is_empty());
     assert_eq!(response.text(), "page");
+}
+
+#[test]
+fn an_answer_that_does_not_wait_for_the_body_says_that_the_connection_ends() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    let response = client.response().expect(403);
+    assert_eq!(response.field("connection"), Some("close"));
+    client.expect_end();
 }

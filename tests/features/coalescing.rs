@@ -29,9 +29,30 @@ fn clients_that_come_together_cause_one_fetch() {
     gate.open();
     let responses: Vec<_> = clients.iter_mut().map(|client| client.response().expect(200)).collect();
     assert!(responses.iter().all(|response| response.text() == "shared"));
-    let collapsed =
-        responses.iter().filter(|response| response.cache_parameter("collapsed").is_some()).count();
-    assert_eq!((origin.count(), collapsed), (1, CLIENTS - 1));
+    let collapsed: Vec<_> =
+        responses.iter().filter(|response| response.cache_parameter("collapsed").is_some()).collect();
+    assert_eq!((origin.count(), collapsed.len()), (1, CLIENTS - 1));
+    // RFC 9211 §2.7: of a request that was forwarded, if only by way of another's.
+    for response in collapsed {
+        assert!(!response.is_hit(), "{}", response.cache_status());
+        assert_eq!(response.cache_parameter("fwd").as_deref(), Some("miss"));
+    }
+}
+
+#[test]
+fn those_that_wait_in_vain_are_told_like_the_first() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).hold(&held));
+    let text =
+        site(&origin.url(), "", "").replace("[pool.app]", "[pool.app]\nfirst_byte_timeout = \"500ms\"");
+    let proxy = sandarac().config(text).start();
+    let mut clients: Vec<Conn> = (0..3).map(|_| ask(&proxy)).collect();
+    for client in &mut clients {
+        let response = client.response().expect(504);
+        assert!(response.cache_parameter("fwd").is_some(), "{response:?}");
+    }
+    gate.open();
 }
 
 #[test]

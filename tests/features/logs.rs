@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use sandarac_test_support::{Origin, Signal, get, reply, within};
+use sandarac_test_support::{Origin, Signal, get, post, reply, within};
 
 use crate::{sandarac, site};
 
@@ -36,20 +36,28 @@ fn combined_lines_are_written_to_a_file() {
 
 #[test]
 fn json_lines_tell_how_each_answer_came_about() {
-    let origin = Origin::new(|_| reply(200).cache("max-age=60").body("12345"));
+    let origin = Origin::new(|request| match request.path() {
+        "/chunked" => reply(200).chunked().body("123").body("45"),
+        _ => reply(200).cache("max-age=60").body("12345"),
+    });
     let tables = "[log]\naccess = \"./access.json\"\nformat = \"json\"";
     let proxy = sandarac().config(site(&origin.url(), "", tables)).start();
     let mut client = proxy.connect();
     client.exchange(&get("/page"));
     client.exchange(&get("/page"));
-    proxy.connect().send("BROKEN\r\n\r\n").read_to_end();
-    let records = lines(&proxy.dir().join("access.json"), 3);
+    proxy.connect().send("GET /broken HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").read_to_end();
+    proxy.exchange(&post("/chunked", "x"));
+    let records = lines(&proxy.dir().join("access.json"), 4);
     let records: Vec<serde_json::Value> =
         records.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     // Each worker writes its own in order; those of several workers come in any.
     let of =
         |outcome: &str| records.iter().find(|record| record["cache"] == outcome).expect("a record of each");
-    let (miss, hit) = (of("miss"), of("hit"));
+    let (miss, hit, refused, passed) = (of("miss"), of("hit"), of("error"), of("pass"));
+    let of_refused = [&refused["method"], &refused["target"], &refused["reason"]].map(|value| value.as_str());
+    assert_eq!(of_refused, [Some("GET"), Some("/broken"), Some("repeated-host")]);
+    assert!(refused["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{refused}");
+    assert_eq!(passed["bytes"].as_u64(), Some(5), "framing is no part of a body");
     assert_eq!(
         (miss["method"].as_str(), miss["target"].as_str(), miss["host"].as_str()),
         (Some("GET"), Some("/page"), Some("www.example"))

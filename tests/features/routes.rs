@@ -284,3 +284,14 @@ fn purge_by_http_is_closed_by_default() {
     proxy.exchange(&request("PURGE", "/a")).expect(405);
     assert_eq!((proxy.get("/a").text().as_str(), origin.count()), ("1", 1));
 }
+
+#[test]
+fn a_redirect_to_the_host_of_a_request_needs_one() {
+    let origin = Origin::new(|_| reply(200));
+    let redirect = "[[route]]\nmatch = \"/old\"\nredirect.to = \"https://{host}{target}\"\n[[route]]";
+    let proxy = sandarac().config(site(&origin.url(), "", "").replace("[[route]]", redirect)).start();
+    let moved = proxy.get("/old/page").expect(308);
+    assert_eq!(moved.field("location"), Some("https://www.example/old/page"));
+    proxy.exchange(&get("/old").http10().without_host()).expect(400);
+    proxy.exchange(&get("/").http10().without_host()).expect(200);
+}

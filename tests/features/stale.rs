@@ -43,7 +43,11 @@ fn stale_if_error_stands_in_for_errors() {
             _ => reply(status),
         });
         proxy.get("/");
-        assert_eq!(proxy.get("/").expect(200).text(), "1", "{status}");
+        let response = proxy.get("/").expect(200);
+        assert_eq!(response.text(), "1", "{status}");
+        let ttl = response.cache_parameter("ttl").and_then(|ttl| ttl.parse::<i64>().ok());
+        assert!(ttl.is_some_and(|ttl| ttl <= 0), "{}", response.cache_status());
+        assert_eq!(response.cache_parameter("fwd-status"), Some(status.to_string()));
         assert_eq!(origin.count(), 2);
     }
 }

@@ -100,6 +100,9 @@ pub struct BackendReport {
     pub connect_failures: u64,
     /// For how much longer it is ejected; `None` where it is not.
     pub ejected_for: Option<Duration>,
+    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
+    /// the last one left.
+    pub failing: bool,
     /// Whether active checks have it out of service.
     pub down: bool,
     /// Whether it gets no new requests, by order.
@@ -382,6 +385,7 @@ impl Pool {
                 picks: state.picks.load(Ordering::Relaxed),
                 connect_failures: state.connect_failures.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
+                failing: state.failures.load(Ordering::Relaxed) >= self.0.settings.ejection.failures.max(1),
                 down: state.down.load(Ordering::Relaxed),
                 draining: state.draining.load(Ordering::Relaxed),
                 sidelined: state.sidelined.load(Ordering::Relaxed),

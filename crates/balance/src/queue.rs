@@ -151,11 +151,6 @@ impl Ticket {
         Ticket { pool, number: None }
     }
 
-    /// Whether it stands in the queue.
-    pub fn is_waiting(&self) -> bool {
-        self.number.is_some()
-    }
-
     /// Chooses a backend as [`Pool::pick`] does, or waits until there is a place, behind all that wait already.
     ///
     /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not lost when it changes. After a reload the pool that

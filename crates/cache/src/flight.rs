@@ -179,12 +179,6 @@ impl Flight {
         self.candidate.as_ref()
     }
 
-    /// Whether requests for the key wait for this fetch. Not so where the response can be of no use to them, as with an
-    /// object that must be validated for every request.
-    pub fn is_exclusive(&self) -> bool {
-        self.flying.is_some()
-    }
-
     /// Stores a response whose body is to come. Those who wait get it now.
     pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
         let (store, landing) = self.leave();
@@ -299,6 +293,11 @@ pub struct Waiter {
 impl Waiter {
     pub(crate) fn new(store: Arc<Store>, flying: Arc<Flying>) -> Waiter {
         Waiter { store, flying, entry: None }
+    }
+
+    /// Whether the fetch validates something that is stored.
+    pub fn validates(&self) -> bool {
+        self.flying.state.lock().candidate.is_some()
     }
 
     /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.

@@ -38,8 +38,8 @@ settings! {
         /// Which cookies of a request send it past the cache: names (a star stands for any run of characters), `"any"` or
         /// `"none"`. Where names are given, all other cookies are neither looked at nor forwarded with what is cached.
         bypass_cookies: Option<BypassCookies> = None, unset "\"any\"; under the profile rfc \"none\"" "[\"session*\", \"wp-*\"]";
-        /// Cookies that count as not sent: they send nothing past the cache and are not forwarded. A star stands for any
-        /// run of characters.
+        /// Cookies that count as not sent: they send nothing past the cache, and are not forwarded with what is cached. With a
+        /// request that goes past the cache for another reason they go on. A star stands for any run of characters.
         ignore_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"_ga*\", \"_utm*\"]";
         /// Whether requests with `Authorization` go past the cache.
         bypass_authorization: Option<bool> = None, unset "true; under the profile rfc false" "false";

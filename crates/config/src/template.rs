@@ -43,6 +43,13 @@ impl Template {
     }
 }
 
+impl Template {
+    /// Whether it takes the host of the request.
+    pub fn needs_host(&self) -> bool {
+        self.0.contains(&Part::Host)
+    }
+}
+
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {

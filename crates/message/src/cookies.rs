@@ -1,6 +1,5 @@
-//! Cookie and Set-Cookie (RFC 6265): which cookies a request carries, and requests without those that do not matter.
+//! Cookie (RFC 6265): which cookies a request carries, and requests without those that do not matter.
 
-use crate::glob::Glob;
 use crate::{Fields, FieldsBuf, Name, TooLarge};
 
 /// One cookie of a request.
@@ -36,17 +35,6 @@ pub fn cookie<'a>(fields: Fields<'a>, name: &[u8]) -> Option<&'a [u8]> {
     cookies(fields).find(|cookie| cookie.name == name).map(|cookie| cookie.value)
 }
 
-/// Whether every cookie of the request fits one of `ignored`; true where there is none.
-pub fn only_ignored(fields: Fields<'_>, ignored: &[Glob]) -> bool {
-    cookies(fields).all(|cookie| ignored.iter().any(|glob| glob.matches(cookie.name)))
-}
-
-/// Takes the cookies that fit one of `ignored` out of the request; the others stay in order, in one Cookie line. A
-/// request without such cookies is not touched.
-pub fn strip_ignored(fields: &mut FieldsBuf, ignored: &[Glob]) -> Result<(), TooLarge> {
-    retain(fields, |cookie| !ignored.iter().any(|glob| glob.matches(cookie.name)))
-}
-
 /// Takes out of the request the cookies that `keep` does not want; the others stay in order, in one Cookie line.
 pub fn retain(fields: &mut FieldsBuf, keep: impl Fn(&Cookie<'_>) -> bool) -> Result<(), TooLarge> {
     if cookies(fields.view()).all(|cookie| keep(&cookie)) {
@@ -59,20 +47,12 @@ pub fn retain(fields: &mut FieldsBuf, keep: impl Fn(&Cookie<'_>) -> bool) -> Res
     if value.is_empty() { Ok(()) } else { fields.add(Name::Cookie, &value) }
 }
 
-/// The name of the cookie that a Set-Cookie value sets; empty where it has none (RFC 6265 §5.2).
-pub fn set_cookie_name(value: &[u8]) -> &[u8] {
-    let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
-    match memchr::memchr(b'=', pair) {
-        Some(at) => pair[..at].trim_ascii(),
-        None => &[],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::glob::Glob;
 
     fn request(lines: &[&str]) -> FieldsBuf {
         lines.iter().map(|line| ("Cookie", line)).collect()
@@ -94,32 +74,26 @@ mod tests {
         assert_eq!(cookie(fields.view(), b"D"), None);
     }
 
-    #[test]
-    fn ignored_cookies_are_told_and_stripped() {
-        let ignored = globs(&["_ga*", "consent"]);
-        for (lines, only_them, left) in [
-            (&[][..], true, &[][..]),
-            (&[""], true, &[""]),
-            (&["_ga=1; _ga_X=2; consent=y"], true, &[]),
-            (&["_ga=1; sid=2"], false, &["sid=2"]),
-            (&["sid=2;theme=x"], false, &["sid=2;theme=x"]),
-            (&["a=1; _ga=2", "b = 3"], false, &["a=1; b = 3"]),
-            (&["x"], false, &["x"]),
-        ] {
-            let mut fields = request(lines);
-            assert_eq!(only_ignored(fields.view(), &ignored), only_them, "{lines:?}");
-            strip_ignored(&mut fields, &ignored).unwrap();
-            let values: Vec<_> = fields.view().all(Name::Cookie).collect();
-            assert_eq!(values, left.iter().map(|line| line.as_bytes()).collect::<Vec<_>>(), "{lines:?}");
-        }
+    fn strip(fields: &mut FieldsBuf, ignored: &[Glob]) {
+        retain(fields, |cookie| !ignored.iter().any(|glob| glob.matches(cookie.name))).unwrap();
     }
 
     #[test]
-    fn set_cookie_names_are_found() {
-        for (value, name) in
-            [("a=b; Path=/", "a"), (" a = b", "a"), ("a", ""), ("=b", ""), ("a; x=y", ""), ("", "")]
-        {
-            assert_eq!(set_cookie_name(value.as_bytes()), name.as_bytes(), "{value}");
+    fn cookies_that_are_not_wanted_are_taken_out() {
+        let ignored = globs(&["_ga*", "consent"]);
+        for (lines, left) in [
+            (&[][..], &[][..]),
+            (&[""], &[""]),
+            (&["_ga=1; _ga_X=2; consent=y"], &[]),
+            (&["_ga=1; sid=2"], &["sid=2"]),
+            (&["sid=2;theme=x"], &["sid=2;theme=x"]),
+            (&["a=1; _ga=2", "b = 3"], &["a=1; b = 3"]),
+            (&["x"], &["x"]),
+        ] {
+            let mut fields = request(lines);
+            strip(&mut fields, &ignored);
+            let values: Vec<_> = fields.view().all(Name::Cookie).collect();
+            assert_eq!(values, left.iter().map(|line| line.as_bytes()).collect::<Vec<_>>(), "{lines:?}");
         }
     }
 
@@ -129,7 +103,7 @@ mod tests {
             let ignored = globs(&["a*"]);
             let before = request(&lines.iter().map(|line| line.trim()).collect::<Vec<_>>());
             let mut after = before.clone();
-            strip_ignored(&mut after, &ignored).unwrap();
+            strip(&mut after, &ignored);
             let kept: Vec<_> = cookies(before.view()).filter(|cookie| !cookie.name.starts_with(b"a")).collect();
             prop_assert_eq!(cookies(after.view()).collect::<Vec<_>>(), kept);
         }

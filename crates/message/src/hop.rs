@@ -26,7 +26,6 @@ impl<'a> HopByHop<'a> {
             | Name::KeepAlive
             | Name::ProxyConnection
             | Name::Te
-            | Name::Trailer
             | Name::TransferEncoding
             | Name::Upgrade => true,
             Name::Host
@@ -356,7 +355,7 @@ mod tests {
              Transfer-Encoding: chunked\nUpgrade: h2c\nProxy-Connection: close\nx-foo: 1\nBar: 2\nX-Foo-Bar: 3",
         );
         strip(&mut message);
-        assert_eq!(lines(&message), "Host: a\nX-Foo-Bar: 3");
+        assert_eq!(lines(&message), "Host: a\nTrailer: t\nX-Foo-Bar: 3");
         let mut hiding = fields(
             "Connection: Host, Cache-Control, Set-Cookie, Content-Length\nHost: a\nCache-Control: private",
         );

@@ -8,7 +8,7 @@ use crate::worker::{Entrance, Membership, Sessions};
 use crate::{BodyStep, Conn, Framer, LeastRate, Output, Pace, Stream, Timer};
 use sandarac_message::{RequestHeadBuf, Span};
 use sandarac_wire::h1::request::{self, Request};
-use sandarac_wire::h1::{Limits, Parsed, Refusal};
+use sandarac_wire::h1::{Limits, Parsed, Refusal, may_be_complete};
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -30,6 +30,9 @@ const LAST_REQUEST: Duration = Duration::from_millis(500);
 /// answer on its way (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
+
+/// The same where there are too many connections: a round trip to most clients, since the descriptor is wanted.
+const LINGER_CROWDED: Duration = Duration::from_millis(200);
 
 /// How long a session waits for its client.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +119,8 @@ pub trait Service: 'static {
     ) -> impl Future<Output = Next>;
 
     /// Writes the answer to what is not a request, or came too late; the connection is closed after it.
-    fn refuse(&self, peer: &Peer, refused: &Refused, output: &mut Output);
+    /// `received` is what there is of it.
+    fn refuse(&self, peer: &Peer, refused: &Refused, received: &[u8], output: &mut Output);
 }
 
 /// Why a connection's input was not taken for a request.
@@ -244,7 +248,7 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                     }
                     Next::Close => client.close = true,
                     Next::CloseLingering => {
-                        Box::pin(linger(&mut client)).await;
+                        Box::pin(linger(&mut client, LINGER)).await;
                         return;
                     }
                 }
@@ -319,8 +323,16 @@ impl Client {
                 return Poll::Ready(Turn::Close);
             }
             if self.conn.data().is_empty() || self.partial {
+                let seen = self.conn.data().len();
                 match self.conn.poll_fill(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Turn::Close),
+                    // A head in many small pieces is not parsed anew for each.
+                    Poll::Ready(Ok(_))
+                        if self.partial
+                            && !may_be_complete(self.conn.data(), seen, &service.limits().head) =>
+                    {
+                        continue;
+                    }
                     Poll::Ready(Ok(_)) => {}
                     Poll::Pending => {
                         self.conn.park();
@@ -474,16 +486,17 @@ impl Client {
 
 async fn refuse<S: Service>(client: &mut Client, service: &S, refused: Refused) {
     let mut output = Output::new();
-    service.refuse(&client.peer, &refused, &mut output);
+    service.refuse(&client.peer, &refused, client.conn.data(), &mut output);
     let limits = service.limits();
+    let linger_for = if matches!(refused, Refused::Crowded) { LINGER_CROWDED } else { LINGER };
     if client.send(&mut output, 0, &limits, &mut Pace::default()).await.is_ok() {
-        linger(client).await;
+        linger(client, linger_for).await;
     }
 }
 
 /// Ends the writing direction, and reads on for a while so that what was written arrives.
-async fn linger(client: &mut Client) {
-    client.timer.set(LINGER);
+async fn linger(client: &mut Client, time: Duration) {
+    client.timer.set(time);
     let mut left = LINGER_BYTES;
     poll_fn(|cx| {
         loop {

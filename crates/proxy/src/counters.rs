@@ -2,6 +2,10 @@
 //!
 //! Every worker has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
 
+use crate::Fault;
+use crate::step::receive::PassReason;
+use crate::tally::{MissReason, NoStore, Tally};
+use sandarac_net::Refused;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -36,14 +40,11 @@ counters! {
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
     Requests "requests" "Requests received, refused ones not among them.",
-    Refused "refused" "Messages refused: malformed, over a limit, or late.",
     Hits "hits" "Requests answered from the store, fresh.",
     HitsStale "hits_stale" "Requests answered from the store, stale: in grace, while revalidating, or because the origin failed.",
     Revalidated "revalidated" "Requests answered from the store after the origin confirmed it (304).",
-    Misses "misses" "Requests that found nothing usable and led a fetch.",
     Coalesced "coalesced" "Requests that waited for the fetch of another.",
     MarkedPasses "marked_passes" "Requests that a hit-for-miss or hit-for-pass mark sent straight to the origin.",
-    Passes "passes" "Requests that the rules sent past the store.",
     Pipes "pipes" "Connections turned into tunnels.",
     Synthetic "synthetic" "Answers made here: fixed ones, redirects and errors.",
     Purges "purges" "Purge requests over HTTP that were allowed.",
@@ -65,13 +66,26 @@ counters! {
 #[derive(Debug)]
 pub struct Counters {
     counts: [AtomicU64; Counter::ALL.len()],
+    pub(crate) refused: Tally<Refused>,
+    pub(crate) failed: Tally<Fault>,
+    pub(crate) passes: Tally<PassReason>,
+    pub(crate) misses: Tally<MissReason>,
+    pub(crate) unstored: Tally<NoStore>,
     /// Time from the first byte of a request to the end of its answer.
     pub latency: Latency,
 }
 
 impl Default for Counters {
     fn default() -> Counters {
-        Counters { counts: [const { AtomicU64::new(0) }; Counter::ALL.len()], latency: Latency::default() }
+        Counters {
+            counts: [const { AtomicU64::new(0) }; Counter::ALL.len()],
+            refused: Tally::default(),
+            failed: Tally::default(),
+            passes: Tally::default(),
+            misses: Tally::default(),
+            unstored: Tally::default(),
+            latency: Latency::default(),
+        }
     }
 }
 

@@ -24,11 +24,12 @@ use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date};
 use crate::step::{background, join, lookup, pipe, purge, stream};
+use crate::tally::MissReason;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
 use sandarac_config::CacheRule;
-use sandarac_message::caching::RequestDirectives;
+use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
@@ -115,6 +116,8 @@ pub(crate) async fn run(
         Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
+            exchange.handling.reason = Some(fault.name());
+            worker.counters.failed.one(&fault);
             // Nobody reads the rest of a body that was part of the fault.
             exchange.keep_alive &= down.is_uploaded();
             let answer = Synthetic::fault(&fault, site.name());
@@ -156,12 +159,7 @@ impl<'e> Exchange<'e> {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
             Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
             Verdict::Pass(pool, reason) => {
-                self.worker.counters.one(Counter::Passes);
-                let forward = match reason {
-                    PassReason::Bypass(sandarac_message::caching::BypassReason::Method) => Forwarded::Method,
-                    _ => Forwarded::Bypass,
-                };
-                self.passing(forward, reason.text());
+                self.passing(reason);
                 self.pass(down, &received, pool).await
             }
             Verdict::Pipe(pool) => {
@@ -221,6 +219,8 @@ impl<'e> Exchange<'e> {
                 Lookup::Wait(waiter) => {
                     self.worker.counters.one(Counter::Coalesced);
                     self.handling.collapsed = true;
+                    self.handling.forward =
+                        Some(if waiter.validates() { Forwarded::Stale } else { Forwarded::Miss });
                     let patience = self.site.pools[pool].timeouts.first_byte;
                     match lookup::wait(waiter, &query, &mut down.client.timer, patience).await {
                         Some(Waited::Object(object)) => {
@@ -232,7 +232,10 @@ impl<'e> Exchange<'e> {
                             self.handling.collapsed = false;
                             return self.miss(down, received, pool, rule, directives, flight).await;
                         }
-                        Some(Waited::Again) => self.handling.collapsed = false,
+                        Some(Waited::Again) => {
+                            self.handling.collapsed = false;
+                            self.handling.forward = None;
+                        }
                         Some(Waited::Failed) => {
                             return self.instead(down, key, &query, Fault::NoResponse).await;
                         }
@@ -241,12 +244,12 @@ impl<'e> Exchange<'e> {
                 }
                 Lookup::Marked(Mark::HitForMiss) => {
                     self.worker.counters.one(Counter::MarkedPasses);
-                    self.handling.reason = Some("hit-for-miss");
+                    self.handling.reason = Some(MissReason::HitForMiss.text());
                     return self.miss(down, received, pool, rule, directives, store.open(key)).await;
                 }
                 Lookup::Marked(Mark::HitForPass) => {
                     self.worker.counters.one(Counter::MarkedPasses);
-                    self.passing(Forwarded::Bypass, "hit-for-pass");
+                    self.passing(PassReason::HitForPass);
                     return self.pass(down, received, pool).await;
                 }
                 Lookup::Absent(_) if directives.only_if_cached => return Err(Fault::NotCached),
@@ -257,7 +260,7 @@ impl<'e> Exchange<'e> {
                 }
             }
         }
-        self.passing(Forwarded::Miss, "not-worth-waiting");
+        self.passing(PassReason::NotWorthWaiting);
         self.pass(down, received, pool).await
     }
 
@@ -285,14 +288,17 @@ impl<'e> Exchange<'e> {
         directives: RequestDirectives,
         flight: Flight,
     ) -> Result<Sent, Fault> {
-        self.worker.counters.one(Counter::Misses);
         let candidate = flight.candidate().cloned();
-        self.handling.outcome = Outcome::Miss;
-        self.handling.forward = Some(match &candidate {
+        let forward = match &candidate {
             Some(object) => lookup::forward(object, &directives),
             None if self.worker.shared.store.variants(flight.key()).is_empty() => Forwarded::UriMiss,
             None => Forwarded::VaryMiss,
-        });
+        };
+        let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
+        let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
+        self.worker.counters.misses.one(&reason);
+        self.handling.outcome = Outcome::Miss;
+        self.handling.forward = Some(forward);
         let target = hash::target(&rule.key, received.target.path_and_query);
         // A request with a body is sent once only.
         let mut rest = candidate
@@ -494,7 +500,7 @@ impl<'e> Exchange<'e> {
         add_date(&mut fields, arrived.received);
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
-        let keep_alive = keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
+        let keep_alive = keep_alive && self.can_end_upload(down);
         let told = match framing {
             // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
             BodyFraming::None => fields
@@ -510,7 +516,6 @@ impl<'e> Exchange<'e> {
         }
         deliver::connection(&mut head, self.request.version, keep_alive);
         head.extend_from_slice(b"\r\n");
-        let before = down.client.conn.sent() + down.client.conn.queued() as u64 + head.len() as u64;
         let relay = Relay {
             counters: &self.worker.counters,
             downstream: down,
@@ -518,14 +523,21 @@ impl<'e> Exchange<'e> {
             encoding,
             window: WINDOW,
             between_bytes: self.site.pools[pool].timeouts.between_bytes,
+            bytes: 0,
         };
-        let relayed = relay.run(arrived).await?;
-        let after = down.client.conn.sent() + down.client.conn.queued() as u64;
-        let bytes = after.saturating_sub(before);
+        let (relayed, bytes) = relay.run(arrived).await?;
         if relayed == Relayed::OriginBroke {
             self.handling.reason = Some("origin-broke-off");
         }
         Ok(Sent { status, bytes, keep_alive: keep_alive && relayed == Relayed::Whole })
+    }
+
+    /// Whether the connection can serve another request after a response that begins now. A client that waits to be told
+    /// to go on with its body might send it after all, or another request instead: nobody could tell which
+    /// (RFC 9110 §10.1.1).
+    fn can_end_upload(&self, down: &Downstream<'_>) -> bool {
+        let ends = down.is_uploaded() || (!self.expect_continue && down.is_uploaded_or_small());
+        ends && !self.worker.sessions.draining()
     }
 
     /// How a response that is passed on is framed for this client, and whether the connection can stay open after it.
@@ -593,7 +605,7 @@ impl<'e> Exchange<'e> {
     pub(crate) async fn synth(&mut self, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
         let mut output = Output::new();
         // After a request body that was not read, the connection is in no state for another request.
-        let keep_alive = self.keep_alive && down.is_uploaded_or_small() && !self.worker.sessions.draining();
+        let keep_alive = self.keep_alive && self.can_end_upload(down);
         let status = self.site.config.cache.cache_status && self.handling.forward.is_some();
         deliver::synthetic(
             &mut output,
@@ -611,10 +623,15 @@ impl<'e> Exchange<'e> {
         }
     }
 
-    fn passing(&mut self, forward: Forwarded, reason: &'static str) {
+    fn passing(&mut self, reason: PassReason) {
+        self.worker.counters.passes.one(&reason);
         self.handling.outcome = Outcome::Pass;
-        self.handling.forward = Some(forward);
-        self.handling.reason = Some(reason);
+        self.handling.forward = Some(match reason {
+            PassReason::Bypass(BypassReason::Method) => Forwarded::Method,
+            PassReason::NotWorthWaiting => Forwarded::Miss,
+            _ => Forwarded::Bypass,
+        });
+        self.handling.reason = Some(reason.text());
     }
 
     fn record(

@@ -14,6 +14,8 @@ pub enum Fault {
     BadTarget(TargetError),
     /// The path of the request's target cannot be used.
     BadPath(PathError),
+    /// A redirect to the host of the request, which has none.
+    NoHost,
     /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
     /// (RFC 9110 §7.4).
     Misdirected,
@@ -66,10 +68,74 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The names of all faults.
+    pub const NAMES: [&'static str; 27] = [
+        "bad-target",
+        "bad-path",
+        "no-host",
+        "misdirected",
+        "no-route",
+        "method-not-allowed",
+        "tunnel-not-allowed",
+        "body-too-large",
+        "body-broken",
+        "body-late",
+        "not-cached",
+        "purge-denied",
+        "client-gone",
+        "no-backend",
+        "queued-too-long",
+        "unresolved",
+        "connect-failed",
+        "connect-late",
+        "no-response",
+        "response-late",
+        "bad-response",
+        "too-many-interim",
+        "unasked-switch",
+        "response-broken",
+        "head-too-large",
+        "loop",
+        "too-many-turns",
+    ];
+
+    /// The name, as logs and counters write it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Fault::BadTarget(_) => "bad-target",
+            Fault::BadPath(_) => "bad-path",
+            Fault::NoHost => "no-host",
+            Fault::Misdirected => "misdirected",
+            Fault::NoRoute => "no-route",
+            Fault::MethodNotAllowed => "method-not-allowed",
+            Fault::TunnelNotAllowed => "tunnel-not-allowed",
+            Fault::BodyTooLarge => "body-too-large",
+            Fault::BodyBroken(_) => "body-broken",
+            Fault::BodyLate => "body-late",
+            Fault::NotCached => "not-cached",
+            Fault::PurgeDenied => "purge-denied",
+            Fault::ClientGone => "client-gone",
+            Fault::NoBackend(_) => "no-backend",
+            Fault::QueuedTooLong => "queued-too-long",
+            Fault::Unresolved => "unresolved",
+            Fault::ConnectFailed(_) => "connect-failed",
+            Fault::ConnectLate => "connect-late",
+            Fault::NoResponse => "no-response",
+            Fault::ResponseLate => "response-late",
+            Fault::BadResponse(_) => "bad-response",
+            Fault::TooManyInterim => "too-many-interim",
+            Fault::UnaskedSwitch => "unasked-switch",
+            Fault::ResponseBroken => "response-broken",
+            Fault::HeadTooLarge => "head-too-large",
+            Fault::Loop => "loop",
+            Fault::TooManyTurns => "too-many-turns",
+        }
+    }
+
     /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) | Fault::BadPath(_) => 400,
+            Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
             Fault::NoRoute => 404,
@@ -97,6 +163,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_)
             | Fault::BadPath(_)
+            | Fault::NoHost
             | Fault::Misdirected
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
@@ -129,6 +196,7 @@ impl Fault {
         match self {
             Fault::BadTarget(why) => why.to_string(),
             Fault::BadPath(why) => why.to_string(),
+            Fault::NoHost => "the request has no host to be redirected to".into(),
             Fault::Misdirected => "the target is https, but the connection is not secured".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),

@@ -90,6 +90,12 @@ impl Forward<'_> {
             fields.add(Name::Connection, b"upgrade")?;
             fields.add(Name::Upgrade, protocols)?;
         }
+        // Trailers go on both ways. What is stored serves those who read them and those who don't, so it is not asked for in
+        // the name of one.
+        if matches!(self.purpose, Purpose::Pass) && hop::accepts_trailers(self.request.fields) {
+            fields.add(Name::Connection, b"TE")?;
+            fields.add(Name::Te, b"trailers")?;
+        }
         let mut out = encode::lines(fields, self.framing)?;
         out.extend_from_slice(encode::CRLF);
         Ok(out)

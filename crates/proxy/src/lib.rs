@@ -17,6 +17,7 @@ mod respond;
 mod shared;
 mod site;
 mod step;
+mod tally;
 mod worker;
 
 pub use counters::{Counter, Counters, Latency};
@@ -26,4 +27,5 @@ pub use respond::reason;
 pub use shared::Shared;
 pub use site::Site;
 pub use step::fetch::OriginTimeouts;
+pub use tally::CountByReason;
 pub use worker::{Deferred, Worker};

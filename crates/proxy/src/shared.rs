@@ -2,7 +2,8 @@
 
 use crate::site::Site;
 use crate::step::purge::purge_target;
-use crate::{Counter, Counters, Latency};
+use crate::tally::Tally;
+use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_cache::{Purge, Store};
@@ -78,6 +79,17 @@ impl Shared {
         self.counters.iter().map(|counters| counters.get(counter)).sum()
     }
 
+    /// What is counted by reason, summed over all workers: every reason there is, those of one metric together.
+    pub fn counts_by_reason(&self) -> Vec<CountByReason> {
+        let workers = || self.counters.iter();
+        let refused = Tally::sum(workers().map(|counters| &counters.refused));
+        let failed = Tally::sum(workers().map(|counters| &counters.failed));
+        let passes = Tally::sum(workers().map(|counters| &counters.passes));
+        let misses = Tally::sum(workers().map(|counters| &counters.misses));
+        let unstored = Tally::sum(workers().map(|counters| &counters.unstored));
+        refused.chain(failed).chain(passes).chain(misses).chain(unstored).collect()
+    }
+
     /// The latency histograms, one for each worker.
     pub fn latencies(&self) -> impl Iterator<Item = &Latency> {
         self.counters.iter().map(|counters| &counters.latency)
@@ -103,6 +115,12 @@ impl Shared {
         let now = Moment::now().since(self.epoch);
         let site = self.site.load();
         site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.report(now))).collect()
+    }
+
+    /// The queues before the pools: their pool's name and what is known of them.
+    pub fn queues(&self) -> Vec<(String, sandarac_balance::QueueReport)> {
+        let site = self.site.load();
+        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.queue_report())).collect()
     }
 
     /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects

@@ -10,6 +10,7 @@ use crate::site::{LocalSite, Site};
 use crate::step::deliver::{Delivery, synthetic};
 use crate::step::receive::{Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
+use crate::tally::refused_text;
 use crate::{Counter, Counters, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
@@ -214,43 +215,58 @@ impl Service for Worker {
         exchange::run(self, client, request, deferred).await
     }
 
-    fn refuse(&self, peer: &Peer, refused: &Refused, output: &mut Output) {
+    fn refuse(&self, peer: &Peer, refused: &Refused, received: &[u8], output: &mut Output) {
         let site = self.site();
-        let (answer, reason) = match refused {
-            Refused::Message(refusal) => (Synthetic::refusal(*refusal, site.name()), refusal.name()),
+        let answer = match refused {
+            Refused::Message(refusal) => Synthetic::refusal(*refusal, site.name()),
             Refused::Late => {
-                let what = "the request head did not arrive in time";
-                (Synthetic::turned_away(408, what, site.name()), "head-late")
+                Synthetic::turned_away(408, "the request head did not arrive in time", site.name())
             }
-            Refused::Crowded => {
-                let what = "too many connections are open";
-                (Synthetic::turned_away(503, what, site.name()), "connection-limit")
-            }
+            Refused::Crowded => Synthetic::turned_away(503, "too many connections are open", site.name()),
         };
-        self.counters.one(Counter::Refused);
+        self.counters.refused.one(refused);
         let now = wall();
         synthetic(output, &answer, None, None, now, false);
         if self.recorder.wants() {
-            let nothing = RequestHead {
+            let (method_text, target) = request_line(received);
+            let what_came = RequestHead {
                 method: Method::Other,
-                method_text: b"",
-                target: b"",
+                method_text,
+                target,
                 version: Version::Http11,
                 fields: Fields::default(),
             };
             self.record(
                 &site,
                 peer,
-                nothing.fields,
+                what_came.fields,
                 &Record {
                     request: self.transaction(),
                     status: answer.status,
+                    bytes: answer.body.len() as u64,
                     outcome: Outcome::Error,
-                    reason: Some(reason),
-                    ..Record::of(&nothing, now)
+                    reason: Some(refused_text(refused)),
+                    ..Record::of(&what_came, now)
                 },
             );
         }
+    }
+}
+
+/// Method and target of what was refused, as far as it shows them: for the log, which must not take up more than the
+/// beginning of what is no request.
+fn request_line(received: &[u8]) -> (&[u8], &[u8]) {
+    const METHOD: usize = 32;
+    const TARGET: usize = 1024;
+    let line = received
+        .split(|byte| matches!(byte, b'\r' | b'\n'))
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    let mut words = line.split(|&byte| byte == b' ');
+    let method = words.next().filter(|word| word.len() <= METHOD && word.iter().all(u8::is_ascii_graphic));
+    match (method, words.next()) {
+        (Some(method), Some(target)) => (method, &target[..target.len().min(TARGET)]),
+        _ => (b"", b""),
     }
 }
 

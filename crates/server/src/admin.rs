@@ -108,7 +108,7 @@ pub struct PoolStatus {
 pub struct BackendStatus {
     /// Where it is.
     pub address: String,
-    /// In a word, whether requests go to it: `healthy`, `ejected` and so on.
+    /// In a word, whether requests go to it: `healthy`, `ejected` or `failing`.
     pub state: String,
     /// Requests that it works on now.
     pub in_flight: u64,

@@ -39,8 +39,6 @@ pub(super) const NEVER_STALE: u8 = 2;
 pub(super) const DISCONNECTED: u8 = 4;
 /// A reload need not go to the origin while this is fresh (RFC 8246).
 pub(super) const IMMUTABLE: u8 = 8;
-/// The lifetime is the cache's own guess or default, not the origin's word.
-pub(super) const GUESSED: u8 = 16;
 
 /// Whether a stored response may answer a request now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,11 +112,6 @@ impl Lifetimes {
     /// Whether the origin forbade stale reuse (`must-revalidate`, `proxy-revalidate` or `s-maxage`).
     pub fn must_revalidate(&self) -> bool {
         self.flags & NEVER_STALE != 0
-    }
-
-    /// Whether the lifetime is heuristic or a configured default (RFC 9111 §4.2.2).
-    pub fn is_guessed(&self) -> bool {
-        self.flags & GUESSED != 0
     }
 
     /// Whether a request may be answered from the response now. Conditional fields are not looked at.

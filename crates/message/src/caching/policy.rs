@@ -153,6 +153,15 @@ pub enum BypassReason {
 }
 
 impl BypassReason {
+    /// Every reason.
+    pub const ALL: [BypassReason; 5] = [
+        BypassReason::Method,
+        BypassReason::Body,
+        BypassReason::Cookie,
+        BypassReason::Authorization,
+        BypassReason::NoStore,
+    ];
+
     /// The reason as Cache-Status `detail`, logs and counters write it.
     pub const fn text(self) -> &'static str {
         match self {

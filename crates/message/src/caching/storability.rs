@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::directives::{ResponseDirectives, delta_seconds, withheld_names};
-use super::lifetimes::{DISCONNECTED, GUESSED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, seconds};
+use super::lifetimes::{DISCONNECTED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, seconds};
 use super::targeted::targeted;
 use super::{Policy, Profile};
 use crate::vary::VarySpec;
@@ -52,6 +52,24 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 14] = [
+        Reason::Method,
+        Reason::Status,
+        Reason::Partial,
+        Reason::RequestNoStore,
+        Reason::NoStore,
+        Reason::Private,
+        Reason::NotUnderstood,
+        Reason::Authorization,
+        Reason::SetCookie,
+        Reason::VaryStar,
+        Reason::NoValidator,
+        Reason::Stale,
+        Reason::NoFreshness,
+        Reason::ServerError,
+    ];
+
     /// The reason as Cache-Status `detail`, logs and counters write it.
     pub const fn text(self) -> &'static str {
         match self {
@@ -150,7 +168,7 @@ pub fn partial_storability(
         received,
         initial_age,
         freshness: u64::try_from(freshness.unwrap_or(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
-        flags: if stated.is_none() && policy.forced_ttl.is_none() { GUESSED } else { 0 },
+        flags: 0,
         grace: 0,
         stale_if_error: 0,
         keep: 0,

@@ -228,7 +228,9 @@ impl Delivery<'_> {
         let inline = out.inline();
         inline.extend_from_slice(b"HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ");
         ContentRange::write_unsatisfied(complete, inline);
-        inline.extend_from_slice(b"\r\nContent-Length: 0\r\n");
+        inline.extend_from_slice(b"\r\nContent-Length: 0\r\nDate: ");
+        inline.extend_from_slice(&date::format(self.now));
+        inline.extend_from_slice(b"\r\n");
         self.end(out, self.keep_alive);
         Delivered { status: 416, bytes: 0, rest: None, keep_alive: self.keep_alive }
     }

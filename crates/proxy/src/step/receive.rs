@@ -41,15 +41,33 @@ pub(crate) enum Verdict<'a> {
 pub(crate) enum PassReason {
     /// The route says so.
     Rule,
+    /// A mark says that responses to it are not shared.
+    HitForPass,
+    /// What others fetched was not for it, time and again.
+    NotWorthWaiting,
     /// The request is of a kind that does.
     Bypass(BypassReason),
 }
 
 impl PassReason {
+    /// Every reason.
+    pub(crate) const ALL: [PassReason; 8] = [
+        PassReason::Rule,
+        PassReason::HitForPass,
+        PassReason::NotWorthWaiting,
+        PassReason::Bypass(BypassReason::Method),
+        PassReason::Bypass(BypassReason::Body),
+        PassReason::Bypass(BypassReason::Cookie),
+        PassReason::Bypass(BypassReason::Authorization),
+        PassReason::Bypass(BypassReason::NoStore),
+    ];
+
     /// The reason as logs and Cache-Status write it.
-    pub(crate) fn text(self) -> &'static str {
+    pub(crate) const fn text(self) -> &'static str {
         match self {
             PassReason::Rule => "rule",
+            PassReason::HitForPass => "hit-for-pass",
+            PassReason::NotWorthWaiting => "not-worth-waiting",
             PassReason::Bypass(reason) => reason.text(),
         }
     }
@@ -107,6 +125,9 @@ pub(crate) fn verdict<'a>(
             fields: answer.fields.iter().map(|(name, value)| (name, value)).collect(),
             body: Bytes::copy_from_slice(answer.body.as_bytes()),
         })),
+        Action::Redirect(redirect) if redirect.to.needs_host() && received.asker.host.is_empty() => {
+            Err(Fault::NoHost)
+        }
         Action::Redirect(redirect) => {
             let to = redirect.to.fill(received.asker.host, received.target.path_and_query);
             let mut fields = FieldsBuf::new();

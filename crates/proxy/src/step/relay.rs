@@ -75,12 +75,14 @@ pub(crate) struct Relay<'r, 'c> {
     /// How far the origin is read ahead of a slow client, in bytes, so that it is free again early.
     pub(crate) window: usize,
     pub(crate) between_bytes: Duration,
+    /// Bytes of the body that are written or queued.
+    pub(crate) bytes: u64,
 }
 
 impl Relay<'_, '_> {
     /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
-    /// means that nothing was sent yet.
-    pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<Relayed, Fault> {
+    /// means that nothing was sent yet. Says how it ended, and how many bytes of the body went on.
+    pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<(Relayed, u64), Fault> {
         self.downstream.answered.get_or_insert_with(Instant::now);
         let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link, &mut arrived.body)).await;
         let link = arrived.link;
@@ -92,7 +94,7 @@ impl Relay<'_, '_> {
                 link.broken();
             }
         }
-        relayed
+        relayed.map(|relayed| (relayed, self.bytes))
     }
 
     fn poll(
@@ -113,6 +115,7 @@ impl Relay<'_, '_> {
             let written = match body.poll_step(&mut link.conn, cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
+                    self.bytes += range.len() as u64;
                     let head = self.head.take().unwrap_or_default();
                     let written = self.encoding.write(cx, client, head, &link.conn.data()[range.clone()]);
                     link.conn.consume(range.end);

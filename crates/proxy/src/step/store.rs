@@ -5,8 +5,9 @@ use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::{Arrived, Link};
 use crate::step::lookup;
+use crate::tally::NoStore;
 use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag, Unstored};
+use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
@@ -62,6 +63,7 @@ impl Landing<'_> {
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
                 handling.outcome = Outcome::Stale;
                 handling.reason = Some("stale-if-error");
+                handling.ttl = Some(candidate.lifetimes().ttl(now));
                 handling.forward_status = Some(arrived.head.status);
                 flight.fail();
                 arrived.link.close();
@@ -69,7 +71,7 @@ impl Landing<'_> {
             }
         }
         if self.edit(&mut arrived.head).is_err() {
-            handling.reason = Some("head-too-large");
+            self.unstored(NoStore::HeadTooLarge, handling);
             return Landed::Relay(arrived);
         }
         let range = content_range(&arrived.head.view());
@@ -84,7 +86,7 @@ impl Landing<'_> {
                 let vary = VarySpec::of(view.fields, &policy.ignored_vary);
                 let own = own_fields(view.fields);
                 let Ok(head) = self.stored_head(&arrived) else {
-                    handling.reason = Some("head-too-large");
+                    self.unstored(NoStore::HeadTooLarge, handling);
                     return Landed::Relay(arrived);
                 };
                 let tags = tags_of(view.fields, self.host);
@@ -96,7 +98,7 @@ impl Landing<'_> {
             }
             Storability::NoStore(reason) => {
                 self.leave(flight, candidate.as_deref(), reason, now);
-                handling.reason = Some(reason.text());
+                self.unstored(NoStore::Unusable(reason), handling);
                 Landed::Relay(arrived)
             }
         }
@@ -109,6 +111,12 @@ impl Landing<'_> {
         } else if let Some(candidate) = candidate {
             self.store.purge(candidate.key(), Purge::Hard, now);
         }
+    }
+
+    /// Says and counts why a response is not stored.
+    fn unstored(&self, reason: NoStore, handling: &mut Handling) {
+        handling.reason = Some(reason.text());
+        self.counters.unstored.one(&reason);
     }
 
     /// 304: the stored body under a new head.
@@ -125,7 +133,7 @@ impl Landing<'_> {
         let edited = self.edit(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
         let Ok(mut fields) = fields else {
-            handling.reason = Some("head-too-large");
+            self.unstored(NoStore::HeadTooLarge, handling);
             arrived.link.finish();
             return Landed::Object(candidate, None, None);
         };
@@ -159,7 +167,7 @@ impl Landing<'_> {
                 Landed::Object(refreshed.unwrap_or(candidate), None, None)
             }
             Storability::NoStore(reason) => {
-                handling.reason = Some(reason.text());
+                self.unstored(NoStore::Unusable(reason), handling);
                 self.leave(flight, Some(&candidate), reason, now);
                 Landed::Object(candidate, None, None)
             }
@@ -227,7 +235,9 @@ impl Landing<'_> {
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
                     let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+                    if let Some(unstored) = filling.unstored() {
+                        self.unstored(NoStore::Unkept(unstored), handling);
+                    }
                     let finished = filling.finish(trailers);
                     // What is stored is another object: the arriving one made whole.
                     handling.stored = !Arc::ptr_eq(&object, &finished);
@@ -241,7 +251,9 @@ impl Landing<'_> {
                 }
             }
         }
-        handling.reason = filling.unstored().map(Unstored::text).or(handling.reason);
+        if let Some(unstored) = filling.unstored() {
+            self.unstored(NoStore::Unkept(unstored), handling);
+        }
         // Whether a body of unknown length will be stored, nobody can say yet.
         handling.stored = announced && filling.is_stored();
         tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));

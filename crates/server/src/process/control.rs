@@ -31,7 +31,12 @@ impl Control for ProcessControl {
                 .into_iter()
                 .map(|backend| BackendStatus {
                     address: backend.address,
-                    state: if backend.ejected_for.is_some() { "ejected" } else { "healthy" }.to_owned(),
+                    state: match (backend.ejected_for, backend.failing) {
+                        (Some(_), _) => "ejected",
+                        (None, true) => "failing",
+                        (None, false) => "healthy",
+                    }
+                    .to_owned(),
                     in_flight: u64::from(backend.in_flight),
                 })
                 .collect(),
@@ -62,7 +67,11 @@ impl Control for ProcessControl {
         let counted = Counter::ALL
             .iter()
             .map(|&counter| Metric::counter(counter.name(), counter.text(), shared.count(counter)));
-        let mut metrics: Vec<Metric> = counted.collect();
+        let by_reason = shared.counts_by_reason().into_iter();
+        let by_reason = by_reason.map(|counted| {
+            Metric::counter(counted.name, counted.text, counted.count).with("reason", counted.reason)
+        });
+        let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
         metrics.push(Metric::counter(
             "log_lines_dropped",
             "Access log lines lost because they could not be written fast enough.",
@@ -105,6 +114,19 @@ impl Control for ProcessControl {
                     u64::from(backend.ejected_for.is_some()),
                 )));
             }
+        }
+        for (pool, queue) in shared.queues() {
+            let waiting = Metric::gauge(
+                "pool_queue",
+                "Requests that wait for a place at a backend.",
+                queue.waiting as u64,
+            );
+            let refused = Metric::counter(
+                "pool_queue_refused",
+                "Requests refused because as many waited already as may.",
+                queue.refused,
+            );
+            metrics.extend([waiting, refused].map(|metric| metric.with("pool", pool.clone())));
         }
         Stats { at_ms: wall().as_millis(), metrics, latency: latency(inner) }
     }

@@ -19,24 +19,24 @@ pub(crate) fn request(bytes: &[u8]) -> Reading {
     while matches!(reader.rest, [b'\r' | b'\n', ..]) {
         match reader.rest {
             [b'\r', b'\n', ..] => empty_lines += 1,
-            [b'\n', ..] => reader.fault("BareLf"),
-            _ => reader.fault("BareCr"),
+            [b'\n', ..] => reader.fault("bare-lf"),
+            _ => reader.fault("bare-cr"),
         }
         reader.rest = &reader.rest[if reader.rest.starts_with(b"\r\n") { 2 } else { 1 }..];
     }
     if empty_lines > 4 {
-        reader.fault("EmptyLines");
+        reader.fault("empty-lines");
     }
     let line = reader.line();
     let (method, target, version) = reader.request_line(&line);
-    let preface = reader.faults.contains("Http2Preface");
-    let fields = if preface { Vec::new() } else { reader.fields(100, "TooManyFields") };
-    reader.check_size(bytes, 32 * 1024, "HeadTooLarge");
-    if !preface && !reader.faults.contains("TargetTooLong") && !reader.faults.contains("HeadTooLarge") {
+    let preface = reader.faults.contains("http2-preface");
+    let fields = if preface { Vec::new() } else { reader.fields(100, "too-many-fields") };
+    reader.check_size(bytes, 32 * 1024, "head-too-large");
+    if !preface && !reader.faults.contains("target-too-long") && !reader.faults.contains("head-too-large") {
         reader.host(&fields, &version);
         for (_, value) in named(&fields, "expect") {
             if !value.trim_matches([' ', '\t']).eq_ignore_ascii_case("100-continue") {
-                reader.fault("UnknownExpectation");
+                reader.fault("unknown-expectation");
             }
         }
     }
@@ -51,17 +51,17 @@ pub(crate) fn request(bytes: &[u8]) -> Reading {
 pub(crate) fn response(bytes: &[u8], method: &str) -> Reading {
     let mut reader = Reader { rest: bytes, faults: BTreeSet::new() };
     while matches!(reader.rest, [b'\r' | b'\n', ..]) {
-        reader.fault("InvalidVersion");
+        reader.fault("invalid-version");
         reader.rest = &reader.rest[1..];
     }
     let line = reader.line();
     let (version, status) = reader.status_line(&line);
-    let fields = reader.fields(100, "TooManyFields");
-    reader.check_size(bytes, 32 * 1024, "HeadTooLarge");
+    let fields = reader.fields(100, "too-many-fields");
+    reader.check_size(bytes, 32 * 1024, "head-too-large");
     let framing = reader.framing(&fields, &version);
     let body = match framing {
         Framing::Chunked | Framing::Length(1..) if status < 200 || status == 204 => {
-            reader.fault("UnexpectedBody");
+            reader.fault("unexpected-body");
             0
         }
         _ if method == "HEAD" || status == 304 => 0,
@@ -143,16 +143,16 @@ impl Reader<'_> {
             None => {
                 // A line cut off by the size limit has no end to find fault with; a CR in it is found below.
                 if end.is_some() && !line.contains(&b'\r') {
-                    self.fault("BareLf");
+                    self.fault("bare-lf");
                 }
                 line
             }
         };
         if line.contains(&b'\r') {
-            self.fault("BareCr");
+            self.fault("bare-cr");
         }
         if line.contains(&0) {
-            self.fault("Nul");
+            self.fault("nul");
         }
         text(line).replace(['\r', '\0'], "")
     }
@@ -166,29 +166,29 @@ impl Reader<'_> {
         };
         let (method, gap, rest) = word(line);
         if !is_token(&method) || !gap.starts_with(' ') {
-            self.fault("InvalidMethod");
+            self.fault("invalid-method");
         } else if gap != " " {
-            self.fault("InvalidTarget");
+            self.fault("invalid-target");
         }
         let (target, gap, version) = word(&rest);
         let odd_gap = !gap.is_empty() && !gap.starts_with(' ');
         if target.chars().any(is_control) || odd_gap {
-            self.fault("InvalidTarget");
+            self.fault("invalid-target");
         }
         if target.len() > 8 * 1024 {
-            self.fault("TargetTooLong");
+            self.fault("target-too-long");
             if self.rest.is_empty() && version.is_empty() {
                 return (method, target, "HTTP/1.1".into());
             }
         }
-        if method.is_empty() && target.is_empty() || self.faults.contains("InvalidMethod") {
+        if method.is_empty() && target.is_empty() || self.faults.contains("invalid-method") {
             return (method, target, version);
         }
         let known = version == "HTTP/1.1" || version == "HTTP/1.0";
         if gap.len() > 1 || version.ends_with(is_space) {
-            self.fault("InvalidVersion");
+            self.fault("invalid-version");
         } else if version == "HTTP/2.0" && method == "PRI" {
-            self.fault("Http2Preface");
+            self.fault("http2-preface");
         } else if !known {
             let other = version.strip_prefix("HTTP/1.").map_or_else(
                 || {
@@ -198,7 +198,7 @@ impl Reader<'_> {
                 },
                 |minor| minor.starts_with(|c| matches!(c, '2'..='9')),
             );
-            self.fault(if other { "UnsupportedVersion" } else { "InvalidVersion" });
+            self.fault(if other { "unsupported-version" } else { "invalid-version" });
         }
         (method, target, version)
     }
@@ -206,7 +206,7 @@ impl Reader<'_> {
     fn status_line(&mut self, line: &str) -> (String, u16) {
         let at = line.find("HTTP/").unwrap_or_default();
         if at > 0 || !line.starts_with("HTTP/") {
-            self.fault("InvalidVersion");
+            self.fault("invalid-version");
         }
         let line = &line[at..];
         let mut words = line.splitn(3, [' ', '\t']);
@@ -215,19 +215,19 @@ impl Reader<'_> {
         match major_minor {
             Some("1.1" | "1.0") if line[version.len()..].starts_with(' ') => {}
             Some(other) if other.starts_with("1.1") || other.starts_with("1.0") => {
-                self.fault("InvalidStatusLine");
+                self.fault("invalid-status-line");
             }
-            Some(_) => self.fault("UnsupportedVersion"),
-            None => self.fault("InvalidVersion"),
+            Some(_) => self.fault("unsupported-version"),
+            None => self.fault("invalid-version"),
         }
         let rest = line[version.len()..].trim_start_matches([' ', '\t']);
         if line[version.len()..].len() - rest.len() > 1 {
-            self.fault("InvalidStatusLine");
+            self.fault("invalid-status-line");
         }
         let (status, reason) = rest.split_once(' ').unwrap_or((rest, ""));
         let plain = status.len() == 3 && status.chars().all(|char| char.is_ascii_digit());
         if !plain || !(100..600).contains(&status.parse().unwrap_or(0)) || reason.chars().any(is_control) {
-            self.fault("InvalidStatusLine");
+            self.fault("invalid-status-line");
         }
         let naive = atoi(status, 10) as u16;
         (version.into(), if (100..600).contains(&naive) { naive } else { 200 })
@@ -241,7 +241,7 @@ impl Reader<'_> {
                 break;
             }
             if line.starts_with([' ', '\t']) {
-                self.fault("FoldedLine");
+                self.fault("folded-line");
                 if line.trim_matches([' ', '\t']).is_empty() {
                     continue;
                 }
@@ -253,18 +253,18 @@ impl Reader<'_> {
             }
             let line = line.trim_start_matches([' ', '\t']);
             let Some((name, value)) = line.split_once(':') else {
-                self.fault("InvalidFieldName");
+                self.fault("invalid-field-name");
                 continue;
             };
             if name.contains([' ', '\t']) {
-                self.fault("SpaceInFieldName");
+                self.fault("space-in-field-name");
             } else if name.len() > 255 {
-                self.fault("FieldNameTooLong");
+                self.fault("field-name-too-long");
             } else if !is_token(name) {
-                self.fault("InvalidFieldName");
+                self.fault("invalid-field-name");
             }
             if value.chars().any(is_control) {
-                self.fault("InvalidFieldValue");
+                self.fault("invalid-field-value");
             }
             // Tabs and what follows the value stay, for the look at Transfer-Encoding.
             fields.push((name.trim_matches([' ', '\t']).into(), value.trim_start_matches(' ').into()));
@@ -276,20 +276,20 @@ impl Reader<'_> {
     }
 
     fn host(&mut self, fields: &Lines, version: &str) {
-        if self.faults.contains("FoldedLine") {
+        if self.faults.contains("folded-line") {
             return;
         }
         let hosts: Vec<&str> =
             named(fields, "host").map(|(_, value)| value.trim_matches([' ', '\t'])).collect();
         match hosts[..] {
-            [] if version == "HTTP/1.1" && self.faults.is_empty() => self.fault("MissingHost"),
+            [] if version == "HTTP/1.1" && self.faults.is_empty() => self.fault("missing-host"),
             [] => {}
             [host] => {
                 if !is_host(host) {
-                    self.fault("InvalidHost");
+                    self.fault("invalid-host");
                 }
             }
-            [..] => self.fault("RepeatedHost"),
+            [..] => self.fault("repeated-host"),
         }
     }
 
@@ -299,20 +299,20 @@ impl Reader<'_> {
         let codings: Vec<&str> =
             named(fields, "transfer-encoding").map(|(_, value)| value.as_str()).collect();
         if lengths.len() > 1 || lengths.iter().any(|length| length.contains(',')) {
-            self.fault("RepeatedContentLength");
+            self.fault("repeated-content-length");
         } else if let [length] = lengths[..] {
             let digits = !length.is_empty() && length.chars().all(|char| char.is_ascii_digit());
-            let damaged = self.faults.contains("Nul") || self.faults.contains("InvalidFieldValue");
+            let damaged = self.faults.contains("nul") || self.faults.contains("invalid-field-value");
             if (!digits || length.parse::<u64>().is_err()) && !damaged {
-                self.fault("InvalidContentLength");
+                self.fault("invalid-content-length");
             }
         }
         self.codings(&codings);
         if !codings.is_empty() && !lengths.is_empty() {
-            self.fault("TransferEncodingAndLength");
+            self.fault("transfer-encoding-and-length");
         }
         if !codings.is_empty() && version == "HTTP/1.0" {
-            self.fault("TransferEncodingInHttp10");
+            self.fault("transfer-encoding-in-http10");
         }
         let chunked = |coding: &&str| coding.to_ascii_lowercase().contains("chunked");
         match (codings.iter().any(chunked), lengths.last()) {
@@ -326,11 +326,11 @@ impl Reader<'_> {
         let Some(first) = lines.first() else { return };
         if first.eq_ignore_ascii_case("chunked") {
             if lines.len() > 1 {
-                self.fault("RepeatedTransferEncoding");
+                self.fault("repeated-transfer-encoding");
             }
             return;
         }
-        if ["Nul", "InvalidFieldValue", "FoldedLine"].iter().any(|fault| self.faults.contains(fault)) {
+        if ["nul", "invalid-field-value", "folded-line"].iter().any(|fault| self.faults.contains(fault)) {
             return;
         }
         let members: Vec<String> = first
@@ -342,11 +342,11 @@ impl Reader<'_> {
         let last = members.last().is_some_and(|member| member == "chunked");
         let whole = members.iter().all(|member| is_token(member));
         self.fault(match (chunked, last) {
-            _ if !whole => "InvalidTransferEncoding",
-            (2.., _) => "RepeatedTransferEncoding",
-            (1, false) => "InvalidTransferEncoding",
-            (1, true) if members.len() == 1 => "InvalidTransferEncoding",
-            _ => "UnknownTransferCoding",
+            _ if !whole => "invalid-transfer-encoding",
+            (2.., _) => "repeated-transfer-encoding",
+            (1, false) => "invalid-transfer-encoding",
+            (1, true) if members.len() == 1 => "invalid-transfer-encoding",
+            _ => "unknown-transfer-coding",
         });
     }
 
@@ -354,33 +354,37 @@ impl Reader<'_> {
         let (mut body, mut overhead) = (0, 0i128);
         while !self.rest.is_empty() {
             let before = self.rest.len();
-            let nul_before = self.faults.remove("Nul");
+            let nul_before = self.faults.remove("nul");
             let line = self.line();
             let (word, extension) =
                 line.split_once(';').map_or((&*line, None), |(word, ext)| (word, Some(ext)));
             let hex = !word.is_empty() && word.chars().all(|char| char.is_ascii_hexdigit());
-            let damaged = ["Nul", "BareLf", "BareCr"].iter().any(|fault| self.faults.contains(fault));
-            if self.faults.remove("Nul") {
+            let damaged = ["nul", "bare-lf", "bare-cr"].iter().any(|fault| self.faults.contains(fault));
+            if self.faults.remove("nul") {
                 // The codec has no need of a name of its own for it here.
-                self.fault(if extension.is_some() { "InvalidChunkExtension" } else { "InvalidChunkSize" });
+                self.fault(if extension.is_some() {
+                    "invalid-chunk-extension"
+                } else {
+                    "invalid-chunk-size"
+                });
             } else if (!hex || word.len() > 16) && !damaged {
-                self.fault("InvalidChunkSize");
+                self.fault("invalid-chunk-size");
             }
             if nul_before {
-                self.fault("Nul");
+                self.fault("nul");
             }
             if let Some(extension) = extension
                 && !is_extension(extension)
                 && !word.ends_with(' ')
-                && !self.faults.contains("BareLf")
+                && !self.faults.contains("bare-lf")
             {
-                self.fault("InvalidChunkExtension");
+                self.fault("invalid-chunk-extension");
             }
             let size = atoi(word, 16);
             overhead += (before - self.rest.len()) as i128 - 16 - 2 * i128::from(size);
             overhead = overhead.max(0);
             if overhead > 16 * 1024 {
-                self.fault("ChunkOverhead");
+                self.fault("chunk-overhead");
             }
             if size == 0 {
                 break;
@@ -390,7 +394,7 @@ impl Reader<'_> {
                 [b'\r', b'\n', ..] => self.rest = &self.rest[2..],
                 [] => {}
                 [first, rest @ ..] => {
-                    self.fault("InvalidChunkEnd");
+                    self.fault("invalid-chunk-end");
                     let skipped = match rest {
                         _ if matches!(first, b'\r' | b'\n') => 1,
                         [b'\r', ..] if first.is_ascii_hexdigit() => 0,
@@ -405,8 +409,8 @@ impl Reader<'_> {
         }
         let section = self.rest;
         let faults = std::mem::take(&mut self.faults);
-        self.fields(64, "TrailersTooLarge");
-        self.check_size(section, 8 * 1024, "TrailersTooLarge");
+        self.fields(64, "trailers-too-large");
+        self.check_size(section, 8 * 1024, "trailers-too-large");
         self.faults.extend(faults);
         body
     }

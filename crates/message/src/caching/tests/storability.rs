@@ -261,7 +261,6 @@ fn heuristics_apply_to_the_statuses_that_allow_them() {
         let exchange = Exchange { status, ..rfc() };
         assert!(exchange.reused(&response), "{status}");
         let lifetimes = exchange.lifetimes(&response);
-        assert!(lifetimes.is_guessed());
         assert_eq!(lifetimes.ttl(NOW), 8640, "a tenth of a day");
     }
     for status in [201, 202, 302, 307, 403, 500, 502, 503, 504, 599] {
@@ -343,7 +342,7 @@ fn request_no_store_is_obeyed_where_request_directives_are() {
 #[test]
 fn the_safe_profile_has_a_default_lifetime_and_negative_caching_by_status() {
     let lifetimes = safe().lifetimes("Server: x");
-    assert_eq!((lifetimes.ttl(NOW), lifetimes.is_guessed()), (120, true));
+    assert_eq!(lifetimes.ttl(NOW), 120);
     assert_eq!(Exchange { status: 403, ..safe() }.reason("Server: x"), Reason::NoFreshness);
     assert_eq!(Exchange { status: 503, ..safe() }.reason("Server: x"), Reason::ServerError);
     assert!(Reason::ServerError.marked_for() < Reason::NoFreshness.marked_for());

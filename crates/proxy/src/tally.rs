@@ -1,0 +1,255 @@
+//! Counts by reason: one for each reason there is, so that the set of labels is known from the start.
+
+use crate::Fault;
+use crate::step::receive::PassReason;
+use sandarac_cache::Unstored;
+use sandarac_message::caching;
+use sandarac_message::status_fields::Forward;
+use sandarac_net::Refused;
+use sandarac_wire::h1::Refusal;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A reason for something that is counted.
+pub(crate) trait Reason: Sized {
+    /// The metric, without prefix and suffix.
+    const NAME: &'static str;
+    /// What it counts.
+    const TEXT: &'static str;
+
+    /// The words of all reasons.
+    fn texts() -> Vec<&'static str>;
+
+    /// The place of this one's word among them.
+    fn index(&self) -> usize;
+}
+
+/// One worker's counts of the things done for reasons of a kind.
+#[derive(Debug)]
+pub(crate) struct Tally<R> {
+    counts: Box<[AtomicU64]>,
+    kind: PhantomData<fn(R)>,
+}
+
+/// How often something was done for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountByReason {
+    /// What was done: the name of the metric, without prefix and suffix.
+    pub name: &'static str,
+    /// What the metric counts.
+    pub text: &'static str,
+    /// The reason, as Cache-Status and logs write it.
+    pub reason: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+impl<R: Reason> Default for Tally<R> {
+    fn default() -> Tally<R> {
+        Tally { counts: R::texts().iter().map(|_| AtomicU64::new(0)).collect(), kind: PhantomData }
+    }
+}
+
+impl<R: Reason> Tally<R> {
+    /// Counts one. Only the worker that owns the tally may call it.
+    pub(crate) fn one(&self, reason: &R) {
+        if let Some(count) = self.counts.get(reason.index()) {
+            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// The counts of all workers, added up.
+    pub(crate) fn sum<'a>(tallies: impl Iterator<Item = &'a Tally<R>>) -> impl Iterator<Item = CountByReason>
+    where
+        R: 'a,
+    {
+        let texts = R::texts();
+        let mut sums = vec![0; texts.len()];
+        for tally in tallies {
+            sums.iter_mut().zip(&tally.counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        }
+        let count = |(reason, count)| CountByReason { name: R::NAME, text: R::TEXT, reason, count };
+        texts.into_iter().zip(sums).map(count)
+    }
+}
+
+/// The word for what was received in the place of a request.
+pub(crate) fn refused_text(refused: &Refused) -> &'static str {
+    match refused {
+        Refused::Message(refusal) => refusal.name(),
+        Refused::Late => "head-late",
+        Refused::Crowded => "connection-limit",
+    }
+}
+
+impl Reason for Refused {
+    const NAME: &'static str = "refused";
+    const TEXT: &'static str = "Messages refused: malformed, over a limit, or late.";
+
+    fn texts() -> Vec<&'static str> {
+        let others = [Refused::Late, Refused::Crowded];
+        let refusals = Refusal::ALL.iter().map(|refusal| refusal.name());
+        refusals.chain(others.iter().map(refused_text)).collect()
+    }
+
+    fn index(&self) -> usize {
+        match self {
+            Refused::Message(refusal) => *refusal as usize,
+            Refused::Late => Refusal::ALL.len(),
+            Refused::Crowded => Refusal::ALL.len() + 1,
+        }
+    }
+}
+
+impl Reason for Fault {
+    const NAME: &'static str = "failed";
+    const TEXT: &'static str = "Requests answered with an error made here.";
+
+    fn texts() -> Vec<&'static str> {
+        Fault::NAMES.to_vec()
+    }
+
+    fn index(&self) -> usize {
+        let name = self.name();
+        Fault::NAMES.iter().position(|other| *other == name).unwrap_or(usize::MAX)
+    }
+}
+
+impl Reason for PassReason {
+    const NAME: &'static str = "passes";
+    const TEXT: &'static str = "Requests that went past the store.";
+
+    fn texts() -> Vec<&'static str> {
+        PassReason::ALL.iter().map(|reason| reason.text()).collect()
+    }
+
+    fn index(&self) -> usize {
+        match self {
+            PassReason::Rule => 0,
+            PassReason::HitForPass => 1,
+            PassReason::NotWorthWaiting => 2,
+            PassReason::Bypass(reason) => 3 + *reason as usize,
+        }
+    }
+}
+
+/// Why a request led a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissReason {
+    /// Nothing that is stored may answer it.
+    Forward(Forward),
+    /// The response before could not be shared.
+    HitForMiss,
+}
+
+impl MissReason {
+    /// The reason as Cache-Status, logs and counters write it.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            MissReason::Forward(forward) => forward.text(),
+            MissReason::HitForMiss => "hit-for-miss",
+        }
+    }
+
+    const FORWARDS: [Forward; 5] =
+        [Forward::UriMiss, Forward::VaryMiss, Forward::Request, Forward::Stale, Forward::Partial];
+}
+
+impl Reason for MissReason {
+    const NAME: &'static str = "misses";
+    const TEXT: &'static str = "Requests that found nothing usable and led a fetch.";
+
+    fn texts() -> Vec<&'static str> {
+        let forwards = MissReason::FORWARDS.map(MissReason::Forward).into_iter();
+        forwards.chain([MissReason::HitForMiss]).map(MissReason::text).collect()
+    }
+
+    fn index(&self) -> usize {
+        let forwards = &MissReason::FORWARDS;
+        match self {
+            MissReason::Forward(forward) => {
+                forwards.iter().position(|other| other == forward).unwrap_or(usize::MAX)
+            }
+            MissReason::HitForMiss => forwards.len(),
+        }
+    }
+}
+
+/// Why a response that was fetched for the store is not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoStore {
+    /// It may not be stored, or would be of no use.
+    Unusable(caching::Reason),
+    /// It cannot be kept.
+    Unkept(Unstored),
+    /// The edits of the route make its head too large.
+    HeadTooLarge,
+}
+
+impl NoStore {
+    /// The reason as Cache-Status `detail`, logs and counters write it.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            NoStore::Unusable(reason) => reason.text(),
+            NoStore::Unkept(unstored) => unstored.text(),
+            NoStore::HeadTooLarge => "head-too-large",
+        }
+    }
+}
+
+impl Reason for NoStore {
+    const NAME: &'static str = "unstored";
+    const TEXT: &'static str = "Responses fetched for the store that are not kept in it.";
+
+    fn texts() -> Vec<&'static str> {
+        let unusable = caching::Reason::ALL.iter().map(|reason| reason.text());
+        let unkept = Unstored::ALL.iter().map(|unstored| unstored.text());
+        unusable.chain(unkept).chain([NoStore::HeadTooLarge.text()]).collect()
+    }
+
+    fn index(&self) -> usize {
+        let unusable = caching::Reason::ALL.len();
+        match self {
+            NoStore::Unusable(reason) => *reason as usize,
+            NoStore::Unkept(unstored) => unusable + *unstored as usize,
+            NoStore::HeadTooLarge => unusable + Unstored::ALL.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_message::caching::BypassReason;
+
+    #[track_caller]
+    fn place<R: Reason>(reason: R, text: &str) {
+        assert_eq!(R::texts().get(reason.index()), Some(&text));
+    }
+
+    #[test]
+    fn every_reason_is_counted_under_its_own_word() {
+        Refusal::ALL.iter().for_each(|refusal| place(Refused::Message(*refusal), refusal.name()));
+        place(Refused::Late, "head-late");
+        place(Refused::Crowded, "connection-limit");
+        PassReason::ALL.iter().for_each(|reason| place(*reason, reason.text()));
+        place(PassReason::Bypass(BypassReason::Cookie), "cookie");
+        caching::Reason::ALL.iter().for_each(|reason| place(NoStore::Unusable(*reason), reason.text()));
+        Unstored::ALL.iter().for_each(|unstored| place(NoStore::Unkept(*unstored), unstored.text()));
+        place(NoStore::HeadTooLarge, "head-too-large");
+        place(MissReason::HitForMiss, "hit-for-miss");
+        place(MissReason::Forward(Forward::Stale), "stale");
+        place(Fault::NoRoute, "no-route");
+        place(Fault::TooManyTurns, "too-many-turns");
+    }
+
+    #[test]
+    fn workers_are_added_up() {
+        let (one, other) = (Tally::<PassReason>::default(), Tally::default());
+        one.one(&PassReason::Rule);
+        other.one(&PassReason::Rule);
+        other.one(&PassReason::HitForPass);
+        let sums: Vec<u64> = Tally::sum([&one, &other].into_iter()).map(|sum| sum.count).collect();
+        assert_eq!(&sums[..3], [2, 1, 0]);
+    }
+}
