@@ -1,12 +1,15 @@
 //! Listening sockets: one per worker on every TCP address, one shared by all on a Unix path.
 
 use crate::Stream;
+use rustix::net::{SocketFlags, acceptfrom_with};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -54,7 +57,7 @@ impl Listeners {
     pub fn take(&mut self) -> io::Result<Acceptor> {
         let socket = self.sockets.pop().ok_or(io::ErrorKind::NotFound)?;
         Ok(match self.address {
-            ListenAddress::Tcp(_) => Acceptor::Tcp(tokio::net::TcpListener::from_std(socket.into())?),
+            ListenAddress::Tcp(_) => Acceptor::Tcp(watch(socket)?),
             ListenAddress::Unix(..) => Acceptor::Unix(tokio::net::UnixListener::from_std(socket.into())?),
         })
     }
@@ -129,7 +132,7 @@ pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub enum Acceptor {
     /// TCP.
-    Tcp(tokio::net::TcpListener),
+    Tcp(AsyncFd<Socket>),
     /// A Unix socket.
     Unix(tokio::net::UnixListener),
 }
@@ -139,13 +142,32 @@ impl Acceptor {
     pub async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
         match self {
             Acceptor::Tcp(listener) => {
-                listener.accept().await.map(|(stream, peer)| (Stream::Tcp(stream), Some(peer)))
+                // A worker to which connections come without end still gets to serve them.
+                tokio::task::coop::consume_budget().await;
+                loop {
+                    let mut ready = listener.readable().await?;
+                    if let Ok(accepted) = ready.try_io(|listener| accept_tcp(listener.get_ref())) {
+                        return accepted;
+                    }
+                }
             }
             Acceptor::Unix(listener) => {
                 listener.accept().await.map(|(stream, _)| (Stream::Unix(stream), None))
             }
         }
     }
+}
+
+/// A listening socket known to the runtime. Its own listener would make each connection known too, at once.
+#[expect(unsafe_code, reason = "the runtime cannot know that a socket keeps its descriptor")]
+fn watch(socket: Socket) -> io::Result<AsyncFd<Socket>> {
+    // SAFETY: `socket` owns its descriptor: it is open, and the same, for as long as the `AsyncFd` owns the socket.
+    Ok(unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?)
+}
+
+fn accept_tcp(listener: &Socket) -> io::Result<(Stream, Option<SocketAddr>)> {
+    let (socket, peer) = acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+    Ok((Stream::accepted(socket.into()), peer.and_then(|peer| peer.try_into().ok())))
 }
 
 #[cfg(test)]
@@ -171,7 +193,7 @@ mod tests {
         runtime.block_on(async {
             let _client = std::net::TcpStream::connect(address).unwrap();
             let (stream, _) = listeners.take().unwrap().accept().await.unwrap();
-            assert!(matches!(stream, Stream::Tcp(stream) if stream.nodelay().unwrap()));
+            assert!(stream.nodelay().unwrap());
         });
     }
 

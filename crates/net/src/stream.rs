@@ -1,7 +1,7 @@
 //! A connected socket, TCP or Unix.
 
-use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -12,8 +12,21 @@ use tokio::net::{TcpStream, UnixStream};
 pub enum Stream {
     /// Over TCP, without delay (Nagle's algorithm off): made by [`Stream::tcp`], or accepted from a listener that is so.
     Tcp(TcpStream),
+    /// Accepted over TCP, and not yet known to the runtime.
+    Accepted(Accepted),
     /// Over a Unix socket.
     Unix(UnixStream),
+}
+
+/// An accepted connection that the runtime gets to know when it is read for the second time, or has to be waited for: a
+/// client that sends one request and gets its answer at once costs two system calls and a registration less.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Empty only where the runtime would not take it.
+    stream: Option<std::net::TcpStream>,
+    /// Whether it was read. The second time goes by the runtime, which sees to it that no connection is read for ever while
+    /// others wait.
+    read: bool,
 }
 
 impl Stream {
@@ -25,12 +38,47 @@ impl Stream {
         Stream::Tcp(stream)
     }
 
+    /// Takes an accepted connection into service; it MUST be non-blocking.
+    pub fn accepted(stream: std::net::TcpStream) -> Stream {
+        Stream::Accepted(Accepted { stream: Some(stream), read: false })
+    }
+
+    /// Does `now` with a connection that the runtime does not know; `None` where it has to be waited for, which the runtime
+    /// knows how to from then on.
+    fn at_once<T>(
+        &mut self,
+        now: impl FnOnce(&mut std::net::TcpStream) -> io::Result<T>,
+    ) -> Option<io::Result<T>> {
+        let Stream::Accepted(Accepted { stream: Some(stream), .. }) = self else { return None };
+        match now(stream) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.register().err().map(Err),
+            done => Some(done),
+        }
+    }
+
+    /// Makes the connection known to the runtime.
+    fn register(&mut self) -> io::Result<()> {
+        if let Stream::Accepted(accepted) = self {
+            let stream = accepted.stream.take().ok_or_else(unregistered)?;
+            *self = Stream::Tcp(TcpStream::from_std(stream)?);
+        }
+        Ok(())
+    }
+
     /// Reads into `buf`; 0 is the end of the stream.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if let Stream::Accepted(accepted) = self {
+            if std::mem::replace(&mut accepted.read, true) {
+                self.register()?;
+            } else if let Some(done) = self.at_once(|stream| stream.read(buf)) {
+                return Poll::Ready(done);
+            }
+        }
         let mut buf = ReadBuf::new(buf);
         let polled = match self {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buf),
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buf),
+            Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
         };
         polled.map_ok(|()| buf.filled().len())
     }
@@ -41,11 +89,19 @@ impl Stream {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // One slice is the common case, and `write` is cheaper for the kernel than `writev`.
+        let done = self.at_once(|stream| match slices {
+            [slice] => stream.write(slice),
+            slices => stream.write_vectored(slices),
+        });
+        if let Some(done) = done {
+            return Poll::Ready(done);
+        }
         match (self, slices) {
-            // One slice is the common case, and `write` is cheaper for the kernel than `writev`.
             (Stream::Tcp(stream), [slice]) => Pin::new(stream).poll_write(cx, slice),
             (Stream::Tcp(stream), slices) => Pin::new(stream).poll_write_vectored(cx, slices),
             (Stream::Unix(stream), slices) => Pin::new(stream).poll_write_vectored(cx, slices),
+            (Stream::Accepted(_), _) => Poll::Ready(Err(unregistered())),
         }
     }
 
@@ -53,6 +109,10 @@ impl Stream {
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => {
+                Poll::Ready(stream.shutdown(Shutdown::Write))
+            }
+            Stream::Accepted(_) => Poll::Ready(Err(unregistered())),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
@@ -63,6 +123,8 @@ impl Stream {
         let mut cx = Context::from_waker(Waker::noop());
         match self {
             Stream::Tcp(stream) => stream.poll_read_ready(&mut cx).is_ready(),
+            // Nobody was told anything yet; such a connection is in no pool.
+            Stream::Accepted(_) => false,
             Stream::Unix(stream) => stream.try_io(tokio::io::Interest::READABLE, || Ok(())).is_ok(),
         }
     }
@@ -71,6 +133,7 @@ impl Stream {
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
+            Stream::Accepted(accepted) => accepted.stream.as_ref()?.peer_addr().ok(),
             Stream::Unix(_) => None,
         }
     }
@@ -79,7 +142,68 @@ impl Stream {
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.local_addr().ok(),
+            Stream::Accepted(accepted) => accepted.stream.as_ref()?.local_addr().ok(),
             Stream::Unix(_) => None,
         }
+    }
+}
+
+/// A connection that the runtime would not take is of no further use.
+fn unregistered() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+#[cfg(test)]
+impl Stream {
+    /// Whether Nagle's algorithm is off.
+    pub(crate) fn nodelay(&self) -> io::Result<bool> {
+        match self {
+            Stream::Tcp(stream) => stream.nodelay(),
+            Stream::Accepted(accepted) => accepted.stream.as_ref().ok_or_else(unregistered)?.nodelay(),
+            Stream::Unix(_) => Ok(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    /// A client, and the other end of its connection as it was accepted.
+    fn connected() -> (std::net::TcpStream, Stream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        (client, Stream::accepted(accepted))
+    }
+
+    #[test]
+    fn an_accepted_connection_is_read_at_once_or_waited_for() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let mut buf = [0; 8];
+            let (mut client, mut stream) = connected();
+            client.write_all(b"one").unwrap();
+            assert_eq!(poll_fn(|cx| stream.poll_read(cx, &mut buf)).await.unwrap(), 3);
+            let written = poll_fn(|cx| stream.poll_write_vectored(cx, &[IoSlice::new(b"1")])).await;
+            assert!(written.unwrap() == 1 && matches!(stream, Stream::Accepted(_)));
+            client.write_all(b"two").unwrap();
+            assert_eq!(poll_fn(|cx| stream.poll_read(cx, &mut buf)).await.unwrap(), 3);
+            assert!(matches!(stream, Stream::Tcp(_)));
+
+            let (mut client, mut stream) = connected();
+            poll_fn(|cx| {
+                assert!(stream.poll_read(cx, &mut buf).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            assert!(matches!(stream, Stream::Tcp(_)));
+            client.write_all(b"later").unwrap();
+            assert_eq!(poll_fn(|cx| stream.poll_read(cx, &mut buf)).await.unwrap(), 5);
+            drop(client);
+            assert_eq!(poll_fn(|cx| stream.poll_read(cx, &mut buf)).await.unwrap(), 0);
+        });
     }
 }
