@@ -140,11 +140,8 @@ pub(crate) async fn run(
 }
 
 impl<'e> Exchange<'e> {
-    async fn steps(
-        &mut self,
-        down: &mut Downstream<'_>,
-        found: Option<(Key, Lookup)>,
-    ) -> Result<Sent, Fault> {
+    /// What is asked for, and what is to be done.
+    fn judge(&self, down: &mut Downstream<'_>) -> Result<(Received<'e>, Verdict<'e>), Fault> {
         let site: &'e Site = self.site;
         let received = receive(site, &down.client.peer, &self.request)?;
         if hop::passes(self.request.fields, site.name()) > PASSES {
@@ -155,7 +152,16 @@ impl<'e> Exchange<'e> {
         if matches!(verdict, Err(Fault::PurgeDenied)) {
             self.worker.counters.one(Counter::PurgesDenied);
         }
-        match verdict? {
+        Ok((received, verdict?))
+    }
+
+    async fn steps(
+        &mut self,
+        down: &mut Downstream<'_>,
+        found: Option<Box<(Key, Lookup)>>,
+    ) -> Result<Sent, Fault> {
+        let (received, verdict) = self.judge(down)?;
+        match verdict {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
             Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
             Verdict::Pass(pool, reason) => {
@@ -170,7 +176,7 @@ impl<'e> Exchange<'e> {
             Verdict::Synth(answer) => {
                 self.worker.counters.one(Counter::Synthetic);
                 self.handling = Handling::new(Outcome::Synth);
-                Ok(self.synth(down, answer).await)
+                Ok(self.synth(down, *answer).await)
             }
             Verdict::Purge => {
                 self.worker.counters.one(Counter::Purges);
@@ -187,14 +193,14 @@ impl<'e> Exchange<'e> {
         received: &Received<'_>,
         pool: usize,
         rule: &CacheRule,
-        mut found: Option<(Key, Lookup)>,
+        mut found: Option<Box<(Key, Lookup)>>,
     ) -> Result<Sent, Fault> {
         let directives = rule.policy.directives(self.request.fields);
         let query = lookup::query(&self.request, &directives);
         let path = received.target.path_and_query;
         let store = &self.worker.shared.store;
         for _ in 0..TURNS {
-            let (key, lookup) = found.take().unwrap_or_else(|| {
+            let (key, lookup) = found.take().map(|found| *found).unwrap_or_else(|| {
                 let fields = self.request.fields;
                 let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, fields);
                 (key, store.lookup(key, &query, wall()))
@@ -434,7 +440,7 @@ impl<'e> Exchange<'e> {
         purge::invalidate(self, received, &arrived.head.view());
         let arrived = match purge::storable_post(self, received, pool, arrived) {
             Landed::Object(object, reader, own) => {
-                return self.deliver_with(down, &object, reader, own.as_ref()).await;
+                return Box::pin(self.deliver_with(down, &object, reader, own.as_ref())).await;
             }
             Landed::Relay(arrived) => arrived,
         };
@@ -466,6 +472,27 @@ impl<'e> Exchange<'e> {
     ) -> Result<Box<Arrived>, Fault> {
         let asked = self.worker.recorder.wants().then(Instant::now);
         self.fetched = Some(self.worker.transaction());
+        let tunnel = matches!(purpose, Purpose::Tunnel);
+        let head = self.forward(down, received, target, purpose)?;
+        let errand = Errand { method: self.request.method, head: &head, tunnel };
+        let around = Surroundings::of(self.worker, self.site, pool);
+        let arrived = fetch(&around, &errand, Some(down)).await?;
+        if let Some(asked) = asked {
+            self.origin_time = Some(asked.elapsed());
+            self.backend = Some(arrived.link.address().to_string());
+        }
+        Ok(arrived)
+    }
+
+    /// The head of the request as the backend gets it. Not a part of [`Exchange::fetch`], which would keep room for what
+    /// makes it as long as it waits.
+    fn forward(
+        &self,
+        down: &Downstream<'_>,
+        received: &Received<'_>,
+        target: &[u8],
+        purpose: Purpose<'_>,
+    ) -> Result<Vec<u8>, Fault> {
         let forward = Forward {
             request: self.request,
             asker: received.asker,
@@ -476,16 +503,7 @@ impl<'e> Exchange<'e> {
             expect_continue: self.expect_continue,
             purpose,
         };
-        let head = forward.encode().map_err(|_| Fault::HeadTooLarge)?;
-        let tunnel = matches!(purpose, Purpose::Tunnel);
-        let errand = Errand { method: self.request.method, head: &head, tunnel };
-        let around = Surroundings::of(self.worker, self.site, pool);
-        let arrived = fetch(&around, &errand, Some(down)).await?;
-        if let Some(asked) = asked {
-            self.origin_time = Some(asked.elapsed());
-            self.backend = Some(arrived.link.address().to_string());
-        }
-        Ok(arrived)
+        forward.encode().map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Sends a response on as it comes.

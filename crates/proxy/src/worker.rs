@@ -47,7 +47,7 @@ pub struct Worker {
 /// What was found out about a request before it became an exchange.
 pub struct Deferred {
     pub(crate) site: LocalSite,
-    pub(crate) found: Option<(Key, Lookup)>,
+    pub(crate) found: Option<Box<(Key, Lookup)>>,
 }
 
 impl Worker {
@@ -207,7 +207,7 @@ impl Service for Worker {
         let site = self.site();
         match self.try_hit(&site, peer, request, began, output) {
             Ok(keep_alive) => Answer::Answered { keep_alive },
-            Err(found) => Answer::Deferred(Deferred { site, found }),
+            Err(found) => Answer::Deferred(Deferred { site, found: found.map(Box::new) }),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum Verdict<'a> {
     /// Become a tunnel to a backend of this pool.
     Pipe(usize),
     /// Answer here.
-    Synth(Synthetic),
+    Synth(Box<Synthetic>),
     /// Remove what is stored for the target.
     Purge,
 }
@@ -117,14 +117,14 @@ pub(crate) fn verdict<'a>(
         return Err(Fault::MethodNotAllowed);
     }
     if hop::max_forwards(request.method, request.fields) == MaxForwards::Answer {
-        return Ok(Verdict::Synth(last_stop(request)));
+        return Ok(Verdict::Synth(Box::new(last_stop(request))));
     }
     match &received.route.action {
-        Action::Answer(answer) => Ok(Verdict::Synth(Synthetic {
+        Action::Answer(answer) => Ok(Verdict::Synth(Box::new(Synthetic {
             status: answer.status,
             fields: answer.fields.iter().map(|(name, value)| (name, value)).collect(),
             body: Bytes::copy_from_slice(answer.body.as_bytes()),
-        })),
+        }))),
         Action::Redirect(redirect) if redirect.to.needs_host() && received.asker.host.is_empty() => {
             Err(Fault::NoHost)
         }
@@ -132,7 +132,7 @@ pub(crate) fn verdict<'a>(
             let to = redirect.to.fill(received.asker.host, received.target.path_and_query);
             let mut fields = FieldsBuf::new();
             fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
-            Ok(Verdict::Synth(Synthetic { status: redirect.status, fields, body: Bytes::new() }))
+            Ok(Verdict::Synth(Box::new(Synthetic { status: redirect.status, fields, body: Bytes::new() })))
         }
         Action::Forward { pool, .. } if request.method == Method::Connect => {
             if received.route.connect {
