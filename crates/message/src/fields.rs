@@ -317,11 +317,6 @@ impl FieldsBuf {
         FieldsBuf::default()
     }
 
-    /// No fields, with room for so many bytes and lines.
-    pub fn with_capacity(bytes: usize, lines: usize) -> FieldsBuf {
-        FieldsBuf::after(Vec::with_capacity(bytes), lines)
-    }
-
     /// No fields yet, after the first line of a head, which [`FieldsBuf::into_lines`] gives back before them; with room
     /// for so many.
     pub fn after(first_line: Vec<u8>, lines: usize) -> FieldsBuf {
@@ -471,13 +466,18 @@ impl FieldsBuf {
         self.view().encoded_len()
     }
 
+    /// The first line; empty where the buffer was begun without one.
+    pub fn first_line(&self) -> &[u8] {
+        &self.bytes[..self.first_line]
+    }
+
     /// The first line, if the buffer was begun with one, and the field lines, without the empty line after them.
     pub fn into_lines(self) -> Vec<u8> {
         if !self.gaps {
             return self.bytes;
         }
         let mut lines = Vec::with_capacity(self.bytes.capacity());
-        lines.extend_from_slice(&self.bytes[..self.first_line]);
+        lines.extend_from_slice(self.first_line());
         self.encode(&mut lines);
         lines
     }
@@ -537,21 +537,23 @@ pub fn is_tchar(byte: u8) -> bool {
     TCHARS[byte as usize]
 }
 
-const TCHARS: [bool; 256] = {
-    let mut chars = [false; 256];
+const TCHARS: [bool; 256] = alphanumeric_or(b"!#$%&'*+-.^_`|~");
+
+/// Which bytes are ASCII letters, digits or one of `marks`.
+pub(crate) const fn alphanumeric_or(marks: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
-        chars[byte] = (byte as u8).is_ascii_alphanumeric();
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
         byte += 1;
     }
-    let marks = b"!#$%&'*+-.^_`|~";
     let mut at = 0;
     while at < marks.len() {
-        chars[marks[at] as usize] = true;
+        table[marks[at] as usize] = true;
         at += 1;
     }
-    chars
-};
+    table
+}
 
 #[cfg(test)]
 mod tests {

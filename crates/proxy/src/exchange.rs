@@ -528,7 +528,7 @@ impl<'e> Exchange<'e> {
                 .map_or(framing, BodyFraming::Length),
             _ => framing,
         };
-        let mut head = encode::lines(fields, told).map_err(|_| Fault::HeadTooLarge)?;
+        let mut head = encode::lines(fields, told);
         if self.site.config.cache.cache_status {
             self.handling.encode(self.site.name(), &mut head);
         }

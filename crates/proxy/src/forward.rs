@@ -96,7 +96,7 @@ impl Forward<'_> {
             fields.add(Name::Connection, b"TE")?;
             fields.add(Name::Te, b"trailers")?;
         }
-        let mut out = encode::lines(fields, self.framing)?;
+        let mut out = encode::lines(fields, self.framing);
         out.extend_from_slice(encode::CRLF);
         Ok(out)
     }

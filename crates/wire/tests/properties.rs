@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use sandarac_message::{FieldsBuf, Method};
+use sandarac_message::{FieldsBuf, Method, Name};
 use sandarac_wire::h1::encode::{self, Head};
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, Refusal, chunked, request, response};
 use sandarac_wire::proxy_protocol;
@@ -59,7 +59,7 @@ proptest! {
     fn a_written_request_is_read_back(method in token(1..12), target in target(), fields in fields(), (framing, body) in body(), trailers in fields()) {
         let mut wire = Vec::new();
         let mut head = Head::request(&mut wire, method.as_bytes(), &target);
-        head.known(sandarac_message::Name::Host, b"example.com");
+        head.known(Name::Host, b"example.com");
         head.fields(fields.view(), framing);
         head.finish();
         write_body(&mut wire, framing, &body, &trailers);
@@ -96,10 +96,41 @@ proptest! {
     }
 
     #[test]
+    fn a_head_that_grew_behind_its_first_line_is_written_the_same(
+        before in fields(),
+        framed in prop::collection::vec("(content-length|Transfer-Encoding|CONTENT-LENGTH): (7|007|chunked|gzip)", 0..3),
+        after in fields(),
+        gap: bool,
+        framing in prop::sample::select(vec![
+            BodyFraming::None, BodyFraming::UntilClose, BodyFraming::Length(7), BodyFraming::Chunked,
+        ]),
+    ) {
+        let framed = framed.iter().filter_map(|line| line.split_once(": "));
+        let framed = framed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let all: FieldsBuf = lines(&before).into_iter().chain(framed).chain(lines(&after)).collect();
+        let mut expected = Vec::new();
+        let mut head = Head::request(&mut expected, b"POST", b"/");
+        head.fields(all.view(), framing);
+        head.finish();
+
+        let mut first_line = Vec::new();
+        encode::request_line(&mut first_line, b"POST", b"/");
+        let mut grown = FieldsBuf::after(first_line, all.view().len());
+        if gap {
+            grown.push(b"Proxy-Connection", b"close").unwrap();
+            grown.remove(Name::ProxyConnection);
+        }
+        grown.extend(all.view(), |_| true).unwrap();
+        let mut written = encode::lines(grown, framing);
+        written.extend_from_slice(encode::CRLF);
+        prop_assert_eq!(text(&written), text(&expected));
+    }
+
+    #[test]
     fn writing_what_was_read_gives_the_same_bytes(target in target(), fields in fields(), (framing, _) in body()) {
         let mut wire = Vec::new();
         let mut head = Head::request(&mut wire, b"POST", &target);
-        head.known(sandarac_message::Name::Host, b"a:1");
+        head.known(Name::Host, b"a:1");
         head.fields(fields.view(), framing);
         head.finish();
         let mut spans = Vec::new();

@@ -1,5 +1,6 @@
 //! Hosts and ports (RFC 3986 §3.2, RFC 9110 §4.2).
 
+use crate::fields::alphanumeric_or;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
@@ -145,13 +146,4 @@ fn is_registered_name(name: &[u8]) -> bool {
 }
 
 /// The bytes that stand for themselves in a registered name.
-const NAME_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=";
-    let mut at = 0;
-    while at < plain.len() {
-        table[plain[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+const NAME_BYTES: [bool; 256] = alphanumeric_or(b"-._~!$&'()*+,;=");

@@ -4,7 +4,7 @@
 
 use super::BodyFraming;
 use super::scan::{find_control, find_target_end};
-use sandarac_message::{Field, Fields, FieldsBuf, Name, Run, TooLarge, is_token};
+use sandarac_message::{Field, Fields, FieldsBuf, Name, Run, is_token};
 
 /// The last chunk and an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -48,10 +48,8 @@ impl<'a> Head<'a> {
     /// [`BodyFraming::None`] leaves both out, so the Content-Length of a response to HEAD has to be written by [`Head::known`].
     pub fn fields(&mut self, fields: Fields<'_>, framing: BodyFraming) {
         let mut digits = [0; 20];
-        let (name, value) = match framing {
-            BodyFraming::None | BodyFraming::UntilClose => return self.unframed(fields),
-            BodyFraming::Length(length) => (Name::ContentLength, decimal(length, &mut digits)),
-            BodyFraming::Chunked => (Name::TransferEncoding, &b"chunked"[..]),
+        let Some((name, value)) = framing_field(framing, &mut digits) else {
+            return self.unframed(fields);
         };
         let Some(place) = fields.iter().position(|field| field.id == name) else {
             self.unframed(fields);
@@ -66,7 +64,6 @@ impl<'a> Head<'a> {
 
     /// All of `fields` that do not frame a body.
     fn unframed(&mut self, fields: Fields<'_>) {
-        let is_framing = |field: &Field<'_>| matches!(field.id, Name::ContentLength | Name::TransferEncoding);
         fields.runs(
             |field| !is_framing(field),
             |run| match run {
@@ -122,31 +119,38 @@ pub fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The lines of a head whose fields were collected after its first line, without the empty line. The body is framed by
-/// `framing` and nothing else, as with [`Head::fields`]; a field that says so already stays where it is, another comes last.
-///
-/// # Errors
-/// Where the head has no room for the field.
-pub fn lines(mut fields: FieldsBuf, framing: BodyFraming) -> Result<Vec<u8>, TooLarge> {
+/// The lines of a head whose fields were collected after its first line, as [`Head::fields`] would write them, without the
+/// empty line. Nothing is copied where the fields frame the body by `framing` as they stand.
+pub fn lines(fields: FieldsBuf, framing: BodyFraming) -> Vec<u8> {
     let mut digits = [0; 20];
-    let wanted = match framing {
-        BodyFraming::None | BodyFraming::UntilClose => None,
-        BodyFraming::Length(length) => Some((Name::ContentLength, decimal(length, &mut digits))),
-        BodyFraming::Chunked => Some((Name::TransferEncoding, &b"chunked"[..])),
-    };
-    let is_framing = |name| matches!(name, Name::ContentLength | Name::TransferEncoding);
-    let stands = {
-        let mut framing_fields = fields.view().iter().filter(|field| is_framing(field.id));
-        let first = framing_fields.next().map(|field| (field.id, field.value));
-        first == wanted && framing_fields.next().is_none()
-    };
-    if !stands {
-        fields.retain_names(|name| !is_framing(name));
-        if let Some((name, value)) = wanted {
-            fields.add(name, value)?;
-        }
+    let wanted = framing_field(framing, &mut digits);
+    let mut framing_fields = fields.view().iter().filter(is_framing).map(|field| (field.id, field.value));
+    let (first, more) = (framing_fields.next(), framing_fields.next().is_some());
+    drop(framing_fields);
+    if (first.is_some() && first != wanted) || more {
+        let mut out = fields.first_line().to_vec();
+        Head { out: &mut out }.fields(fields.view(), framing);
+        return out;
     }
-    Ok(fields.into_lines())
+    let missing = wanted.filter(|_| first.is_none());
+    let mut out = fields.into_lines();
+    if let Some((name, value)) = missing {
+        line(&mut out, name, value);
+    }
+    out
+}
+
+/// The field that frames a body so, where one does.
+fn framing_field(framing: BodyFraming, digits: &mut [u8; 20]) -> Option<(Name, &[u8])> {
+    match framing {
+        BodyFraming::None | BodyFraming::UntilClose => None,
+        BodyFraming::Length(length) => Some((Name::ContentLength, decimal(length, digits))),
+        BodyFraming::Chunked => Some((Name::TransferEncoding, b"chunked")),
+    }
+}
+
+fn is_framing(field: &Field<'_>) -> bool {
+    matches!(field.id, Name::ContentLength | Name::TransferEncoding)
 }
 
 /// Writes the size line of a chunk of `len` bytes; `len` MUST NOT be 0, which would end the body. The data and [`CRLF`] follow it.
