@@ -2,6 +2,7 @@
 
 use super::scan::{find_control, find_plain_end, find_token_end, find_value_end};
 use super::{Limits, MAX_FIELDS, Parsed, Refusal};
+use sandarac_message::target::Authority;
 use sandarac_message::{MAX_HEAD, MAX_NAME, Name, Span, Version};
 
 /// What the fields of a head say about its framing and its connection.
@@ -305,48 +306,8 @@ fn transfer_encoding(text: &[u8], padded: bool) -> Result<(), Refusal> {
 /// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not: it names
 /// nothing that a gateway could look up. Nor is one with a comma, which is how two Hosts look once joined.
 fn is_host(host: &[u8]) -> bool {
-    let mut at = 0;
-    if host.first() == Some(&b'[') {
-        let Some(close) = host.iter().position(|&byte| byte == b']') else { return false };
-        let address = std::str::from_utf8(&host[1..close]).unwrap_or_default();
-        if address.parse::<std::net::Ipv6Addr>().is_err() {
-            return false;
-        }
-        at = close + 1;
-    } else {
-        while at < host.len() && HOST_CHAR[host[at] as usize] {
-            at += 1;
-            if host[at - 1] == b'%' {
-                match host.get(at..at + 2) {
-                    Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => at += 2,
-                    _ => return false,
-                }
-            }
-        }
-        if at == 0 {
-            return false;
-        }
-    }
-    match &host[at..] {
-        [] => true,
-        [b':', port @ ..] => {
-            // An empty port is the default one (RFC 3986 §3.2.3).
-            port.len() <= 5
-                && port.iter().all(u8::is_ascii_digit)
-                && port.iter().fold(0, |port, &digit| port * 10 + u32::from(digit - b'0')) <= 65535
-        }
-        _ => false,
-    }
+    // No more digits than a port needs: some readers stop after them.
+    Authority::parse(host).is_some_and(|authority| {
+        !authority.host.contains(&b',') && host.len() - authority.host.len() <= ":65535".len()
+    })
 }
-
-/// Bytes of a registered name: unreserved, sub-delims less the comma, and the percent sign that starts an encoded byte.
-static HOST_CHAR: [bool; 256] = {
-    let mut table = [false; 256];
-    let text = b"-._~!$&'()*+;=%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    let mut i = 0;
-    while i < text.len() {
-        table[text[i] as usize] = true;
-        i += 1;
-    }
-    table
-};
