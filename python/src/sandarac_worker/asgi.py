@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 from . import trace
 from .document import WELL_KNOWN
-from .worker import Worker, process_worker
+from .worker import Middleware, Worker
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -21,7 +21,7 @@ _INSIDE_KEY = "sandarac.inside"
 _numbers = itertools.count(1)
 
 
-class AsgiMiddleware:
+class AsgiMiddleware(Middleware):
     """``app`` with a résumé. Where no worker is given, it is that of the process.
 
     A request earns for its class when the application answered below 500 and sent its body to the end. Its time runs
@@ -30,15 +30,8 @@ class AsgiMiddleware:
     """
 
     def __init__(self, app: AsgiApplication, worker: Worker | None = None) -> None:
+        super().__init__(worker)
         self.app = app
-        self._worker = worker
-
-    @property
-    def worker(self) -> Worker:
-        """Whose résumé this is."""
-        if self._worker is None:
-            self._worker = process_worker()
-        return self._worker
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _INSIDE_KEY in scope:

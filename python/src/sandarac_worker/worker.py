@@ -57,10 +57,7 @@ class Worker:
         resume_file: str | None = None,
         version: str | None = None,
     ) -> None:
-        self.version = None if version is None else read_version(version)
-        self._settings = Settings(history, max_skill_age)
-        self._resume_file = resume_file
-        self._begin_life()
+        self.configure(history=history, max_skill_age=max_skill_age, resume_file=resume_file, version=version)
         _workers.add(self)
 
     def _begin_life(self) -> None:
@@ -281,6 +278,20 @@ def process_worker() -> Worker:
         if _process_worker is None:
             _process_worker = Worker(**settings_from(dict(os.environ)))
         return _process_worker
+
+
+class Middleware:
+    """What the middlewares of WSGI and ASGI share. Where no worker is given, it is that of the process."""
+
+    def __init__(self, worker: Worker | None) -> None:
+        self._worker = worker
+
+    @property
+    def worker(self) -> Worker:
+        """Whose résumé this is."""
+        if self._worker is None:
+            self._worker = process_worker()
+        return self._worker
 
 
 def settings_from(environment: dict[str, str]) -> dict[str, Any]:

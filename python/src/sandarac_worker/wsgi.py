@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, cast
 
 from . import trace
 from .document import WELL_KNOWN
-from .worker import Worker, process_worker
+from .worker import Middleware, Worker
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -24,7 +24,7 @@ _INSIDE_KEY = "sandarac.inside"
 _numbers = itertools.count(1)
 
 
-class WsgiMiddleware:
+class WsgiMiddleware(Middleware):
     """``app`` with a résumé. Where no worker is given, it is that of the process.
 
     A request earns for its class when the application answered below 500 and its body was made to the end, or needed
@@ -33,15 +33,8 @@ class WsgiMiddleware:
     """
 
     def __init__(self, app: WSGIApplication, worker: Worker | None = None) -> None:
+        super().__init__(worker)
         self.app = app
-        self._worker = worker
-
-    @property
-    def worker(self) -> Worker:
-        """Whose résumé this is."""
-        if self._worker is None:
-            self._worker = process_worker()
-        return self._worker
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if _INSIDE_KEY in environ:
