@@ -248,8 +248,8 @@ fn a_purge_lets_nothing_of_the_part_return() {
     assert_eq!(ranges(&origin)[1..], [ANEW]);
 }
 
-#[test]
-fn a_purge_while_the_rest_arrives_counts_against_the_whole() {
+/// With the first half stored, and the rest held at a gate.
+fn with_a_part_and_its_rest_held() -> (Sandarac, Origin, Gate) {
     let gate = Gate::new();
     let held = gate.clone();
     let (proxy, origin) = start(move |request| {
@@ -257,6 +257,12 @@ fn a_purge_while_the_rest_arrives_counts_against_the_whole() {
         if request.serial == 2 { reply.hold(&held) } else { reply }
     });
     range(&proxy, "bytes=0-4");
+    (proxy, origin, gate)
+}
+
+#[test]
+fn a_purge_while_the_rest_arrives_counts_against_the_whole() {
+    let (proxy, origin, gate) = with_a_part_and_its_rest_held();
     let mut client = ask(&proxy);
     gate.reached(1);
     proxy.admin(&["purge", "http://www.example/"]).success();
@@ -314,13 +320,7 @@ fn ask(proxy: &Sandarac) -> Conn {
 
 #[test]
 fn all_who_wait_get_the_whole_from_one_rest() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let (proxy, origin) = start(move |request| {
-        let reply = version(request, &[("ETag", "\"v1\"")]);
-        if request.serial == 2 { reply.hold(&held) } else { reply }
-    });
-    range(&proxy, "bytes=0-4");
+    let (proxy, origin, gate) = with_a_part_and_its_rest_held();
     let mut clients: Vec<Conn> = (0..10).map(|_| ask(&proxy)).collect();
     let mut late = proxy.connect();
     late.send(get("/").with("Range", "bytes=3-7").to_bytes());
