@@ -68,8 +68,8 @@ impl<'a> Authority<'a> {
                 len + 2
             }
             _ => {
-                let len = memchr::memchr(b':', text).unwrap_or(text.len());
-                if len == 0 || !is_registered_name(&text[..len]) {
+                let len = registered_name_len(text);
+                if len == 0 {
                     return None;
                 }
                 len
@@ -128,21 +128,17 @@ fn port(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// Whether `name` is a registered name or IPv4 address (RFC 3986 §3.2.2).
-fn is_registered_name(name: &[u8]) -> bool {
-    // Hardly any name has escapes: looking at every byte without stopping is quicker than stopping in time.
-    if name.iter().fold(true, |plain, &byte| plain & NAME_BYTES[byte as usize]) {
-        return true;
+/// How many bytes at the start of `text` are a registered name or IPv4 address (RFC 3986 §3.2.2).
+fn registered_name_len(text: &[u8]) -> usize {
+    let mut len = 0;
+    while let Some(&byte) = text.get(len) {
+        len += match byte {
+            _ if NAME_BYTES[byte as usize] => 1,
+            b'%' if text.get(len + 1..len + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => 3,
+            _ => break,
+        };
     }
-    let mut rest = name.iter();
-    while let Some(&byte) = rest.next() {
-        let hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
-        let valid = NAME_BYTES[byte as usize] || (byte == b'%' && hex(rest.next()) && hex(rest.next()));
-        if !valid {
-            return false;
-        }
-    }
-    true
+    len
 }
 
 /// The bytes that stand for themselves in a registered name.
