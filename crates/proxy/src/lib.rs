@@ -12,6 +12,7 @@ mod forward;
 mod handling;
 mod names;
 mod origin;
+mod pool;
 mod record;
 mod respond;
 mod shared;
@@ -22,6 +23,7 @@ mod worker;
 
 pub use counters::{Counter, Counters, Latency};
 pub use fault::Fault;
+pub use pool::{Member, PoolRefusal, SitePool};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
 pub use shared::Shared;

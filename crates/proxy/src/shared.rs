@@ -114,13 +114,13 @@ impl Shared {
     pub fn pools(&self) -> Vec<(String, Vec<sandarac_balance::BackendReport>)> {
         let now = Moment::now().since(self.epoch);
         let site = self.site.load();
-        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.report(now))).collect()
+        site.pools.iter().map(|pool| (pool.name(), pool.report(now))).collect()
     }
 
     /// The queues before the pools: their pool's name and what is known of them.
     pub fn queues(&self) -> Vec<(String, sandarac_balance::QueueReport)> {
         let site = self.site.load();
-        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.queue_report())).collect()
+        site.pools.iter().map(|pool| (pool.name(), pool.queue_report())).collect()
     }
 
     /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects

@@ -1,8 +1,7 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
 use crate::forward::Introduction;
-use crate::step::fetch::OriginTimeouts;
-use sandarac_balance::Pool;
+use crate::pool::SitePool;
 use sandarac_config::{Config, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
@@ -53,34 +52,13 @@ impl Deref for LocalSite {
     }
 }
 
-/// A pool and how long to wait for it.
-pub(crate) struct SitePool {
-    pub(crate) pool: Pool,
-    pub(crate) timeouts: OriginTimeouts,
-    pub(crate) retries: u32,
-}
-
 impl Site {
     /// Makes `config` ready. `bound` are the addresses really bound, in the order of the listeners; pools go on with
     /// what `before` knew of the same backends. `seed` decides between equal backends.
     pub fn new(config: Config, bound: &[ListenAddress], before: Option<&Site>, seed: u64) -> Site {
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
-            let seed = seed.wrapping_add(at as u64);
-            let built = settings.build(seed);
-            let known =
-                before.and_then(|site| site.pools.iter().find(|other| other.pool.name() == settings.name));
-            SitePool {
-                pool: known.map_or(built.clone(), |other| built.succeeding(&other.pool, seed)),
-                timeouts: OriginTimeouts {
-                    queue: settings.queue_timeout,
-                    connect: settings.connect_timeout,
-                    first_byte: settings.first_byte_timeout,
-                    between_bytes: settings.between_bytes_timeout,
-                    idle: settings.idle_timeout,
-                    age: settings.connection_age,
-                },
-                retries: settings.retries,
-            }
+            let known = before.and_then(|site| site.pool(&settings.name));
+            SitePool::new(settings, known, seed.wrapping_add(at as u64))
         });
         let limits = &config.limits;
         let request_head = Limits {
@@ -128,6 +106,17 @@ impl Site {
             secure,
             config,
         }
+    }
+
+    /// The pools, in the order of the configuration.
+    pub fn pools(&self) -> &[SitePool] {
+        &self.pools
+    }
+
+    /// The pool of that name.
+    pub fn pool(&self, name: &str) -> Option<&SitePool> {
+        let place = self.config.pools.iter().position(|pool| pool.name == name)?;
+        Some(&self.pools[place])
     }
 
     /// The name of this proxy in Via, Cache-Status and Proxy-Status.

@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub struct OriginTimeouts {
 pub(crate) struct Surroundings<'a> {
     pub(crate) origins: &'a Rc<Origins>,
     pub(crate) counters: &'a Counters,
-    pub(crate) pool: &'a Pool,
+    pub(crate) pool: Arc<Pool>,
     pub(crate) class: Option<&'a [u8]>,
     pub(crate) timeouts: OriginTimeouts,
     /// Retries for one request; few, because it may be what kills workers.
@@ -64,7 +65,7 @@ impl<'a> Surroundings<'a> {
         Surroundings {
             origins: &worker.origins,
             counters: &worker.counters,
-            pool: &pool.pool,
+            pool: pool.live(),
             class: None,
             timeouts: pool.timeouts,
             retries: pool.retries,

@@ -1,0 +1,264 @@
+//! A pool of the configuration in force: its backends, which come and go while requests are under way.
+
+use crate::step::fetch::OriginTimeouts;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget};
+use sandarac_config::PoolConfig;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pool of the configuration in force.
+pub struct SitePool {
+    /// What requests are balanced over now.
+    live: ArcSwap<Pool>,
+    members: Mutex<Members>,
+    seed: u64,
+    pub(crate) timeouts: OriginTimeouts,
+    pub(crate) retries: u32,
+    pub(crate) budget: Arc<RetryBudget>,
+}
+
+/// A backend that is not in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it is.
+    pub address: Address,
+    /// How much of the load it is to bear, compared with others.
+    pub weight: u32,
+}
+
+/// What makes up the backends of a pool.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    configured: Vec<Backend>,
+    /// The most requests in flight to each that is not configured.
+    max_in_flight: u32,
+    /// What each source of the pool, by its place in the configuration, has found.
+    found: Vec<Vec<Member>>,
+    /// Added by order.
+    added: Vec<Member>,
+    /// Removed by order.
+    removed: Vec<Address>,
+}
+
+/// Why an order to a pool was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolRefusal {
+    /// The pool has this backend already.
+    There,
+    /// The pool has no such backend.
+    NotThere,
+    /// It is the last one.
+    Last,
+}
+
+impl std::fmt::Display for PoolRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PoolRefusal::There => "the pool has this backend already",
+            PoolRefusal::NotThere => "the pool has no such backend",
+            PoolRefusal::Last => "it is the last backend of the pool",
+        })
+    }
+}
+
+impl std::error::Error for PoolRefusal {}
+
+impl SitePool {
+    /// The pool that `config` describes. It goes on with what `before` knew of the same backends, and with the backends
+    /// that were found or ordered meanwhile.
+    pub(crate) fn new(config: &PoolConfig, before: Option<&SitePool>, seed: u64) -> SitePool {
+        let built = config.build(seed);
+        let mut members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
+        members.configured = built.backends().to_vec();
+        members.max_in_flight = config.max_in_flight.unwrap_or(u32::MAX);
+        let pool = SitePool {
+            live: ArcSwap::from_pointee(built),
+            members: Mutex::default(),
+            seed,
+            timeouts: OriginTimeouts {
+                queue: config.queue_timeout,
+                connect: config.connect_timeout,
+                first_byte: config.first_byte_timeout,
+                between_bytes: config.between_bytes_timeout,
+                idle: config.idle_timeout,
+                age: config.connection_age,
+            },
+            retries: config.retries,
+            budget: before.map_or_else(|| Arc::new(RetryBudget::new(20, 10)), |before| before.budget.clone()),
+        };
+        pool.put(&members, before.map(SitePool::live).as_deref());
+        *pool.members.lock() = members;
+        pool
+    }
+
+    /// What requests are balanced over now.
+    pub fn live(&self) -> Arc<Pool> {
+        self.live.load_full()
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> String {
+        self.live.load().name().to_owned()
+    }
+
+    /// What is known of each backend.
+    pub fn report(&self, now: Duration) -> Vec<BackendReport> {
+        self.live.load().report(now)
+    }
+
+    /// How many wait for a place.
+    pub fn queue_report(&self) -> QueueReport {
+        self.live.load().queue_report()
+    }
+
+    /// The source at this place among the pool's has found these backends, and no others.
+    pub fn found(&self, source: usize, found: Vec<Member>) {
+        let mut members = self.members.lock();
+        if members.found.len() <= source {
+            members.found.resize(source + 1, Vec::new());
+        }
+        if members.found[source] != found {
+            members.found[source] = found;
+            self.put(&members, Some(&self.live()));
+        }
+    }
+
+    /// Adds a backend.
+    ///
+    /// # Errors
+    /// [`PoolRefusal::There`].
+    pub fn add(&self, member: Member) -> Result<(), PoolRefusal> {
+        let mut members = self.members.lock();
+        if members.all().iter().any(|backend| *backend.address() == member.address) {
+            return Err(PoolRefusal::There);
+        }
+        members.removed.retain(|address| *address != member.address);
+        if !members.all().iter().any(|backend| *backend.address() == member.address) {
+            members.added.push(member);
+        }
+        self.put(&members, Some(&self.live()));
+        Ok(())
+    }
+
+    /// Removes a backend, wherever it came from, until it is added again. Requests in flight to it go on.
+    ///
+    /// # Errors
+    /// [`PoolRefusal::NotThere`], [`PoolRefusal::Last`].
+    pub fn remove(&self, address: &Address) -> Result<(), PoolRefusal> {
+        let mut members = self.members.lock();
+        let all = members.all();
+        if !all.iter().any(|backend| backend.address() == address) {
+            return Err(PoolRefusal::NotThere);
+        }
+        if all.len() == 1 {
+            return Err(PoolRefusal::Last);
+        }
+        members.added.retain(|member| member.address != *address);
+        members.removed.push(address.clone());
+        self.put(&members, Some(&self.live()));
+        Ok(())
+    }
+
+    /// Gives a backend no new requests, or gives it some again.
+    ///
+    /// # Errors
+    /// [`PoolRefusal::NotThere`].
+    pub fn drain(&self, address: &Address, draining: bool) -> Result<(), PoolRefusal> {
+        // A pool that takes the place of this one meanwhile has the same backends.
+        let live = self.live();
+        let place = live.backends().iter().position(|backend| backend.address() == address);
+        let backend = live.ids()[place.ok_or(PoolRefusal::NotThere)?];
+        live.drain(backend, draining);
+        Ok(())
+    }
+
+    /// Puts a pool of `members` in force, which goes on with what `before` knew.
+    fn put(&self, members: &Members, before: Option<&Pool>) {
+        let live = self.live.load();
+        let pool = Pool::new(live.name(), members.all(), live.settings().clone());
+        let pool = before.map_or(pool.clone(), |before| pool.succeeding(before, self.seed));
+        drop(live);
+        self.live.store(Arc::new(pool));
+    }
+}
+
+impl Members {
+    /// The backends, each address once: as it is configured, else as it was added or found first.
+    fn all(&self) -> Vec<Backend> {
+        let others = self.added.iter().chain(self.found.iter().flatten()).map(|member| {
+            Backend::new(member.address.clone()).max_in_flight(self.max_in_flight).weighing(member.weight)
+        });
+        let mut seen: HashSet<Address> = self.removed.iter().cloned().collect();
+        self.configured
+            .iter()
+            .cloned()
+            .chain(others)
+            .filter(|backend| seen.insert(backend.address().clone()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_balance::Outcome;
+    use sandarac_config::Config;
+
+    fn pool(backends: &str) -> SitePool {
+        let text = format!(
+            "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]\n[[route]]\npool = \"app\""
+        );
+        let (config, _) = Config::from_toml("test.toml", &text).unwrap();
+        SitePool::new(&config.pools[0], None, 1)
+    }
+
+    fn member(address: &str) -> Member {
+        Member { address: address.parse().unwrap(), weight: 1 }
+    }
+
+    fn addresses(pool: &SitePool) -> Vec<String> {
+        pool.live().backends().iter().map(|backend| backend.address().to_string()).collect()
+    }
+
+    #[test]
+    fn backends_come_from_everywhere_and_each_is_there_once() {
+        let pool = pool("\"http://a\"");
+        pool.found(1, vec![member("http://b"), member("http://a")]);
+        pool.found(0, vec![member("http://c"), member("http://b")]);
+        assert_eq!(addresses(&pool), ["http://a", "http://c", "http://b"]);
+        pool.found(0, Vec::new());
+        assert_eq!(addresses(&pool), ["http://a", "http://b"]);
+    }
+
+    #[test]
+    fn what_an_order_removes_stays_away_until_an_order_adds_it() {
+        let pool = pool("\"http://a\", \"http://b\"");
+        pool.remove(&member("http://a").address).unwrap();
+        pool.found(0, vec![member("http://a"), member("http://c")]);
+        assert_eq!(addresses(&pool), ["http://b", "http://c"]);
+        pool.add(member("http://a")).unwrap();
+        assert_eq!(addresses(&pool), ["http://a", "http://b", "http://c"]);
+        assert_eq!(pool.add(member("http://a")), Err(PoolRefusal::There));
+        assert_eq!(pool.remove(&member("http://d").address), Err(PoolRefusal::NotThere));
+    }
+
+    #[test]
+    fn the_last_backend_is_not_removed() {
+        let pool = pool("\"http://a\"");
+        assert_eq!(pool.remove(&member("http://a").address), Err(PoolRefusal::Last));
+    }
+
+    #[test]
+    fn requests_in_flight_stay_counted_as_backends_come() {
+        let pool = pool("\"http://a\"");
+        let before = pool.live();
+        let pick = before.pick(None, Duration::ZERO, &[]).unwrap();
+        pool.found(0, vec![member("http://b")]);
+        assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 1);
+        pick.finish(Outcome::Answered, Duration::ZERO);
+        assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 0);
+    }
+}
