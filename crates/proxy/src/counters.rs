@@ -52,6 +52,7 @@ counters! {
     Fetches "fetches" "Requests sent to origins, retries included.",
     FetchesQueued "fetches_queued" "Requests that waited for a place at a backend because all were full.",
     FetchRetries "fetch_retries" "Requests sent to an origin once more.",
+    RetriesRefused "retries_refused" "Requests not sent once more because the budget for that was used up.",
     FetchFailures "fetch_failures" "Fetches that brought no response.",
     FetchesBackground "fetches_background" "Revalidations with no client waiting.",
     OriginConnections "origin_connections" "Connections opened to origins.",

@@ -95,9 +95,8 @@ impl Revalidation {
         };
         let Ok(head) = forward.encode() else { return };
         let around = Surroundings::of(worker, site, self.pool);
-        let Ok(arrived) =
-            fetch(&around, &Errand { method: Method::Get, head: &head, tunnel: false }, None).await
-        else {
+        let errand = Errand { method: Method::Get, head: &head, tunnel: false, one_client: false };
+        let Ok(arrived) = fetch(&around, &errand, None).await else {
             // The stale response goes on being served while its lifetimes allow it.
             flight.fail();
             return;

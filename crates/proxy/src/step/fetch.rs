@@ -5,7 +5,7 @@ use crate::origin::{Origins, Provenance};
 use crate::site::Site;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
-use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool};
+use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool, RetryBudget};
 use sandarac_message::hop::HopByHop;
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
@@ -51,6 +51,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) timeouts: OriginTimeouts,
     /// Retries for one request; few, because it may be what kills workers.
     pub(crate) retries: u32,
+    /// Retries for all requests, but for those that were lost with their backend.
+    pub(crate) budget: &'a RetryBudget,
     pub(crate) limits: &'a Limits,
     /// Memory for parsing heads.
     pub(crate) spans: &'a Cell<Vec<Span>>,
@@ -69,6 +71,7 @@ impl<'a> Surroundings<'a> {
             class: None,
             timeouts: pool.timeouts,
             retries: pool.retries,
+            budget: &pool.budget,
             limits: &site.response_head,
             spans: &worker.spans,
             epoch: worker.shared.epoch,
@@ -83,6 +86,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) head: &'a [u8],
     /// Whether it asks for another protocol.
     pub(crate) tunnel: bool,
+    /// Whether the response is for one client alone, so that nobody wants it once that has reset its connection.
+    pub(crate) one_client: bool,
 }
 
 /// A connection to a backend, in use.
@@ -92,6 +97,8 @@ pub(crate) struct Link {
     pick: Pick,
     origins: Rc<Origins>,
     keep_alive: bool,
+    /// The status blames the backend.
+    server_error: bool,
     epoch: Moment,
 }
 
@@ -107,7 +114,7 @@ impl Link {
         if self.keep_alive {
             self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
         }
-        self.pick.finish(Outcome::Answered, now);
+        self.pick.finish(if self.server_error { Outcome::ServerError } else { Outcome::Answered }, now);
     }
 
     /// The response broke off.
@@ -155,6 +162,7 @@ pub(crate) async fn fetch(
     let mut tried: Vec<BackendId> = Vec::new();
     let mut fresh = false;
     let mut retries = 0;
+    around.budget.request();
     loop {
         let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
         let pick = place(around, &tried, timer).await?;
@@ -170,6 +178,7 @@ pub(crate) async fn fetch(
                     pick,
                     origins: around.origins.clone(),
                     keep_alive: false,
+                    server_error: false,
                     epoch: around.epoch,
                 };
                 match attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await {
@@ -186,7 +195,13 @@ pub(crate) async fn fetch(
         let body_at_hand = downstream.as_deref().is_none_or(|down| down.can_replay());
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
         let another = around.pool.backends().len() > tried.len() + 1;
-        if !safe || retries == around.retries || !failed.fault.is_origins() || !(reused || another) {
+        let possible = safe && failed.fault.is_origins() && (reused || another);
+        if !possible || retries == around.retries {
+            return Err(failed.fault);
+        }
+        let lost = matches!(failed.fault, Fault::ConnectFailed(_) | Fault::NoResponse);
+        if !lost && !around.budget.retry(Moment::now().since(around.epoch)) {
+            around.counters.one(Counter::RetriesRefused);
             return Err(failed.fault);
         }
         if reused {
@@ -304,7 +319,11 @@ async fn attempt(
                             Fault::ResponseLate
                         }));
                     }
-                    return Poll::Pending;
+                    let down = downstream.as_deref_mut().filter(|_| errand.one_client && !uploading);
+                    return match down.map(|down| down.poll_gone(cx)) {
+                        Some(Poll::Ready(())) => Poll::Ready(Err(Fault::ClientGone)),
+                        Some(Poll::Pending) | None => Poll::Pending,
+                    };
                 }
             }
         }
@@ -313,11 +332,16 @@ async fn attempt(
     match arrived {
         Ok(Head { head, body, keep_alive, switched }) => {
             link.keep_alive = keep_alive;
+            link.server_error = head.status >= 500;
+            link.pick.responded(Moment::now().since(link.epoch));
             Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall() }))
         }
         Err(fault) => {
             let wrote = link.conn.sent() > 0;
-            link.broken();
+            // What the client did is not held against the backend.
+            if fault.is_origins() {
+                link.broken();
+            }
             Err(Failed { fault, sent: wrote && sent, answered })
         }
     }
