@@ -8,7 +8,7 @@ use crate::target::Scheme;
 use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 
 /// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110 §7.6.1): the
-/// standing ones, and those that Connection names.
+/// standing ones, those that Connection names, and those of the résumé protocol.
 #[derive(Clone, Debug)]
 pub struct HopByHop<'a>(NameSet<'a>);
 
@@ -27,7 +27,11 @@ impl<'a> HopByHop<'a> {
             | Name::ProxyConnection
             | Name::Te
             | Name::TransferEncoding
-            | Name::Upgrade => true,
+            | Name::Upgrade
+            // What a balancer and its workers say to each other is for no one else.
+            | Name::RequestClass
+            | Name::WorkerState
+            | Name::WorkerSkills => true,
             Name::Host
             | Name::CacheControl
             | Name::CdnCacheControl
@@ -126,6 +130,7 @@ pub fn is_trailer(field: &Field<'_>) -> bool {
             | Name::ProxyAuthorization
             | Name::ProxyConnection
             | Name::Range
+            | Name::RequestClass
             | Name::RetryAfter
             | Name::SandaracCacheControl
             | Name::SetCookie
@@ -136,6 +141,8 @@ pub fn is_trailer(field: &Field<'_>) -> bool {
             | Name::Upgrade
             | Name::Vary
             | Name::Via
+            | Name::WorkerSkills
+            | Name::WorkerState
             | Name::XForwardedFor
             | Name::XForwardedHost
             | Name::XForwardedProto

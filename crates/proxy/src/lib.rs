@@ -15,10 +15,12 @@ mod origin;
 mod pool;
 mod record;
 mod respond;
+mod resume;
 mod shared;
 mod site;
 mod step;
 mod tally;
+mod upkeep;
 mod worker;
 
 pub use counters::{Counter, Counters, Latency};
@@ -30,4 +32,5 @@ pub use shared::Shared;
 pub use site::Site;
 pub use step::fetch::OriginTimeouts;
 pub use tally::CountByReason;
+pub use upkeep::Upkeep;
 pub use worker::{Deferred, Worker};

@@ -8,12 +8,14 @@ use sandarac_config::PoolConfig;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// A pool of the configuration in force.
 pub struct SitePool {
     /// What requests are balanced over now.
     live: ArcSwap<Pool>,
     members: Mutex<Members>,
+    changed: Arc<Notify>,
     seed: u64,
     pub(crate) timeouts: OriginTimeouts,
     pub(crate) retries: u32,
@@ -68,8 +70,13 @@ impl std::error::Error for PoolRefusal {}
 
 impl SitePool {
     /// The pool that `config` describes. It goes on with what `before` knew of the same backends, and with the backends
-    /// that were found or ordered meanwhile.
-    pub(crate) fn new(config: &PoolConfig, before: Option<&SitePool>, seed: u64) -> SitePool {
+    /// that were found or ordered meanwhile. `changed` is told whenever its backends change.
+    pub(crate) fn new(
+        config: &PoolConfig,
+        before: Option<&SitePool>,
+        seed: u64,
+        changed: Arc<Notify>,
+    ) -> SitePool {
         let built = config.build(seed);
         let mut members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
         members.configured = built.backends().to_vec();
@@ -77,6 +84,7 @@ impl SitePool {
         let pool = SitePool {
             live: ArcSwap::from_pointee(built),
             members: Mutex::default(),
+            changed,
             seed,
             timeouts: OriginTimeouts {
                 queue: config.queue_timeout,
@@ -182,6 +190,7 @@ impl SitePool {
         let pool = before.map_or(pool.clone(), |before| pool.succeeding(before, self.seed));
         drop(live);
         self.live.store(Arc::new(pool));
+        self.changed.notify_one();
     }
 }
 
@@ -212,7 +221,7 @@ mod tests {
             "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]\n[[route]]\npool = \"app\""
         );
         let (config, _) = Config::from_toml("test.toml", &text).unwrap();
-        SitePool::new(&config.pools[0], None, 1)
+        SitePool::new(&config.pools[0], None, 1, Arc::default())
     }
 
     fn member(address: &str) -> Member {

@@ -12,12 +12,15 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// A configuration made ready for use.
 pub struct Site {
     /// What was configured.
     pub config: Config,
     pub(crate) pools: Vec<SitePool>,
+    /// Told when the backends of a pool change.
+    members: Arc<Notify>,
     pub(crate) session: SessionLimits,
     /// What a response head may hold.
     pub(crate) response_head: Limits,
@@ -56,9 +59,10 @@ impl Site {
     /// Makes `config` ready. `bound` are the addresses really bound, in the order of the listeners; pools go on with
     /// what `before` knew of the same backends. `seed` decides between equal backends.
     pub fn new(config: Config, bound: &[ListenAddress], before: Option<&Site>, seed: u64) -> Site {
+        let members = before.map_or_else(Arc::default, |site| site.members.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let known = before.and_then(|site| site.pool(&settings.name));
-            SitePool::new(settings, known, seed.wrapping_add(at as u64))
+            SitePool::new(settings, known, seed.wrapping_add(at as u64), members.clone())
         });
         let limits = &config.limits;
         let request_head = Limits {
@@ -83,6 +87,7 @@ impl Site {
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
+            members,
             session: SessionLimits {
                 head: request_head,
                 idle_timeout: *config.timeouts.idle,
@@ -117,6 +122,11 @@ impl Site {
     pub fn pool(&self, name: &str) -> Option<&SitePool> {
         let place = self.config.pools.iter().position(|pool| pool.name == name)?;
         Some(&self.pools[place])
+    }
+
+    /// Waits until the backends of a pool have changed.
+    pub(crate) async fn members_changed(&self) {
+        self.members.notified().await;
     }
 
     /// The name of this proxy in Via, Cache-Status and Proxy-Status.

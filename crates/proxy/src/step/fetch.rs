@@ -2,6 +2,7 @@
 
 use crate::downstream::Downstream;
 use crate::origin::{Origins, Provenance};
+use crate::shared::Shared;
 use crate::site::Site;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
@@ -44,9 +45,12 @@ pub struct OriginTimeouts {
 
 /// What a fetch needs of its surroundings.
 pub(crate) struct Surroundings<'a> {
+    pub(crate) shared: &'a Shared,
     pub(crate) origins: &'a Rc<Origins>,
     pub(crate) counters: &'a Counters,
     pub(crate) pool: Arc<Pool>,
+    /// The pool's place among the site's.
+    pub(crate) place: usize,
     pub(crate) class: Option<&'a [u8]>,
     pub(crate) timeouts: OriginTimeouts,
     /// Retries for one request; few, because it may be what kills workers.
@@ -62,12 +66,14 @@ pub(crate) struct Surroundings<'a> {
 
 impl<'a> Surroundings<'a> {
     /// For a pool of the site, from this worker.
-    pub(crate) fn of(worker: &'a Worker, site: &'a Site, pool: usize) -> Surroundings<'a> {
-        let pool = &site.pools[pool];
+    pub(crate) fn of(worker: &'a Worker, site: &'a Site, place: usize) -> Surroundings<'a> {
+        let pool = &site.pools[place];
         Surroundings {
+            shared: &worker.shared,
             origins: &worker.origins,
             counters: &worker.counters,
             pool: pool.live(),
+            place,
             class: None,
             timeouts: pool.timeouts,
             retries: pool.retries,
@@ -276,10 +282,11 @@ async fn attempt(
     let mut sent = false;
     let mut answered = false;
     let mut interim = 0;
+    let class_line = around.class_line(link.pick.id());
     let arrived = poll_fn(|cx| {
         if !sent {
             sent = true;
-            if send_head(cx, errand, &mut link.conn, downstream.as_deref_mut(), again).is_err() {
+            if send_head(cx, errand, &class_line, &mut link.conn, downstream.as_deref_mut(), again).is_err() {
                 return Poll::Ready(Err(Fault::NoResponse));
             }
             timer(&mut own_timer, &mut downstream).set(around.timeouts.first_byte);
@@ -301,7 +308,7 @@ async fn attempt(
         loop {
             let down = downstream.as_deref_mut();
             let mut spans = around.spans.take();
-            let received = receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down);
+            let received = receive(around, errand, &mut link, &mut spans, &mut interim, cx, down);
             around.spans.set(spans);
             match received {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
@@ -358,11 +365,17 @@ fn timer<'t>(own: &'t mut Timer, downstream: &'t mut Option<&mut Downstream<'_>>
 fn send_head(
     cx: &mut Context<'_>,
     errand: &Errand<'_>,
+    class_line: &[u8],
     conn: &mut Conn,
     downstream: Option<&mut Downstream<'_>>,
     again: bool,
 ) -> std::io::Result<()> {
-    conn.write(cx, &[IoSlice::new(errand.head)])?;
+    if class_line.is_empty() {
+        conn.write(cx, &[IoSlice::new(errand.head)])?;
+    } else {
+        let (head, end) = errand.head.split_at(errand.head.len() - encode::CRLF.len());
+        conn.write(cx, &[IoSlice::new(head), IoSlice::new(class_line), IoSlice::new(end)])?;
+    }
     match downstream {
         Some(down) if again => down.replay(cx, conn),
         _ => Ok(()),
@@ -378,7 +391,7 @@ struct Head {
 
 /// Parses what has arrived: the final head, or `None` where more is to be read. Interim ones are forwarded.
 fn receive(
-    limits: &Limits,
+    around: &Surroundings<'_>,
     errand: &Errand<'_>,
     link: &mut Link,
     spans: &mut Vec<Span>,
@@ -390,8 +403,8 @@ fn receive(
         if link.conn.data().is_empty() {
             return Ok(None);
         }
-        let parsed =
-            response::parse(link.conn.data(), limits, spans, errand.method).map_err(Fault::BadResponse)?;
+        let parsed = response::parse(link.conn.data(), around.limits, spans, errand.method)
+            .map_err(Fault::BadResponse)?;
         let Parsed::Complete(response) = parsed else { return Ok(None) };
         let head_len = response.head_len;
         match response.kind {
@@ -410,6 +423,7 @@ fn receive(
             Kind::Switching if !errand.tunnel => return Err(Fault::UnaskedSwitch),
             kind => {
                 let switched = kind != Kind::Final;
+                around.hear(link.pick.id(), response.head.fields);
                 // What a new protocol is called stands in hop-by-hop fields.
                 let fields = if switched {
                     FieldsBuf::copy_of(response.head.fields)

@@ -87,6 +87,42 @@ pub enum Disbelief {
     NotAsked,
 }
 
+impl Disbelief {
+    /// Every reason; each stands at its own number, `reason as usize`.
+    pub const ALL: [Disbelief; 12] = [
+        Disbelief::NotANumber,
+        Disbelief::Negative,
+        Disbelief::Absurd,
+        Disbelief::LongClass,
+        Disbelief::TooManySkills,
+        Disbelief::TooManyClasses,
+        Disbelief::OtherClassifier,
+        Disbelief::OtherInstance,
+        Disbelief::Elsewhere,
+        Disbelief::Outdated,
+        Disbelief::Stranger,
+        Disbelief::NotAsked,
+    ];
+
+    /// The name of the reason, as logs and counters write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Disbelief::NotANumber => "not-a-number",
+            Disbelief::Negative => "negative",
+            Disbelief::Absurd => "absurd",
+            Disbelief::LongClass => "long-class",
+            Disbelief::TooManySkills => "too-many-skills",
+            Disbelief::TooManyClasses => "no-room-for-classes",
+            Disbelief::OtherClassifier => "other-classifier",
+            Disbelief::OtherInstance => "other-instance",
+            Disbelief::Elsewhere => "elsewhere",
+            Disbelief::Outdated => "outdated",
+            Disbelief::Stranger => "stranger",
+            Disbelief::NotAsked => "not-asked",
+        }
+    }
+}
+
 impl std::fmt::Display for Disbelief {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -183,8 +219,10 @@ impl Resumes<'_> {
         if self.pool.backends().iter().zip(self.pool.ids()).any(elsewhere) {
             return Err(Disbelief::Elsewhere);
         }
-        // Held to the end: of two résumés of one worker, one is taken after the other.
-        let mut known = lock(backend);
+        // Held to the end: of two résumés of one worker, one is taken after the other. What is known is not locked so long,
+        // for every request to the worker asks for it.
+        let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(backend).clone();
         let same = known.as_ref().filter(|known| *known.instance == *instance);
         if same.is_some_and(|known| known.revision > revision) {
             return Err(Disbelief::Outdated);
@@ -201,7 +239,7 @@ impl Resumes<'_> {
         if started_anew {
             backend.state.load.renew();
         }
-        *known = Some(Known { instance: instance.into(), revision });
+        *lock(backend) = Some(Known { instance: instance.into(), revision });
         Ok(believed)
     }
 
@@ -218,23 +256,27 @@ impl Resumes<'_> {
         skills: impl IntoIterator<Item = (&'c [u8], f64)>,
     ) -> Result<Believed, Disbelief> {
         let backend = self.open(worker, classifier)?;
-        let mut known = lock(backend);
-        let Some(known) = known.as_mut().filter(|known| *known.instance == *instance) else {
+        // Who answers requests does not wait for a whole résumé to be taken in. Should that be older, the worker's next
+        // response says so.
+        let Ok(_alone) = backend.state.load.taking.try_lock() else { return Err(Disbelief::Outdated) };
+        let known = lock(backend).clone();
+        let Some(known) = known.filter(|known| *known.instance == *instance) else {
             return Err(Disbelief::OtherInstance);
         };
         if known.revision >= revision {
             return Err(Disbelief::Outdated);
         }
-        known.revision = revision;
-        Ok(self.take(worker, skills, |_| ()))
+        let believed = self.take(worker, skills, |_| ());
+        *lock(backend) = Some(Known { revision, ..known });
+        Ok(believed)
     }
 
     /// The worker is gone, or has started anew: nothing is known of it.
     pub fn forget(&self, worker: BackendId) {
         let Some(backend) = self.backend(worker) else { return };
-        let mut known = lock(backend);
+        let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
         self.resume.skills.retain(worker, |_, _| false);
-        *known = None;
+        *lock(backend) = None;
     }
 
     /// How much is known.

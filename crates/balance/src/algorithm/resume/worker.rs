@@ -32,6 +32,8 @@ pub(crate) struct WorkerLoad {
     trials: AtomicU32,
     /// What is known of its résumé.
     pub(crate) known: Mutex<Option<Known>>,
+    /// Held by whoever takes in what it reports.
+    pub(crate) taking: Mutex<()>,
     /// The version it announced.
     pub(crate) version: Mutex<Option<Box<str>>>,
 }

@@ -1,0 +1,62 @@
+//! What keeps pools up to date beside the requests: one thread that finds backends, checks them, and fetches their
+//! résumés. No request waits for it.
+
+mod client;
+mod resumes;
+mod wants;
+
+pub(crate) use wants::Wants;
+
+use crate::origin::Origins;
+use crate::shared::Shared;
+use client::Client;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
+
+/// The thread. Dropping it ends it.
+pub struct Upkeep {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Upkeep {
+    /// Starts to look after the pools of the configuration in force, and of those that follow it.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn start(shared: Arc<Shared>) -> io::Result<Upkeep> {
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+            match runtime {
+                Ok(runtime) => runtime.block_on(run(shared, stopped)),
+                Err(error) => shared.complain(|| format!("pools are not looked after: {error}")),
+            }
+        })?;
+        Ok(Upkeep { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    loop {
+        let site = shared.site();
+        let client = Client::new(Origins::new(&site.config.dns));
+        tokio::select! {
+            () = resumes::run(shared.clone(), site, client) => {}
+            () = shared.wants.site_changed() => {}
+            _ = &mut stopped => return,
+        }
+    }
+}
