@@ -54,6 +54,8 @@ counters! {
     FetchesQueued "fetches_queued" "Requests that waited for a place at a backend because all were full.",
     FetchRetries "fetch_retries" "Requests sent to an origin once more.",
     RetriesRefused "retries_refused" "Requests not sent once more because the budget for that was used up.",
+    Hedges "hedges" "Requests sent to a second backend because the first was slow to answer.",
+    HedgesWon "hedges_won" "Requests that the second backend answered first.",
     FetchFailures "fetch_failures" "Fetches that brought no response.",
     FetchesBackground "fetches_background" "Revalidations with no client waiting.",
     Unclassified "unclassified" "Requests to pools that go by classes which are of none.",

@@ -474,8 +474,9 @@ impl<'e> Exchange<'e> {
         self.fetched = Some(self.worker.transaction());
         let tunnel = matches!(purpose, Purpose::Tunnel);
         let one_client = matches!(purpose, Purpose::Pass);
+        let bodiless = down.framing() == BodyFraming::None;
         let head = self.forward(down, received, target, purpose)?;
-        let errand = Errand { method: self.request.method, head: &head, tunnel, one_client };
+        let errand = Errand { method: self.request.method, head: &head, tunnel, one_client, bodiless };
         let around = Surroundings::of(self.worker, self.site, pool);
         let arrived = fetch(&around, &errand, Some(down)).await?;
         if let Some(asked) = asked {

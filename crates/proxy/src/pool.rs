@@ -20,6 +20,7 @@ pub struct SitePool {
     pub(crate) timeouts: OriginTimeouts,
     pub(crate) retries: u32,
     pub(crate) budget: Arc<RetryBudget>,
+    pub(crate) hedge_after: Option<Duration>,
 }
 
 /// A backend that is not in the configuration.
@@ -95,6 +96,7 @@ impl SitePool {
                 age: config.connection_age,
             },
             retries: config.retries,
+            hedge_after: None,
             budget: before.map_or_else(|| Arc::new(RetryBudget::new(20, 10)), |before| before.budget.clone()),
         };
         pool.put(&members, before.map(SitePool::live).as_deref());

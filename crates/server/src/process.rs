@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
 use sandarac_net::{Command, Entrance, ListenAddress, Listeners, run_worker};
-use sandarac_proxy::{Shared, Site, Worker};
+use sandarac_proxy::{Shared, Site, Upkeep, Worker};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -33,6 +33,8 @@ const OWN_DESCRIPTORS: u64 = 64;
 pub struct Process {
     inner: Arc<Inner>,
     admin: Option<Server>,
+    /// Gone before the rest of the process is.
+    upkeep: Option<Upkeep>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -101,6 +103,8 @@ impl Process {
         for (listener, entrance) in listeners.into_iter().zip(entrances) {
             listen(&workers, listener, &entrance);
         }
+        let upkeep = Upkeep::start(shared.clone());
+        let upkeep = Some(upkeep.map_err(|error| about("cannot start to look after pools", &error))?);
         let inner = Arc::new(Inner {
             shared,
             workers,
@@ -117,7 +121,7 @@ impl Process {
         });
         threads.push(sweep(Arc::downgrade(&inner))?);
         let admin = if admin { Some(start_admin(&inner, endpoint)?) } else { None };
-        Ok(Process { inner, admin, threads })
+        Ok(Process { inner, admin, upkeep, threads })
     }
 
     /// The addresses bound.
@@ -160,6 +164,7 @@ impl Drop for Process {
             let _ = worker.send(Command::Stop);
         }
         self.admin = None;
+        self.upkeep = None;
         for address in self.inner.listeners.lock().iter() {
             if let ListenAddress::Unix(path, _) = address {
                 let _ = std::fs::remove_file(path);

@@ -95,7 +95,8 @@ impl Revalidation {
         };
         let Ok(head) = forward.encode() else { return };
         let around = Surroundings::of(worker, site, self.pool);
-        let errand = Errand { method: Method::Get, head: &head, tunnel: false, one_client: false };
+        let errand =
+            Errand { method: Method::Get, head: &head, tunnel: false, one_client: false, bodiless: true };
         let Ok(arrived) = fetch(&around, &errand, None).await else {
             // The stale response goes on being served while its lifetimes allow it.
             flight.fail();

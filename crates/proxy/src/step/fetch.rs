@@ -4,6 +4,7 @@ use crate::downstream::Downstream;
 use crate::origin::{Origins, Provenance};
 use crate::shared::Shared;
 use crate::site::Site;
+use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool, RetryBudget};
@@ -57,6 +58,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) retries: u32,
     /// Retries for all requests, but for those that were lost with their backend.
     pub(crate) budget: &'a RetryBudget,
+    /// When a second backend is asked too.
+    pub(crate) hedge_after: Option<Duration>,
     pub(crate) limits: &'a Limits,
     /// Memory for parsing heads.
     pub(crate) spans: &'a Cell<Vec<Span>>,
@@ -78,6 +81,7 @@ impl<'a> Surroundings<'a> {
             timeouts: pool.timeouts,
             retries: pool.retries,
             budget: &pool.budget,
+            hedge_after: pool.hedge_after,
             limits: &site.response_head,
             spans: &worker.spans,
             epoch: worker.shared.epoch,
@@ -94,6 +98,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) tunnel: bool,
     /// Whether the response is for one client alone, so that nobody wants it once that has reset its connection.
     pub(crate) one_client: bool,
+    /// Whether the head is all there is to send.
+    pub(crate) bodiless: bool,
 }
 
 /// A connection to a backend, in use.
@@ -109,6 +115,21 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// A connection that a request is to be sent over.
+    pub(super) fn new(
+        around: &Surroundings<'_>,
+        conn: Box<Conn>,
+        provenance: Provenance,
+        pick: Pick,
+    ) -> Link {
+        let (origins, epoch) = (around.origins.clone(), around.epoch);
+        Link { conn, provenance, pick, origins, keep_alive: false, server_error: false, epoch }
+    }
+
+    pub(super) fn backend_id(&self) -> BackendId {
+        self.pick.id()
+    }
+
     /// The backend.
     pub(crate) fn address(&self) -> &Address {
         self.pick.backend().address()
@@ -149,12 +170,12 @@ pub(crate) struct Arrived {
 }
 
 /// An attempt that brought no response.
-struct Failed {
-    fault: Fault,
+pub(super) struct Failed {
+    pub(super) fault: Fault,
     /// Whether any byte of the request may have reached the backend.
-    sent: bool,
+    pub(super) sent: bool,
     /// Whether any byte of a response came.
-    answered: bool,
+    pub(super) answered: bool,
 }
 
 /// Sends the request to a backend of the pool and receives the response head, with retries where they are safe:
@@ -178,16 +199,12 @@ pub(crate) async fn fetch(
         let reused = pooled.is_some();
         let failed = match connect(around, pooled, address).await {
             Ok((conn, provenance)) => {
-                let link = Link {
-                    conn,
-                    provenance,
-                    pick,
-                    origins: around.origins.clone(),
-                    keep_alive: false,
-                    server_error: false,
-                    epoch: around.epoch,
+                let link = Link::new(around, conn, provenance, pick);
+                let done = match around.hedge_after.filter(|_| errand.can_be_hedged()) {
+                    Some(patience) => Box::pin(hedged(around, errand, link, patience)).await,
+                    None => attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await,
                 };
-                match attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await {
+                match done {
                     Ok(arrived) => return Ok(arrived),
                     Err(failed) => failed,
                 }
@@ -254,7 +271,7 @@ async fn wait_for_place(
     .await
 }
 
-async fn connect(
+pub(super) async fn connect(
     around: &Surroundings<'_>,
     pooled: Option<(Box<Conn>, Provenance)>,
     address: &Address,
@@ -269,7 +286,7 @@ async fn connect(
 }
 
 /// Sends the request once, and its body as it comes; forwards interim responses.
-async fn attempt(
+pub(super) async fn attempt(
     around: &Surroundings<'_>,
     errand: &Errand<'_>,
     mut link: Link,
