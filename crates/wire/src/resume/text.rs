@@ -44,7 +44,8 @@ pub(super) fn bounded(bytes: &[u8], limit: usize) -> Result<(), Malformed> {
 
 /// Whether these bytes can be a String, and a member name in JSON.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| matches!(byte, b' '..=b'~'))
+    // To the end in any case: this way it is done for many bytes at once.
+    bytes.iter().fold(true, |text, byte| text & matches!(byte, b' '..=b'~'))
 }
 
 pub(super) fn is_instance(text: &[u8]) -> bool {

@@ -122,9 +122,11 @@ impl<'a> WorkerState<'a> {
 /// The 1 to 15 digits of an Integer at the start, and what follows.
 fn digits(value: &[u8]) -> Option<(u64, &[u8])> {
     let len = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if !(1..=15).contains(&len) {
+        return None;
+    }
     let (digits, rest) = value.split_at(len);
-    let number = digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
-    (1..=15).contains(&len).then_some((number, rest))
+    Some((digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')), rest))
 }
 
 /// What of the members is known. Of one given twice the last counts, so that what is wrong with one is held until all
@@ -211,6 +213,15 @@ impl<'de> ItemVisitor<'de> for Member<'_, 'de> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    // More digits than there are numbers were added up before they were counted.
+    #[test]
+    fn a_number_of_many_digits_is_no_number() {
+        for digits in [16, 19, 20, 21, 700] {
+            let value = format!("id=\"i\", rev={}, inflight=0", "9".repeat(digits));
+            assert_eq!(WorkerState::parse(value.as_bytes()), Err(Malformed::Syntax));
+        }
+    }
 
     proptest! {
         #[test]
