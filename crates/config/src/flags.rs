@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::file::{CacheChoice, File, ListenSettings, PoolName, PoolSettings, RouteSettings};
+use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
+use crate::pool::{BackendSettings, PoolName, PoolSettings};
 use crate::report::{At, Complaint, Report};
 use crate::value::Text;
 
@@ -14,6 +15,8 @@ pub struct Flags {
     pub listen: Vec<String>,
     /// `--backend`: backends instead of those of the file's only pool.
     pub backends: Vec<String>,
+    /// `--balance`: `balance` of the file's only pool.
+    pub balance: Option<String>,
     /// `--memory`: `[cache] memory`.
     pub memory: Option<String>,
     /// `--grace`: `[cache] grace`.
@@ -58,6 +61,9 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
         put("--listen", listener(text).map(|listener| file.listen.push(listener)));
     }
     put("--backend", backends(file, &flags.backends));
+    if let Some(text) = &flags.balance {
+        put("--balance", balance(file, text));
+    }
     if let Some(text) = &flags.memory {
         put("--memory", Text::from_text(text).map(|memory| file.cache.store.memory = memory));
     }
@@ -83,13 +89,16 @@ fn listener(address: &str) -> Result<At<ListenSettings>, Complaint> {
     Ok(At::nowhere(ListenSettings { address, ..ListenSettings::default() }))
 }
 
+fn backend(address: &str) -> Result<At<BackendSettings>, Complaint> {
+    Ok(At::nowhere(BackendSettings::at(At::nowhere(Text::from_text(address)?))))
+}
+
 /// Makes `backends` those of the only pool, and makes that pool and a route to it where there is none.
 fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
     if backends.is_empty() {
         return Ok(());
     }
-    let backends: Vec<_> =
-        backends.iter().map(|text| Text::from_text(text).map(At::nowhere)).collect::<Result<_, _>>()?;
+    let backends: Vec<_> = backends.iter().map(|text| backend(text)).collect::<Result<_, _>>()?;
     let name = match &mut file.pool.0[..] {
         [] => {
             let name = PoolName("default".to_owned());
@@ -110,4 +119,13 @@ fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
         file.route.push(At::nowhere(route));
     }
     Ok(())
+}
+
+/// Makes `balance` that of the only pool.
+fn balance(file: &mut File, balance: &str) -> Result<(), Complaint> {
+    match &mut file.pool.0[..] {
+        [(_, pool)] => Text::from_text(balance).map(|algorithm| pool.balance = At::nowhere(algorithm)),
+        [] => Err(Complaint::new("there is no pool").help("--backend http://127.0.0.1:8000 makes one")),
+        _ => Err(Complaint::new("the file has several pools; say there how each is balanced")),
+    }
 }

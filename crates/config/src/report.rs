@@ -95,7 +95,7 @@ impl Report {
             (Kind::Bool, Some("true" | "false")) => {
                 node.get_ref().as_str().map(|text| format!("without quotes: {text}"))
             }
-            (Kind::Integer { .. }, Some(text)) if text.parse::<u64>().is_ok() => {
+            (Kind::Integer { .. } | Kind::Decimal { .. }, Some(text)) if text.parse::<f64>().is_ok() => {
                 Some(format!("without quotes: {text}"))
             }
             _ => None,

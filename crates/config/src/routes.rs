@@ -43,6 +43,8 @@ pub enum Action {
     Forward {
         /// The pool, by its place in [`Config::pools`](crate::Config::pools).
         pool: usize,
+        /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), where it is another.
+        unsafe_pool: Option<usize>,
         /// How the cache is used; not at all where it is `None`.
         cache: Option<Box<CacheRule>>,
     },

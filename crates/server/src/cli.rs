@@ -89,6 +89,9 @@ pub struct RunArgs {
     /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
+    /// How one of several is chosen for a request: least_requests unless said
+    #[arg(long, value_name = "NAME")]
+    pub balance: Option<String>,
     /// The most memory that the cache takes, as `512MiB`
     #[arg(long, value_name = "SIZE", conflicts_with = "storage")]
     pub memory: Option<String>,
@@ -131,6 +134,7 @@ impl RunArgs {
             token,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            balance: self.balance.clone(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),
             grace: self.grace.clone(),
             admin: self.admin.clone(),

@@ -37,6 +37,7 @@ fn flags_count_more_than_the_file() {
     let flags = Flags {
         listen: vec!["127.0.0.1:0".to_owned(), "[::1]:0".to_owned()],
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
+        balance: Some("round_robin".to_owned()),
         memory: Some("1G".to_owned()),
         grace: Some("30s".to_owned()),
         admin: Some("/run/a.sock".to_owned()),
@@ -47,6 +48,7 @@ fn flags_count_more_than_the_file() {
     let (config, _) = Config::from_toml_and_flags("sandarac.toml", &file, &flags).unwrap();
     assert_eq!(config.listeners.len(), 2);
     assert_eq!((config.pools[0].name.as_str(), config.pools[0].backends.len()), ("app", 2));
+    assert_eq!(config.pools[0].algorithm().name(), "round_robin");
     assert_eq!(config.cache.memory, ByteSize(1 << 30));
     assert_eq!(config.cache.profile, Profile::Rfc);
     assert_eq!(config.admin.listen, Some(ListenAddress::Unix("/run/a.sock".into())));

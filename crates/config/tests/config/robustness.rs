@@ -72,6 +72,7 @@ proptest! {
         let flags = Flags {
             listen: listen.into_iter().collect(),
             backends: backend.into_iter().collect(),
+            balance: memory.clone(),
             grace: memory.clone(),
             admin: memory.clone(),
             token: memory.clone().map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }),

@@ -142,8 +142,8 @@ pub(crate) fn verdict<'a>(
             }
         }
         Action::Forward { pool, .. } if is_upgrade(received.route, request) => Ok(Verdict::Pipe(*pool)),
-        Action::Forward { pool, cache: None } => Ok(Verdict::Pass(*pool, PassReason::Rule)),
-        Action::Forward { pool, cache: Some(rule) } => {
+        Action::Forward { pool, cache: None, .. } => Ok(Verdict::Pass(*pool, PassReason::Rule)),
+        Action::Forward { pool, cache: Some(rule), .. } => {
             let bypass = lookup_bypass(request, &rule.policy);
             Ok(bypass
                 .map_or(Verdict::Lookup(*pool, rule), |why| Verdict::Pass(*pool, PassReason::Bypass(why))))
