@@ -15,6 +15,7 @@ pub struct Backend {
     address: Address,
     max_in_flight: u32,
     weight: u32,
+    key: u64,
     pub(crate) state: Arc<State>,
 }
 
@@ -24,7 +25,8 @@ impl Backend {
 
     /// A backend without a limit, of weight 1.
     pub fn new(address: Address) -> Backend {
-        Backend { address, max_in_flight: u32::MAX, weight: 1, state: Arc::default() }
+        let key = hash(address.to_string().as_bytes(), 2);
+        Backend { address, max_in_flight: u32::MAX, weight: 1, key, state: Arc::default() }
     }
 
     /// The same backend, given at most `limit` requests at a time.
@@ -49,7 +51,7 @@ impl Backend {
 
     /// What names the backend in the cookie of a session that sticks to it: the same for the same address, everywhere.
     pub fn key(&self) -> u64 {
-        hash(self.address.to_string().as_bytes(), 2)
+        self.key
     }
 
     /// How much of the load it is to bear, compared with others.

@@ -1,5 +1,6 @@
 //! From settings to a [`Config`]: what must be there, what must fit together, and what is probably not meant.
 
+use sandarac_message::glob::Glob;
 use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
@@ -7,7 +8,7 @@ use crate::config::{Cache, Config, Listener};
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay};
-use crate::pool::{PoolName, pool_config};
+use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
 use crate::routes::{Action, Route, Routes};
@@ -117,7 +118,8 @@ fn config(file: File, report: &mut Report) -> Config {
         file.pool.0.iter().map(|pool| (&pool.0, pool_config(pool, report))).unzip();
     check_cache(&file, report);
     check_others(&file, report);
-    let routes = routes(&file, &names, report);
+    let mut routes = routes(&file, &names, report);
+    routes.iter_mut().for_each(|route| overlook_sticky_cookies(route, &pools));
     Config {
         listeners,
         pools,
@@ -223,6 +225,15 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
         warn_of_unreachable(&made, report);
     }
     made.into_iter().map(|(route, _)| route).collect()
+}
+
+/// The cookies by which sessions stick to a backend are no reason to bypass the cache, and never part of a key.
+fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
+    if let Action::Forward { pool, unsafe_pool, cache: Some(rule) } = &mut route.action {
+        let used = [Some(*pool), *unsafe_pool].into_iter().flatten();
+        let sticky = used.filter_map(|pool| pools[pool].sticky.as_ref());
+        rule.policy.ignored_cookies.extend(sticky.map(|sticky| Glob::new(sticky.cookie.as_str())));
+    }
 }
 
 fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>], report: &mut Report) {

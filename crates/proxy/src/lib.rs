@@ -19,6 +19,7 @@ mod resume;
 mod shared;
 mod site;
 mod step;
+mod sticky;
 mod tally;
 mod upkeep;
 mod worker;

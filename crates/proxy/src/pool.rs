@@ -1,11 +1,14 @@
-//! A pool of the configuration in force: its backends, which come and go while requests are under way.
+//! A pool of the configuration in force: its backends, which come and go while requests are under way, and what sorts
+//! requests into classes.
 
 use crate::step::fetch::OriginTimeouts;
+use crate::{Counter, Counters};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget};
-use sandarac_config::PoolConfig;
+use sandarac_config::{BackendConfig, Classifier, PoolConfig, Sticky, Subject};
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -13,14 +16,50 @@ use tokio::sync::Notify;
 /// A pool of the configuration in force.
 pub struct SitePool {
     /// What requests are balanced over now.
-    live: ArcSwap<Pool>,
+    live: ArcSwap<Live>,
     members: Mutex<Members>,
     changed: Arc<Notify>,
+    /// As configured, but for what a source or a table says of it meanwhile.
+    config: Mutex<PoolConfig>,
     seed: u64,
     pub(crate) timeouts: OriginTimeouts,
     pub(crate) retries: u32,
     pub(crate) budget: Arc<RetryBudget>,
     pub(crate) hedge_after: Option<Duration>,
+    pub(crate) sticky: Option<Sticky>,
+}
+
+/// What requests are balanced over at a moment.
+#[derive(Debug)]
+pub struct Live {
+    pool: Pool,
+    /// What sorts requests into classes, where the pool goes by them. Its fingerprint is the one that the pool knows skills
+    /// under.
+    pub(crate) classifier: Option<Classifier>,
+}
+
+impl Deref for Live {
+    type Target = Pool;
+
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl Live {
+    /// The class of a request, if the pool goes by classes and it has one. What cannot be borrowed is put into `buffer`.
+    pub(crate) fn classify<'a>(
+        &'a self,
+        subject: Subject<'a>,
+        buffer: &'a mut Vec<u8>,
+        counters: &Counters,
+    ) -> Option<&'a [u8]> {
+        let class = self.classifier.as_ref()?.classify(subject, buffer);
+        if class.is_none() {
+            counters.one(Counter::Unclassified);
+        }
+        class
+    }
 }
 
 /// A backend that is not in the configuration.
@@ -35,9 +74,6 @@ pub struct Member {
 /// What makes up the backends of a pool.
 #[derive(Clone, Debug, Default)]
 struct Members {
-    configured: Vec<Backend>,
-    /// The most requests in flight to each that is not configured.
-    max_in_flight: u32,
     /// What each source of the pool, by its place in the configuration, has found.
     found: Vec<Vec<Member>>,
     /// Added by order.
@@ -78,14 +114,13 @@ impl SitePool {
         seed: u64,
         changed: Arc<Notify>,
     ) -> SitePool {
-        let built = config.build(seed);
-        let mut members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
-        members.configured = built.backends().to_vec();
-        members.max_in_flight = config.max_in_flight.unwrap_or(u32::MAX);
+        let members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
+        let built = Live { pool: config.build(seed), classifier: config.classifier.clone() };
         let pool = SitePool {
             live: ArcSwap::from_pointee(built),
             members: Mutex::default(),
             changed,
+            config: Mutex::new(config.clone()),
             seed,
             timeouts: OriginTimeouts {
                 queue: config.queue_timeout,
@@ -96,16 +131,17 @@ impl SitePool {
                 age: config.connection_age,
             },
             retries: config.retries,
-            hedge_after: None,
-            budget: before.map_or_else(|| Arc::new(RetryBudget::new(20, 10)), |before| before.budget.clone()),
+            hedge_after: config.hedge_after,
+            sticky: config.sticky.clone(),
+            budget: Arc::new(config.retry_budget.build()),
         };
-        pool.put(&members, before.map(SitePool::live).as_deref());
+        pool.put(&members, before.map(SitePool::live).as_deref().map(|live| &live.pool));
         *pool.members.lock() = members;
         pool
     }
 
     /// What requests are balanced over now.
-    pub fn live(&self) -> Arc<Pool> {
+    pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
     }
 
@@ -132,7 +168,7 @@ impl SitePool {
         }
         if members.found[source] != found {
             members.found[source] = found;
-            self.put(&members, Some(&self.live()));
+            self.put(&members, Some(&self.live().pool));
         }
     }
 
@@ -142,14 +178,14 @@ impl SitePool {
     /// [`PoolRefusal::There`].
     pub fn add(&self, member: Member) -> Result<(), PoolRefusal> {
         let mut members = self.members.lock();
-        if members.all().iter().any(|backend| *backend.address() == member.address) {
+        if self.all(&members).iter().any(|backend| *backend.address() == member.address) {
             return Err(PoolRefusal::There);
         }
         members.removed.retain(|address| *address != member.address);
-        if !members.all().iter().any(|backend| *backend.address() == member.address) {
+        if !self.all(&members).iter().any(|backend| *backend.address() == member.address) {
             members.added.push(member);
         }
-        self.put(&members, Some(&self.live()));
+        self.put(&members, Some(&self.live().pool));
         Ok(())
     }
 
@@ -159,7 +195,7 @@ impl SitePool {
     /// [`PoolRefusal::NotThere`], [`PoolRefusal::Last`].
     pub fn remove(&self, address: &Address) -> Result<(), PoolRefusal> {
         let mut members = self.members.lock();
-        let all = members.all();
+        let all = self.all(&members);
         if !all.iter().any(|backend| backend.address() == address) {
             return Err(PoolRefusal::NotThere);
         }
@@ -168,7 +204,7 @@ impl SitePool {
         }
         members.added.retain(|member| member.address != *address);
         members.removed.push(address.clone());
-        self.put(&members, Some(&self.live()));
+        self.put(&members, Some(&self.live().pool));
         Ok(())
     }
 
@@ -185,30 +221,40 @@ impl SitePool {
         Ok(())
     }
 
+    /// From now on, `change`d settings count.
+    pub(crate) fn reconfigure(&self, change: impl FnOnce(PoolConfig) -> PoolConfig) {
+        let members = self.members.lock();
+        let changed = change(self.config.lock().clone());
+        *self.config.lock() = changed;
+        self.put(&members, Some(&self.live().pool));
+    }
+
     /// Puts a pool of `members` in force, which goes on with what `before` knew.
     fn put(&self, members: &Members, before: Option<&Pool>) {
-        let live = self.live.load();
-        let pool = Pool::new(live.name(), members.all(), live.settings().clone());
+        let config = self.config.lock();
+        let pool = config.of_backends(self.backends(&config, members), self.seed);
         let pool = before.map_or(pool.clone(), |before| pool.succeeding(before, self.seed));
-        drop(live);
-        self.live.store(Arc::new(pool));
+        self.live.store(Arc::new(Live { pool, classifier: config.classifier.clone() }));
+        drop(config);
         self.changed.notify_one();
     }
-}
 
-impl Members {
+    fn all(&self, members: &Members) -> Vec<Backend> {
+        self.backends(&self.config.lock(), members)
+    }
+
     /// The backends, each address once: as it is configured, else as it was added or found first.
-    fn all(&self) -> Vec<Backend> {
-        let others = self.added.iter().chain(self.found.iter().flatten()).map(|member| {
-            Backend::new(member.address.clone()).max_in_flight(self.max_in_flight).weighing(member.weight)
-        });
-        let mut seen: HashSet<Address> = self.removed.iter().cloned().collect();
-        self.configured
-            .iter()
-            .cloned()
-            .chain(others)
-            .filter(|backend| seen.insert(backend.address().clone()))
-            .collect()
+    fn backends(&self, config: &PoolConfig, members: &Members) -> Vec<Backend> {
+        let mut seen: HashSet<&Address> = members.removed.iter().collect();
+        let configured = config.backends.iter().filter(|backend| seen.insert(&backend.address));
+        let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
+        let others = members.added.iter().chain(members.found.iter().flatten());
+        let others = others.filter(|member| seen.insert(&member.address));
+        backends.extend(others.map(|member| {
+            let discovered = config.discovered(member.address.clone());
+            BackendConfig { weight: member.weight, ..discovered }.build()
+        }));
+        backends
     }
 }
 

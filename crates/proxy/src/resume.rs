@@ -6,7 +6,6 @@ use crate::step::fetch::Surroundings;
 use crate::tally::Reason;
 use sandarac_balance::{BackendId, Believed, Disbelief, Heard, SkillSource, WorkerState};
 use sandarac_message::Fields;
-use sandarac_net::Moment;
 use sandarac_wire::resume::{self, Known, Malformed, RequestClass, Skills};
 
 /// Why something that a worker said of itself is not believed.
@@ -66,8 +65,8 @@ impl Surroundings<'_> {
     /// not go by what workers say.
     pub(crate) fn class_line(&self, worker: BackendId) -> Vec<u8> {
         let mut line = Vec::new();
-        let settings = &self.pool.settings().resume;
-        if let (Some(class), Some(resumes)) = (self.class, self.pool.resumes())
+        let settings = &self.live.settings().resume;
+        if let (Some(class), Some(resumes)) = (self.class, self.live.resumes())
             && settings.skills == SkillSource::Reported
         {
             let known = resumes.known(worker);
@@ -90,7 +89,7 @@ impl Surroundings<'_> {
 
     /// Takes in what the fields of a response say of the worker that it came from, while the request is in flight to it.
     pub(crate) fn hear(&self, worker: BackendId, fields: Fields<'_>) {
-        let Some(resumes) = self.pool.resumes() else { return };
+        let Some(resumes) = self.live.resumes() else { return };
         let state = match resume::WorkerState::read(fields) {
             None => return,
             Some(Ok(state)) => state,
@@ -102,7 +101,7 @@ impl Surroundings<'_> {
             in_flight: Some(u32::try_from(state.in_flight).unwrap_or(u32::MAX)),
             version: state.version.as_deref(),
         };
-        match resumes.heard(worker, &said, Moment::now().since(self.epoch)) {
+        match resumes.heard(worker, &said, self.now()) {
             Heard::Current | Heard::NotAsked => {}
             Heard::Unknown => self.want(worker),
             Heard::Behind => match Skills::read(fields) {
@@ -112,8 +111,8 @@ impl Surroundings<'_> {
                     self.want(worker);
                 }
                 Some(Ok(skills)) => {
-                    let by = self.pool.settings().resume.classifier;
-                    self.counters.one(Counter::ResumeChanges);
+                    let by = self.live.settings().resume.classifier;
+                    self.counters().one(Counter::ResumeChanges);
                     match resumes.changed(worker, by, said.instance, said.revision, skills.iter()) {
                         Ok(believed) => self.passed_over(worker, &believed),
                         // Another response was faster.
@@ -130,7 +129,7 @@ impl Surroundings<'_> {
 
     /// Asks for a worker's whole résumé.
     fn want(&self, worker: BackendId) {
-        self.shared.wants.push(self.place, worker);
+        self.worker.shared.wants.push(self.place, worker);
     }
 
     fn passed_over(&self, worker: BackendId, believed: &Believed) {
@@ -140,7 +139,7 @@ impl Surroundings<'_> {
     }
 
     fn unbelieved(&self, worker: BackendId, why: Unbelieved) {
-        self.counters.unbelieved.one(&why);
-        self.shared.complain_of_worker(&self.pool, worker, why);
+        self.counters().unbelieved.one(&why);
+        self.worker.shared.complain_of_worker(self.live, worker, why);
     }
 }

@@ -2,22 +2,20 @@
 
 use crate::downstream::Downstream;
 use crate::origin::{Origins, Provenance};
-use crate::shared::Shared;
+use crate::pool::{Live, SitePool};
 use crate::site::Site;
 use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
-use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool, RetryBudget};
+use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick};
 use sandarac_message::hop::HopByHop;
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
-use sandarac_wire::h1::{BodyFraming, Limits, Parsed, encode};
-use std::cell::Cell;
+use sandarac_wire::h1::{BodyFraming, Parsed, encode};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -45,47 +43,32 @@ pub struct OriginTimeouts {
 }
 
 /// What a fetch needs of its surroundings.
+#[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) origins: &'a Rc<Origins>,
-    pub(crate) counters: &'a Counters,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) worker: &'a Worker,
+    pub(crate) site: &'a Site,
     /// The pool's place among the site's.
     pub(crate) place: usize,
+    /// The pool as it was when the fetch began.
+    pub(crate) live: &'a Live,
     pub(crate) class: Option<&'a [u8]>,
-    pub(crate) timeouts: OriginTimeouts,
-    /// Retries for one request; few, because it may be what kills workers.
-    pub(crate) retries: u32,
-    /// Retries for all requests, but for those that were lost with their backend.
-    pub(crate) budget: &'a RetryBudget,
-    /// When a second backend is asked too.
-    pub(crate) hedge_after: Option<Duration>,
-    pub(crate) limits: &'a Limits,
-    /// Memory for parsing heads.
-    pub(crate) spans: &'a Cell<Vec<Span>>,
-    /// The zero of the balancer's clock.
-    pub(crate) epoch: Moment,
+    /// The backend that the client's session sticks to.
+    pub(crate) sticks_to: Option<BackendId>,
 }
 
 impl<'a> Surroundings<'a> {
-    /// For a pool of the site, from this worker.
-    pub(crate) fn of(worker: &'a Worker, site: &'a Site, place: usize) -> Surroundings<'a> {
-        let pool = &site.pools[place];
-        Surroundings {
-            shared: &worker.shared,
-            origins: &worker.origins,
-            counters: &worker.counters,
-            pool: pool.live(),
-            place,
-            class: None,
-            timeouts: pool.timeouts,
-            retries: pool.retries,
-            budget: &pool.budget,
-            hedge_after: pool.hedge_after,
-            limits: &site.response_head,
-            spans: &worker.spans,
-            epoch: worker.shared.epoch,
-        }
+    /// How the pool is configured.
+    pub(crate) fn pool(&self) -> &'a SitePool {
+        &self.site.pools[self.place]
+    }
+
+    pub(crate) fn counters(&self) -> &'a Counters {
+        &self.worker.counters
+    }
+
+    /// The time on the balancer's clock.
+    pub(crate) fn now(&self) -> Duration {
+        Moment::now().since(self.worker.shared.epoch)
     }
 }
 
@@ -122,17 +105,17 @@ impl Link {
         provenance: Provenance,
         pick: Pick,
     ) -> Link {
-        let (origins, epoch) = (around.origins.clone(), around.epoch);
+        let (origins, epoch) = (around.worker.origins.clone(), around.worker.shared.epoch);
         Link { conn, provenance, pick, origins, keep_alive: false, server_error: false, epoch }
     }
 
-    pub(super) fn backend_id(&self) -> BackendId {
+    pub(crate) fn backend_id(&self) -> BackendId {
         self.pick.id()
     }
 
     /// The backend.
-    pub(crate) fn address(&self) -> &Address {
-        self.pick.backend().address()
+    pub(crate) fn backend(&self) -> &Backend {
+        self.pick.backend()
     }
 
     /// The response has ended: the connection can serve another request if both sides allow it.
@@ -189,18 +172,19 @@ pub(crate) async fn fetch(
     let mut tried: Vec<BackendId> = Vec::new();
     let mut fresh = false;
     let mut retries = 0;
-    around.budget.request();
+    around.pool().budget.request();
     loop {
         let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
         let pick = place(around, &tried, timer).await?;
         let backend = pick.id();
         let address = pick.backend().address();
-        let pooled = if fresh { None } else { around.origins.checkout(address, &around.timeouts) };
+        let pooled =
+            if fresh { None } else { around.worker.origins.checkout(address, &around.pool().timeouts) };
         let reused = pooled.is_some();
         let failed = match connect(around, pooled, address).await {
             Ok((conn, provenance)) => {
                 let link = Link::new(around, conn, provenance, pick);
-                let done = match around.hedge_after.filter(|_| errand.can_be_hedged()) {
+                let done = match around.pool().hedge_after.filter(|_| errand.can_be_hedged()) {
                     Some(patience) => Box::pin(hedged(around, errand, link, patience)).await,
                     None => attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await,
                 };
@@ -210,21 +194,21 @@ pub(crate) async fn fetch(
                 }
             }
             Err(fault) => {
-                pick.finish(Outcome::ConnectFailed, Moment::now().since(around.epoch));
+                pick.finish(Outcome::ConnectFailed, around.now());
                 Failed { fault, sent: false, answered: false }
             }
         };
-        around.counters.one(Counter::FetchFailures);
+        around.counters().one(Counter::FetchFailures);
         let body_at_hand = downstream.as_deref().is_none_or(|down| down.can_replay());
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
-        let another = around.pool.backends().len() > tried.len() + 1;
+        let another = around.live.backends().len() > tried.len() + 1;
         let possible = safe && failed.fault.is_origins() && (reused || another);
-        if !possible || retries == around.retries {
+        if !possible || retries == around.pool().retries {
             return Err(failed.fault);
         }
         let lost = matches!(failed.fault, Fault::ConnectFailed(_) | Fault::NoResponse);
-        if !lost && !around.budget.retry(Moment::now().since(around.epoch)) {
-            around.counters.one(Counter::RetriesRefused);
+        if !lost && !around.pool().budget.retry(around.now()) {
+            around.counters().one(Counter::RetriesRefused);
             return Err(failed.fault);
         }
         if reused {
@@ -234,7 +218,7 @@ pub(crate) async fn fetch(
             tried.push(backend);
         }
         retries += 1;
-        around.counters.one(Counter::FetchRetries);
+        around.counters().one(Counter::FetchRetries);
     }
 }
 
@@ -244,8 +228,12 @@ async fn place(
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    let now = || Moment::now().since(around.epoch);
-    match around.pool.pick(around.class, now(), tried) {
+    if let Some(backend) = around.sticks_to.filter(|backend| !tried.contains(backend))
+        && let Some(pick) = around.live.pick_sticky(backend, around.class, around.now())
+    {
+        return Ok(pick);
+    }
+    match around.live.pick(around.class, around.now(), tried) {
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
@@ -258,13 +246,12 @@ async fn wait_for_place(
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    let now = || Moment::now().since(around.epoch);
-    around.counters.one(Counter::FetchesQueued);
-    let mut ticket = around.pool.queue();
+    around.counters().one(Counter::FetchesQueued);
+    let mut ticket = around.live.queue();
     let mut own = Timer::new();
     let timer = timer.unwrap_or(&mut own);
-    timer.set(around.timeouts.queue);
-    poll_fn(|cx| match ticket.poll_pick(cx, around.class, now(), tried) {
+    timer.set(around.pool().timeouts.queue);
+    poll_fn(|cx| match ticket.poll_pick(cx, around.class, around.now(), tried) {
         Poll::Ready(picked) => Poll::Ready(picked.map_err(Fault::NoBackend)),
         Poll::Pending => timer.poll(cx).map(|()| Err(Fault::QueuedTooLong)),
     })
@@ -277,12 +264,12 @@ pub(super) async fn connect(
     address: &Address,
 ) -> Result<(Box<Conn>, Provenance), Fault> {
     if let Some(conn) = pooled {
-        around.counters.one(Counter::OriginConnectionsReused);
+        around.counters().one(Counter::OriginConnectionsReused);
         return Ok(conn);
     }
-    around.counters.one(Counter::OriginConnections);
+    around.counters().one(Counter::OriginConnections);
     // Resolving a name is a large state machine that a kept connection has no use for.
-    Box::pin(around.origins.connect(address, around.timeouts.connect)).await
+    Box::pin(around.worker.origins.connect(address, around.pool().timeouts.connect)).await
 }
 
 /// Sends the request once, and its body as it comes; forwards interim responses.
@@ -293,7 +280,7 @@ pub(super) async fn attempt(
     mut downstream: Option<&mut Downstream<'_>>,
     again: bool,
 ) -> Result<Box<Arrived>, Failed> {
-    around.counters.one(Counter::Fetches);
+    around.counters().one(Counter::Fetches);
     let requested = wall();
     let mut own_timer = Timer::new();
     let mut sent = false;
@@ -306,13 +293,13 @@ pub(super) async fn attempt(
             if send_head(cx, errand, &class_line, &mut link.conn, downstream.as_deref_mut(), again).is_err() {
                 return Poll::Ready(Err(Fault::NoResponse));
             }
-            timer(&mut own_timer, &mut downstream).set(around.timeouts.first_byte);
+            timer(&mut own_timer, &mut downstream).set(around.pool().timeouts.first_byte);
         }
         let mut uploading = false;
         if let Some(down) = downstream.as_deref_mut() {
             let before = down.is_uploaded();
             match down.poll_upload(cx, &mut link.conn) {
-                Poll::Ready(Ok(())) if !before => down.client.timer.set(around.timeouts.first_byte),
+                Poll::Ready(Ok(())) if !before => down.client.timer.set(around.pool().timeouts.first_byte),
                 Poll::Ready(Ok(())) => {}
                 // The origin may have answered before it closed on us: look for the answer first.
                 Poll::Ready(Err(Fault::NoResponse)) => {}
@@ -324,9 +311,9 @@ pub(super) async fn attempt(
         }
         loop {
             let down = downstream.as_deref_mut();
-            let mut spans = around.spans.take();
+            let mut spans = around.worker.spans.take();
             let received = receive(around, errand, &mut link, &mut spans, &mut interim, cx, down);
-            around.spans.set(spans);
+            around.worker.spans.set(spans);
             match received {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
                 Ok(None) => {}
@@ -420,7 +407,7 @@ fn receive(
         if link.conn.data().is_empty() {
             return Ok(None);
         }
-        let parsed = response::parse(link.conn.data(), around.limits, spans, errand.method)
+        let parsed = response::parse(link.conn.data(), &around.site.response_head, spans, errand.method)
             .map_err(Fault::BadResponse)?;
         let Parsed::Complete(response) = parsed else { return Ok(None) };
         let head_len = response.head_len;

@@ -5,7 +5,7 @@ use super::fetch::{Arrived, Errand, Failed, Link, Surroundings, attempt, connect
 use crate::Counter;
 use sandarac_balance::Outcome;
 use sandarac_message::Method;
-use sandarac_net::{Moment, Timer};
+use sandarac_net::Timer;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -38,23 +38,23 @@ pub(super) async fn hedged(
     if let Some(done) = early.await {
         return done;
     }
-    let now = Moment::now().since(around.epoch);
-    let Ok(pick) = around.pool.pick(around.class, now, &tried) else { return first.await };
-    if !around.budget.retry(now) {
-        around.counters.one(Counter::RetriesRefused);
+    let now = around.now();
+    let Ok(pick) = around.live.pick(around.class, now, &tried) else { return first.await };
+    if !around.pool().budget.retry(now) {
+        around.counters().one(Counter::RetriesRefused);
         drop(pick);
         return first.await;
     }
-    around.counters.one(Counter::Hedges);
+    around.counters().one(Counter::Hedges);
     let mut second = pin!(async {
         let address = pick.backend().address();
-        let pooled = around.origins.checkout(address, &around.timeouts);
+        let pooled = around.worker.origins.checkout(address, &around.pool().timeouts);
         match connect(around, pooled, address).await {
             Ok((conn, provenance)) => {
                 attempt(around, errand, Link::new(around, conn, provenance, pick), None, false).await
             }
             Err(fault) => {
-                pick.finish(Outcome::ConnectFailed, Moment::now().since(around.epoch));
+                pick.finish(Outcome::ConnectFailed, around.now());
                 Err(Failed { fault, sent: false, answered: false })
             }
         }
@@ -74,7 +74,7 @@ pub(super) async fn hedged(
         {
             match done {
                 Ok(arrived) => {
-                    around.counters.one(Counter::HedgesWon);
+                    around.counters().one(Counter::HedgesWon);
                     return Poll::Ready(Ok(arrived));
                 }
                 Err(why) => failed[1] = Some(why),

@@ -11,6 +11,7 @@ use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
 use sandarac_net::Peer;
+use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 
 /// A request that can be served.
@@ -98,6 +99,10 @@ pub(crate) fn receive<'a>(
         Form::Origin | Form::Absolute => route_path(target.path()).map_err(Fault::BadPath)?,
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
     };
+    if *path == *WELL_KNOWN.as_bytes() {
+        // What workers say of themselves there is for balancers alone.
+        return Err(Fault::NoRoute);
+    }
     let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
     let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
     Ok(Received { target, host, asker, route })
@@ -134,19 +139,18 @@ pub(crate) fn verdict<'a>(
             fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
             Ok(Verdict::Synth(Box::new(Synthetic { status: redirect.status, fields, body: Bytes::new() })))
         }
-        Action::Forward { pool, .. } if request.method == Method::Connect => {
-            if received.route.connect {
-                Ok(Verdict::Pipe(*pool))
-            } else {
-                Err(Fault::TunnelNotAllowed)
+        Action::Forward { pool, unsafe_pool, cache } => {
+            let pool = unsafe_pool.filter(|_| !request.method.is_safe()).unwrap_or(*pool);
+            match cache {
+                _ if request.method == Method::Connect && received.route.connect => Ok(Verdict::Pipe(pool)),
+                _ if request.method == Method::Connect => Err(Fault::TunnelNotAllowed),
+                _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
+                None => Ok(Verdict::Pass(pool, PassReason::Rule)),
+                Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
+                    Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
+                    None => Verdict::Lookup(pool, rule),
+                }),
             }
-        }
-        Action::Forward { pool, .. } if is_upgrade(received.route, request) => Ok(Verdict::Pipe(*pool)),
-        Action::Forward { pool, cache: None, .. } => Ok(Verdict::Pass(*pool, PassReason::Rule)),
-        Action::Forward { pool, cache: Some(rule), .. } => {
-            let bypass = lookup_bypass(request, &rule.policy);
-            Ok(bypass
-                .map_or(Verdict::Lookup(*pool, rule), |why| Verdict::Pass(*pool, PassReason::Bypass(why))))
         }
     }
 }

@@ -2,6 +2,7 @@
 //! résumés. No request waits for it.
 
 mod client;
+mod probe;
 mod resumes;
 mod wants;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 /// The thread. Dropping it ends it.
 pub struct Upkeep {
@@ -53,6 +55,11 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     loop {
         let site = shared.site();
         let client = Client::new(Origins::new(&site.config.dns));
+        // Dropped, and with them what they do, when another site comes.
+        let mut tasks = JoinSet::new();
+        for place in 0..site.pools().len() {
+            tasks.spawn_local(probe::run(shared.clone(), site.clone(), place, client.clone()));
+        }
         tokio::select! {
             () = resumes::run(shared.clone(), site, client) => {}
             () = shared.wants.site_changed() => {}
