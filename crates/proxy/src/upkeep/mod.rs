@@ -2,6 +2,7 @@
 //! résumés. No request waits for it.
 
 mod client;
+pub mod discover;
 mod probe;
 mod resumes;
 mod wants;
