@@ -26,7 +26,7 @@ mod worker;
 
 pub use counters::{Counter, Counters, Latency};
 pub use fault::Fault;
-pub use pool::{Member, PoolRefusal, SitePool};
+pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
 pub use shared::Shared;

@@ -78,8 +78,21 @@ struct Members {
     found: Vec<Vec<Member>>,
     /// Added by order.
     added: Vec<Member>,
+    /// How each source is.
+    sources: Vec<SourceState>,
     /// Removed by order.
     removed: Vec<Address>,
+}
+
+/// How a source of backends is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceState {
+    /// How many backends it names.
+    pub members: usize,
+    /// How many of its entries were not taken.
+    pub ignored: u32,
+    /// Why it cannot be reached or read, if it cannot; what it named last stays in force.
+    pub lost: Option<String>,
 }
 
 /// Why an order to a pool was not carried out.
@@ -114,7 +127,10 @@ impl SitePool {
         seed: u64,
         changed: Arc<Notify>,
     ) -> SitePool {
-        let members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
+        let mut members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
+        // What a source has found that is no more stays until the one in its place names something: no reload empties a pool.
+        members.found.truncate(config.discover.len());
+        members.sources.clear();
         let built = Live { pool: config.build(seed), classifier: config.classifier.clone() };
         let pool = SitePool {
             live: ArcSwap::from_pointee(built),
@@ -172,6 +188,22 @@ impl SitePool {
         }
     }
 
+    /// The sources of the pool, each with its state.
+    pub fn sources(&self) -> Vec<(String, SourceState)> {
+        let members = self.members.lock();
+        let state = |at: usize| members.sources.get(at).cloned().unwrap_or_default();
+        let sources = &self.config.lock().discover;
+        sources.iter().enumerate().map(|(at, source)| (source.to_string(), state(at))).collect()
+    }
+
+    pub(crate) fn set_source_state(&self, source: usize, state: SourceState) {
+        let sources = &mut self.members.lock().sources;
+        if sources.len() <= source {
+            sources.resize(source + 1, SourceState::default());
+        }
+        sources[source] = state;
+    }
+
     /// Adds a backend.
     ///
     /// # Errors
@@ -224,9 +256,12 @@ impl SitePool {
     /// From now on, `change`d settings count.
     pub(crate) fn reconfigure(&self, change: impl FnOnce(PoolConfig) -> PoolConfig) {
         let members = self.members.lock();
-        let changed = change(self.config.lock().clone());
-        *self.config.lock() = changed;
-        self.put(&members, Some(&self.live().pool));
+        let before = self.config.lock().clone();
+        let changed = change(before.clone());
+        if changed != before {
+            *self.config.lock() = changed;
+            self.put(&members, Some(&self.live().pool));
+        }
     }
 
     /// Puts a pool of `members` in force, which goes on with what `before` knew.

@@ -5,6 +5,7 @@ mod client;
 pub mod discover;
 mod probe;
 mod resumes;
+mod sources;
 mod wants;
 
 pub(crate) use wants::Wants;
@@ -60,6 +61,9 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         let mut tasks = JoinSet::new();
         for place in 0..site.pools().len() {
             tasks.spawn_local(probe::run(shared.clone(), site.clone(), place, client.clone()));
+            for source in 0..site.config.pools[place].discover.len() {
+                tasks.spawn_local(sources::run(shared.clone(), site.clone(), place, source));
+            }
         }
         tokio::select! {
             () = resumes::run(shared.clone(), site, client) => {}
