@@ -5,6 +5,7 @@ mod client;
 pub mod discover;
 mod probe;
 mod resumes;
+mod skills;
 mod sources;
 mod wants;
 
@@ -60,6 +61,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
         for place in 0..site.pools().len() {
+            tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
             tasks.spawn_local(probe::run(shared.clone(), site.clone(), place, client.clone()));
             for source in 0..site.config.pools[place].discover.len() {
                 tasks.spawn_local(sources::run(shared.clone(), site.clone(), place, source));

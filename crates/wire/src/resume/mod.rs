@@ -16,6 +16,7 @@ pub use document::{Document, MAX_DOCUMENT, WELL_KNOWN, target};
 pub use malformed::Malformed;
 pub use request_class::{Known, RequestClass};
 pub use skills::{MAX_CLASSES, MAX_SKILLS_FIELD, Skills};
+pub use text::{class_key, class_of_key};
 pub use worker_state::WorkerState;
 
 /// The most bytes of a class. A request of a longer one goes out as one without a class.

@@ -105,7 +105,7 @@ pub(super) fn string(text: Cow<'_, sfv::StringRef>) -> Cow<'_, str> {
 }
 
 /// Puts the class of a member name in JSON into `class`: the name itself, or what `:base64:` stands for.
-pub(super) fn class_of_key(key: &str, class: &mut Vec<u8>) -> Result<(), Malformed> {
+pub fn class_of_key(key: &str, class: &mut Vec<u8>) -> Result<(), Malformed> {
     class.clear();
     match key.strip_prefix(':') {
         None if is_text(key.as_bytes()) => class.extend_from_slice(key.as_bytes()),
@@ -123,15 +123,17 @@ pub(super) fn put_class(out: &mut Vec<u8>, class: &[u8]) {
     if is_text(class) { put_string(out, class) } else { put_base64(out, class) }
 }
 
+/// A class as a member name in JSON.
+pub fn class_key(class: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(class) {
+        Ok(text) if is_text(class) && !text.starts_with(':') => Cow::Borrowed(text),
+        _ => Cow::Owned(format!(":{}:", BASE64.encode(class))),
+    }
+}
+
 /// A class as a member name in JSON, quoted.
 pub(super) fn put_class_key(out: &mut Vec<u8>, class: &[u8]) {
-    if is_text(class) && class.first() != Some(&b':') {
-        put_string(out, class);
-    } else {
-        out.push(b'"');
-        put_base64(out, class);
-        out.push(b'"');
-    }
+    put_string(out, class_key(class).as_bytes());
 }
 
 fn put_base64(out: &mut Vec<u8>, bytes: &[u8]) {
