@@ -36,9 +36,26 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     for warning in &warnings {
         eprintln!("{warning}");
     }
+    check_tables(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Reads the tables of classes. The running process does without one that is not there yet.
+fn check_tables(config: &Config) -> Result<(), Failure> {
+    for classifier in config.pools.iter().filter_map(|pool| pool.classifier.as_ref()) {
+        let Some(path) = classifier.table_path() else { continue };
+        match fs::read(path) {
+            Ok(text) => {
+                classifier.with_table(&text).map_err(|error| Failure::Usage(error.to_string()))?;
+            }
+            Err(error) => {
+                eprintln!("warning: no request has a class yet: cannot read {}: {error}", path.display())
+            }
+        }
     }
     Ok(())
 }

@@ -137,7 +137,12 @@ impl Table {
 
     fn add(&mut self, pattern: &str, class: Class) -> Result<(), Complaint> {
         let (host, path) = pattern.split_at(pattern.find(['/', '=']).unwrap_or(pattern.len()));
-        let paths = match if host.is_empty() { HostPattern::Any } else { HostPattern::from_text(host)? } {
+        if path.starts_with("//") && host.ends_with(':') {
+            // It says so, and what to write.
+            HostPattern::from_text(pattern)?;
+        }
+        let host = if host.is_empty() { HostPattern::Any } else { HostPattern::from_text(host)? };
+        let paths = match host {
             HostPattern::Any => &mut self.any,
             HostPattern::Exact(name) => self.exact.entry(name.into_boxed_bytes()).or_default(),
             HostPattern::Under(suffix) => self.under.entry(suffix.into_boxed_bytes()).or_default(),

@@ -11,8 +11,7 @@ use crate::value::{Text, choice};
 settings! {
     /// How sessions stick to a backend.
     pub(crate) struct StickySettings {
-        /// The name of the cookie. Its value names the backend without telling where it is, and is taken from requests
-        /// before they go on.
+        /// The name of the cookie. Its value names the backend without telling where it is. It sends no request past the cache.
         cookie: Token = Token::literal("sandarac_backend");
         /// How long browsers keep it.
         max_age: Option<Timeout> = None, unset "until the browser is closed" "\"1d\"";
