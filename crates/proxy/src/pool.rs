@@ -87,6 +87,8 @@ struct Members {
 /// How a source of backends is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceState {
+    /// Whether anything was heard of it yet.
+    pub told: bool,
     /// How many backends it names.
     pub members: usize,
     /// How many of its entries were not taken.
@@ -194,6 +196,12 @@ impl SitePool {
         let state = |at: usize| members.sources.get(at).cloned().unwrap_or_default();
         let sources = &self.config.lock().discover;
         sources.iter().enumerate().map(|(at, source)| (source.to_string(), state(at))).collect()
+    }
+
+    /// Whether the pool has backends, or every source of it has told that there is nothing to wait for.
+    pub(crate) fn is_settled(&self) -> bool {
+        let told = self.members.lock().sources.iter().filter(|state| state.told).count();
+        !self.live().backends().is_empty() || told >= self.config.lock().discover.len()
     }
 
     pub(crate) fn set_source_state(&self, source: usize, state: SourceState) {

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
 use sandarac_net::{Command, Entrance, ListenAddress, Listeners, run_worker};
-use sandarac_proxy::{Shared, Site, Upkeep, Worker};
+use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -25,6 +25,9 @@ use control::ProcessControl;
 /// How often the store is swept, and for how many places each time: a million objects in about a minute.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 const SWEEP_PLACES: usize = 2048;
+
+/// How long a start waits for pools to find their first backends.
+const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Descriptors that are not for connections: listeners, logs, the admin interface, the runtime.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -100,11 +103,12 @@ impl Process {
             workers.push(commands);
             threads.push(thread);
         }
+        let upkeep = Upkeep::start(shared.clone());
+        let upkeep = Some(upkeep.map_err(|error| about("cannot start to look after pools", &error))?);
+        settle(&shared, DISCOVERY_PATIENCE);
         for (listener, entrance) in listeners.into_iter().zip(entrances) {
             listen(&workers, listener, &entrance);
         }
-        let upkeep = Upkeep::start(shared.clone());
-        let upkeep = Some(upkeep.map_err(|error| about("cannot start to look after pools", &error))?);
         let inner = Arc::new(Inner {
             shared,
             workers,

@@ -11,12 +11,15 @@ mod wants;
 
 pub(crate) use wants::Wants;
 
+use crate::SitePool;
 use crate::origin::Origins;
 use crate::shared::Shared;
 use client::Client;
+use sandarac_net::Moment;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -42,6 +45,19 @@ impl Upkeep {
             }
         })?;
         Ok(Upkeep { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// How often a start looks whether the pools have their first backends.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Waits until every pool has backends, or its sources have told that they have none, at most for `patience`: whoever says
+/// that it is ready before has no one to send the first requests to.
+pub fn settle(shared: &Shared, patience: Duration) {
+    let end = Moment::now().plus(patience);
+    let site = shared.site();
+    while !site.pools().iter().all(SitePool::is_settled) && Moment::now() < end {
+        std::thread::sleep(LOOK);
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     };
     let mut state = SourceState::default();
     let heard = |event| {
+        state.told = true;
+        let told = SourceState { told: true, ..SourceState::default() };
         match event {
             Event::Listing(listing) => {
                 say_ignored(&listing.ignored, &say);
@@ -32,14 +34,14 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                     1 => "1 backend".to_owned(),
                     count => format!("{count} backends"),
                 });
-                state = SourceState { members: members.len(), ignored: listing.ignored.total(), lost: None };
+                state = SourceState { members: members.len(), ignored: listing.ignored.total(), ..told };
                 obey(&listing.settings);
                 pool.found(source, members);
             }
             Event::Emptied { settings, ignored } => {
                 say_ignored(&ignored, &say);
                 say("it names no backend; those that it named last stay".to_owned());
-                state = SourceState { members: 0, ignored: ignored.total(), lost: None };
+                state = SourceState { ignored: ignored.total(), ..told };
                 obey(&settings);
             }
             Event::Lost(loss) => {
