@@ -140,9 +140,4 @@ impl<'a> Teller<'a> {
         }
         lived_long
     }
-
-    /// How long the source has been good, where it is.
-    pub(super) fn good_for(&self) -> Option<std::time::Duration> {
-        Some(self.good_since?.elapsed())
-    }
 }

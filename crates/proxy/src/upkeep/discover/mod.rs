@@ -8,15 +8,30 @@
 //! [`IgnoredReason`], and all of it is bounded.
 
 mod backoff;
+mod changes;
+mod connect;
+mod directory;
+mod dns;
+mod etcd;
 mod event;
+mod file;
 mod listing;
+mod provider;
 mod settings;
+mod zookeeper;
 
 pub use event::{Event, Loss, LossReason};
 pub use listing::{Ignored, IgnoredEntry, IgnoredReason, Listing, MAX_ENTRY_BYTES, MAX_MEMBERS, Member};
 pub use settings::LiveSettings;
 
+use self::dns::{Names, Question};
+use self::etcd::Etcd;
+use self::event::Teller;
+use self::zookeeper::ZooKeeper;
+use backoff::Backoff;
+use connect::{Connector, Rota};
 use sandarac_config::Dns;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,8 +74,64 @@ pub enum Source {
 /// Watches `source` for as long as the future is polled, and tells `events` what is found. Names are asked for as `dns`
 /// says. Equal seeds give equal pauses between attempts to reach a source that is lost.
 ///
-/// It never ends by itself; dropping it closes what it opened. It needs a tokio runtime with I/O and time, and not `Send`.
-pub async fn watch(source: Source, dns: &Dns, seed: u64, mut events: impl FnMut(Event)) {
-    let _ = (source, dns, seed, &mut events);
-    std::future::pending().await
+/// It never ends by itself; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
+/// which is enough.
+pub async fn watch(source: Source, dns: &Dns, seed: u64, mut events: impl FnMut(Event)) -> Infallible {
+    let mut teller = Teller::new(&mut events);
+    let mut backoff = Backoff::new(seed);
+    let mut follower = Follower::new(source, dns, seed);
+    loop {
+        let loss = follower.follow(&mut teller).await;
+        let lived_long = teller.lost(loss);
+        follower.pause(backoff.pause(lived_long)).await;
+    }
+}
+
+/// A source with what following it needs to remember.
+enum Follower {
+    Directory(PathBuf),
+    File(PathBuf),
+    Names(Names),
+    ZooKeeper(ZooKeeper),
+    Etcd(Etcd),
+}
+
+impl Follower {
+    fn new(source: Source, dns: &Dns, seed: u64) -> Follower {
+        let connector = || Connector::new(&dns.servers);
+        match source {
+            Source::Directory(path) => Follower::Directory(path),
+            Source::File(path) => Follower::File(path),
+            Source::Dns { name, port } => {
+                Follower::Names(Names::new(Question::Addresses(name, port), &dns.servers))
+            }
+            Source::Srv(name) => Follower::Names(Names::new(Question::Services(name), &dns.servers)),
+            Source::ZooKeeper { servers, path, session_timeout } => {
+                let servers = Rota::new(servers, seed);
+                Follower::ZooKeeper(ZooKeeper::new(servers, &path, session_timeout, connector()))
+            }
+            Source::Etcd { endpoints, prefix, user } => {
+                Follower::Etcd(Etcd::new(Rota::new(endpoints, seed), &prefix, user, connector()))
+            }
+        }
+    }
+
+    /// Tells what the source names for as long as it can be reached.
+    async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+        match self {
+            Follower::Directory(path) => directory::follow(path, teller).await,
+            Follower::File(path) => file::follow(path, teller).await,
+            Follower::Names(names) => names.follow(teller).await,
+            Follower::ZooKeeper(zookeeper) => zookeeper.follow(teller).await,
+            Follower::Etcd(etcd) => etcd.follow(teller).await,
+        }
+    }
+
+    /// Waits before the source is tried again.
+    async fn pause(&self, pause: Duration) {
+        match self {
+            Follower::Directory(path) | Follower::File(path) => directory::reappears(path, pause).await,
+            _ => tokio::time::sleep(pause).await,
+        }
+    }
 }

@@ -71,3 +71,60 @@ fn share(value: &Value) -> Option<f64> {
 fn count(value: &Value) -> Option<u32> {
     u32::try_from(value.as_u64()?).ok().filter(|number| *number > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_within_their_bounds() {
+        let mut ignored = Ignored::default();
+        let json = br#"{"variance": 3, "backlog_history": 9, "unskilled_score": 0.5, "exploration": 0.1,
+            "history": 999, "max_skill_age": 9990}"#;
+        let settings = LiveSettings::read(json, &mut ignored);
+        assert_eq!(
+            settings,
+            LiveSettings {
+                variance: Some(3.0),
+                backlog_history: Some(9),
+                unskilled_score: Some(0.5),
+                exploration: Some(0.1),
+                history: Some(999),
+                max_skill_age: Some(9990),
+            }
+        );
+        assert_eq!(LiveSettings::read(b" \n", &mut ignored), LiveSettings::default());
+        assert_eq!(ignored.total(), 0);
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_left_out_one_by_one() {
+        for wrong in [
+            r#"{"variance": 0}"#,
+            r#"{"variance": -1}"#,
+            r#"{"variance": 1e300}"#,
+            r#"{"variance": "4"}"#,
+            r#"{"variance": null}"#,
+            r#"{"backlog_history": 0}"#,
+            r#"{"backlog_history": 1.5}"#,
+            r#"{"history": 4294967296}"#,
+            r#"{"exploration": 1.1}"#,
+            "[]",
+            "variance=4",
+            "\u{ff}",
+        ] {
+            let mut ignored = Ignored::default();
+            assert_eq!(
+                LiveSettings::read(wrong.as_bytes(), &mut ignored),
+                LiveSettings::default(),
+                "{wrong}"
+            );
+            assert_eq!(ignored.count(IgnoredReason::BadSetting), 1, "{wrong}");
+        }
+        let mut ignored = Ignored::default();
+        let settings = LiveSettings::read(br#"{"variance": 2, "history": 0, "colour": 1}"#, &mut ignored);
+        assert_eq!(settings.variance, Some(2.0));
+        assert_eq!(ignored.count(IgnoredReason::BadSetting), 1);
+        assert_eq!(ignored.count(IgnoredReason::UnknownSetting), 1);
+    }
+}
