@@ -29,7 +29,7 @@ mod template;
 mod value;
 
 pub use address::{ListenAddress, NameServer, Network, contains};
-pub use classify::{Classifier, Subject, TableError};
+pub use classify::{Classifier, Subject, TABLE_BYTES, TableError};
 pub use config::{Cache, Config, Listener};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
 pub use edits::{Edits, FieldLine};

@@ -10,6 +10,7 @@ use sandarac_config::{BackendConfig, Classifier, PoolConfig, Sticky, Subject};
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -19,6 +20,8 @@ pub struct SitePool {
     live: ArcSwap<Live>,
     members: Mutex<Members>,
     changed: Arc<Notify>,
+    /// Whether the table of classes was looked for.
+    table_told: AtomicBool,
     /// As configured, but for what a source or a table says of it meanwhile.
     config: Mutex<PoolConfig>,
     seed: u64,
@@ -133,12 +136,21 @@ impl SitePool {
         // What a source has found that is no more stays until the one in its place names something: no reload empties a pool.
         members.found.truncate(config.discover.len());
         members.sources.clear();
+        let mut config = config.clone();
+        let path = |config: &PoolConfig| Some(config.classifier.as_ref()?.table_path()?.to_path_buf());
+        if let Some(before) = before.map(|before| before.config.lock())
+            && path(&config).is_some_and(|table| path(&before).is_some_and(|before| before == table))
+            && let Some(classifier) = &before.classifier
+        {
+            // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
+            config = config.with_classifier(classifier.clone());
+        }
         let built = Live { pool: config.build(seed), classifier: config.classifier.clone() };
         let pool = SitePool {
             live: ArcSwap::from_pointee(built),
             members: Mutex::default(),
             changed,
-            config: Mutex::new(config.clone()),
+            table_told: AtomicBool::new(path(&config).is_none()),
             seed,
             timeouts: OriginTimeouts {
                 queue: config.queue_timeout,
@@ -152,6 +164,7 @@ impl SitePool {
             hedge_after: config.hedge_after,
             sticky: config.sticky.clone(),
             budget: Arc::new(config.retry_budget.build()),
+            config: Mutex::new(config),
         };
         pool.put(&members, before.map(SitePool::live).as_deref().map(|live| &live.pool));
         *pool.members.lock() = members;
@@ -198,8 +211,26 @@ impl SitePool {
         sources.iter().enumerate().map(|(at, source)| (source.to_string(), state(at))).collect()
     }
 
-    /// Whether the pool has backends, or every source of it has told that there is nothing to wait for.
+    /// From now on, classes are told by this. Says whether that is news.
+    pub(crate) fn classify_by(&self, classifier: Classifier) -> bool {
+        let news = self.live().classifier.as_ref() != Some(&classifier);
+        if news {
+            self.reconfigure(|config| config.with_classifier(classifier));
+        }
+        news
+    }
+
+    /// The table of classes was looked for.
+    pub(crate) fn table_told(&self) {
+        self.table_told.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the pool has backends, or every source of it has told that there is nothing to wait for; and its table of
+    /// classes, if there is to be one.
     pub(crate) fn is_settled(&self) -> bool {
+        if !self.table_told.load(Ordering::Relaxed) {
+            return false;
+        }
         let told = self.members.lock().sources.iter().filter(|state| state.told).count();
         !self.live().backends().is_empty() || told >= self.config.lock().discover.len()
     }

@@ -17,7 +17,7 @@ use part::{host, path, segment};
 use pattern::Pattern;
 pub(crate) use settings::ClassSettings;
 use table::Table;
-pub use table::TableError;
+pub use table::{TABLE_BYTES, TableError};
 use template::ClassTemplate;
 
 /// What of a request a classifier looks at.

@@ -13,7 +13,7 @@ use crate::report::Complaint;
 use crate::value::Text;
 
 /// The most bytes of a table.
-const BYTES: usize = 16 << 20;
+pub const TABLE_BYTES: usize = 16 << 20;
 
 /// The most lines of a table that name a class.
 const LINES: usize = 100_000;
@@ -107,8 +107,8 @@ impl Table {
     /// space begins a comment.
     pub(crate) fn read(text: &[u8]) -> Result<Table, BadLine> {
         let bad = |line: usize, message: String| BadLine { line, complaint: Complaint::new(message) };
-        if text.len() > BYTES {
-            return Err(bad(1, format!("the file has more than {BYTES} bytes")));
+        if text.len() > TABLE_BYTES {
+            return Err(bad(1, format!("the file has more than {TABLE_BYTES} bytes")));
         }
         let mut table = Table::default();
         for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {

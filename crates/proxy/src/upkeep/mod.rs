@@ -7,6 +7,7 @@ mod probe;
 mod resumes;
 mod skills;
 mod sources;
+mod table;
 mod wants;
 
 pub(crate) use wants::Wants;
@@ -78,6 +79,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         let mut tasks = JoinSet::new();
         for place in 0..site.pools().len() {
             tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
+            tasks.spawn_local(table::run(shared.clone(), site.clone(), place));
             tasks.spawn_local(probe::run(shared.clone(), site.clone(), place, client.clone()));
             for source in 0..site.config.pools[place].discover.len() {
                 tasks.spawn_local(sources::run(shared.clone(), site.clone(), place, source));

@@ -13,19 +13,19 @@ pub(super) const LONG_LIFE: Duration = Duration::from_secs(10);
 
 /// Pauses that double from [`FIRST`] to [`LONGEST`], each shortened by chance to between half and all of it, so that the
 /// balancers that lost a server together do not come back together.
-pub(super) struct Backoff {
+pub(in crate::upkeep) struct Backoff {
     next: Duration,
     random: u64,
 }
 
 impl Backoff {
     /// The pauses that belong to `seed`.
-    pub(super) fn new(seed: u64) -> Backoff {
+    pub(in crate::upkeep) fn new(seed: u64) -> Backoff {
         Backoff { next: FIRST, random: seed }
     }
 
     /// The next pause; the first again where the source was good for long.
-    pub(super) fn pause(&mut self, lived_long: bool) -> Duration {
+    pub(in crate::upkeep) fn pause(&mut self, lived_long: bool) -> Duration {
         let pause = if lived_long { FIRST } else { self.next };
         self.next = (2 * pause).min(LONGEST);
         pause.mul_f64(0.5 + 0.5 * self.chance())

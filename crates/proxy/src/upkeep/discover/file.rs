@@ -32,6 +32,11 @@ const UNFINISHED: Duration = Duration::from_secs(1);
 
 /// Tells what is in the file until it is lost.
 pub(super) async fn follow(path: &Path, teller: &mut Teller<'_>) -> Loss {
+    follow_text(path, MAX_BYTES, |text| teller.lists(list(text))).await
+}
+
+/// Tells what a file of at most `most` bytes says, time and again and soon after it changes, until it is lost.
+pub(in crate::upkeep) async fn follow_text(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Loss {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -41,8 +46,9 @@ pub(super) async fn follow(path: &Path, teller: &mut Teller<'_>) -> Loss {
     let mut changes = Changes::of(parent, entry);
     // A file that ends within a line, and when it was first seen like that.
     let mut unfinished: Option<(Look, Instant)> = None;
+    let mut told: Option<Look> = None;
     loop {
-        let Reading { text, look } = match read(path) {
+        let Reading { text, look } = match read(path, most) {
             Ok(reading) => reading,
             Err(loss) => return loss,
         };
@@ -55,7 +61,10 @@ pub(super) async fn follow(path: &Path, teller: &mut Teller<'_>) -> Loss {
                     _ => Instant::now(),
                 };
                 if text.last().is_none_or(|last| *last == b'\n') || since.elapsed() >= UNFINISHED {
-                    teller.lists(list(&text));
+                    if told != Some(look) {
+                        told = Some(look);
+                        tell(&text);
+                    }
                     RESCAN
                 } else {
                     unfinished = Some((look, since));
@@ -93,16 +102,16 @@ struct Reading {
     look: Option<Look>,
 }
 
-fn read(path: &Path) -> Result<Reading, Loss> {
+fn read(path: &Path, most: u64) -> Result<Reading, Loss> {
     let lost = |error: io::Error| loss(path, &error);
     let (file, before) = open(path).map_err(lost)?;
     if !before.is_file() {
         return Err(Loss::new(LossReason::Unreadable, format!("{}: this is no file", path.display())));
     }
     let mut text = Vec::new();
-    (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(lost)?;
-    if text.len() as u64 > MAX_BYTES {
-        let detail = format!("{}: more than {MAX_BYTES} bytes", path.display());
+    (&file).take(most + 1).read_to_end(&mut text).map_err(lost)?;
+    if text.len() as u64 > most {
+        let detail = format!("{}: more than {most} bytes", path.display());
         return Err(Loss::new(LossReason::TooBig, detail));
     }
     let before = Look::of(&before);

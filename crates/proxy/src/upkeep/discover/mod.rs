@@ -7,14 +7,14 @@
 //! health, as ever. What a source says is not trusted: entries that make no sense are left out, each for a named
 //! [`IgnoredReason`], and all of it is bounded.
 
-mod backoff;
+pub(super) mod backoff;
 mod changes;
 mod connect;
 mod directory;
 mod dns;
 mod etcd;
 mod event;
-mod file;
+pub(super) mod file;
 mod listing;
 mod provider;
 mod settings;
