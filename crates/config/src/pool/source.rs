@@ -19,20 +19,24 @@ settings! {
     pub(crate) struct SourceSettings {
         /// A directory of Unix sockets, which is watched: each socket in it is a backend. `sandarac-worker` keeps one.
         directory: Option<At<AbsolutePath>> = None, unset "another source" "\"/run/app\"";
-        /// A file of backend addresses, one to a line, which is watched. What follows a `#` is a comment.
+        /// A file of backend addresses, one to a line, with a weight after it or not, which is watched. What follows a `#` is
+        /// a comment.
         file: Option<At<AbsolutePath>> = None, unset "another source" "\"/etc/sandarac/backends\"";
         /// A name and a port: each address that the name has (A and AAAA) is a backend of its own. It is looked up again at its
         /// TTL.
         dns: Option<At<NamedPort>> = None, unset "another source" "\"http://app.internal:8000\"";
-        /// A service whose SRV records (RFC 2782) say names, ports and weights. They are looked up again at their TTL; of
-        /// their priorities, the lowest is used.
+        /// A service whose SRV records (RFC 2782) say names, ports and weights. They are looked up again at their TTL. Of
+        /// several priorities the lowest is used, and by `fallback` all, in their order.
         srv: Option<At<ServiceName>> = None, unset "another source" "\"_http._tcp.app.internal\"";
-        /// ZooKeeper: each ephemeral node below `PATH/providers`, named by its address, is a backend.
+        /// ZooKeeper: each node in `PATH/providers`, usually an ephemeral one, is a backend; it holds its address, or is named
+        /// by it. The node `PATH` may hold a JSON object with settings of `resume` by name, which count more than the file's.
         zookeeper: Option<At<ZooKeeperSettings>> = None, unset "another source"
             "{ servers = [\"127.0.0.1:2181\"], path = \"/app\" }";
-        /// etcd (3.4 or later, by its JSON gateway): each key that begins with a prefix holds the address of a backend.
+        /// etcd (3.4 or later, by its JSON gateway): each key `PREFIX/providers/NAME`, usually one with a lease, is a backend; it
+        /// holds its address, or is named by it. The key `PREFIX/settings` may hold a JSON object with settings of `resume` by
+        /// name, which count more than the file's.
         etcd: Option<At<EtcdSettings>> = None, unset "another source"
-            "{ endpoints = [\"http://127.0.0.1:2379\"], prefix = \"/app/\" }";
+            "{ endpoints = [\"http://127.0.0.1:2379\"], prefix = \"/app\" }";
     }
 
     /// ZooKeeper as a source of backends.
@@ -50,8 +54,8 @@ settings! {
     pub(crate) struct EtcdSettings {
         /// The members of the cluster.
         endpoints: Vec<At<Address>> = Vec::new(), required "[\"http://127.0.0.1:2379\"]";
-        /// What the keys begin with.
-        prefix: Option<KeyPrefix> = None, required "\"/app/\"";
+        /// What the keys of the application begin with; a slash at its end does not matter.
+        prefix: Option<KeyPrefix> = None, required "\"/app\"";
         /// The user to authenticate as.
         user: Option<At<String>> = None, unset "etcd asks for none" "\"sandarac\"";
         /// The user's password.
@@ -220,7 +224,7 @@ fn etcd(settings: &At<EtcdSettings>, report: &mut Report) -> Option<Source> {
         (None, None) => None,
     };
     let Some(prefix) = prefix else {
-        report.missing(place.clone(), "etcd needs a `prefix`", "prefix = \"/app/\"");
+        report.missing(place.clone(), "etcd needs a `prefix`", "prefix = \"/app\"");
         return None;
     };
     let endpoints = endpoints.iter().map(|endpoint| endpoint.value.clone()).collect();
@@ -380,7 +384,7 @@ pub(crate) struct KeyPrefix(Box<str>);
 
 impl Text for KeyPrefix {
     fn form() -> Kind {
-        Kind::Text { name: "beginning of keys", form: "what keys begin with", examples: &["/app/"] }
+        Kind::Text { name: "beginning of keys", form: "what keys begin with", examples: &["/app"] }
     }
 
     fn from_text(text: &str) -> Result<KeyPrefix, Complaint> {
