@@ -33,5 +33,5 @@ pub use shared::Shared;
 pub use site::Site;
 pub use step::fetch::OriginTimeouts;
 pub use tally::CountByReason;
-pub use upkeep::Upkeep;
+pub use upkeep::{Upkeep, discover};
 pub use worker::{Deferred, Worker};
