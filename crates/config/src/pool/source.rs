@@ -27,10 +27,11 @@ settings! {
         /// A service whose SRV records (RFC 2782) say names, ports and weights. They are looked up again at their TTL; of
         /// their priorities, the lowest is used.
         srv: Option<At<ServiceName>> = None, unset "another source" "\"_http._tcp.app.internal\"";
-        /// ZooKeeper: each ephemeral node below `PATH/providers`, named by its address, is a backend.
+        /// ZooKeeper: each node below `PATH/providers`, named by its address or holding it, is a backend.
         zookeeper: Option<At<ZooKeeperSettings>> = None, unset "another source"
             "{ servers = [\"127.0.0.1:2181\"], path = \"/app\" }";
-        /// etcd (3.4 or later, by its JSON gateway): each key that begins with a prefix holds the address of a backend.
+        /// etcd (3.4 or later, by its JSON gateway): each key below `PREFIX/providers`, named by its address or holding it, is a
+        /// backend.
         etcd: Option<At<EtcdSettings>> = None, unset "another source"
             "{ endpoints = [\"http://127.0.0.1:2379\"], prefix = \"/app/\" }";
     }
@@ -50,7 +51,7 @@ settings! {
     pub(crate) struct EtcdSettings {
         /// The members of the cluster.
         endpoints: Vec<At<Address>> = Vec::new(), required "[\"http://127.0.0.1:2379\"]";
-        /// What the keys begin with.
+        /// What the keys begin with, before `/providers/`.
         prefix: Option<KeyPrefix> = None, required "\"/app/\"";
         /// The user to authenticate as.
         user: Option<At<String>> = None, unset "etcd asks for none" "\"sandarac\"";
