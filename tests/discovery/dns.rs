@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use sandarac_config::NameServer as Server;
-use sandarac_proxy::upkeep::discover::{Event, LossReason, Source};
+use sandarac_proxy::discover::{Event, LossReason, Source};
 use sandarac_test_support::NameServer;
 
 use crate::watched::Watched;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sandarac_config::{Dns, NameServer};
-use sandarac_proxy::upkeep::discover::{Event, Listing, LossReason, Source, watch};
+use sandarac_proxy::discover::{Event, Listing, LossReason, Source, watch};
 use sandarac_test_support::PATIENCE;
 use tokio::sync::oneshot;
 

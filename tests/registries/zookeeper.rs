@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sandarac_proxy::upkeep::discover::{IgnoredReason, LossReason, MAX_MEMBERS, Source};
+use sandarac_proxy::discover::{IgnoredReason, LossReason, MAX_MEMBERS, Source};
 use sandarac_test_support::registry::{Registrar, ZooKeeper};
 
 use crate::forwarder::Forwarder;

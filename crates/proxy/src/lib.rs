@@ -21,7 +21,7 @@ mod site;
 mod step;
 mod sticky;
 mod tally;
-pub mod upkeep;
+mod upkeep;
 mod worker;
 
 pub use counters::{Counter, Counters, Latency};
@@ -33,4 +33,5 @@ pub use shared::Shared;
 pub use site::Site;
 pub use step::fetch::OriginTimeouts;
 pub use tally::CountByReason;
+pub use upkeep::{Upkeep, discover, settle};
 pub use worker::{Deferred, Worker};

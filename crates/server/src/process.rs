@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
 use sandarac_net::{Command, Entrance, ListenAddress, Listeners, run_worker};
-use sandarac_proxy::upkeep::{Upkeep, settle};
-use sandarac_proxy::{Shared, Site, Worker};
+
+use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 

@@ -39,7 +39,6 @@ pub(crate) fn pool_config(
         backends: backends(name, settings, report),
         discover: settings.discover.make(report),
         max_in_flight: settings.max_in_flight.map(|limit| limit.get()),
-        max_connections: settings.max_connections.map(|limit| limit.get()),
         settings: balance,
         classifier,
         skills_file: settings.resume.value.skills_file.as_ref().map(|path| path.value.to_path()),

@@ -30,8 +30,6 @@ pub struct PoolConfig {
     pub discover: Vec<Source>,
     /// The most requests in flight to a backend that says nothing else, such as one that was discovered.
     pub max_in_flight: Option<u32>,
-    /// The most open connections to each backend, over all cores.
-    pub max_connections: Option<u32>,
     /// How a backend is chosen. The seed is 0; the fingerprint of the classifier is that of `classifier`.
     pub settings: Settings,
     /// What sorts requests into classes; `None` where the algorithm does not tell requests apart.

@@ -43,10 +43,9 @@ settings! {
         /// For `resume`: whether only the largest group of backends serves that announce the same version. Of several as
         /// large it is the one that serves already.
         single_version: At<bool> = At::nowhere(Settings::default().single_version);
-        /// The most requests in flight to each backend; when all are full, requests wait in the queue.
+        /// The most requests in flight to each backend; when all are full, requests wait in the queue. Each has a connection of
+        /// its own, so this limits connections in use, too.
         max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
-        /// The most open connections to each backend, over all cores.
-        max_connections: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "100";
         /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
         /// with 503, and with 0 nothing waits.
         // The reason stands at the constant.

@@ -38,7 +38,7 @@ fn a_pool_of_which_nothing_is_said_has_the_defaults_of_the_balancer() {
     let pool = pool("");
     assert_eq!(pool.settings, Settings::default());
     assert_eq!(pool.classifier, None);
-    assert_eq!((pool.check, pool.sticky, pool.hedge_after, pool.max_connections), (None, None, None, None));
+    assert_eq!((pool.check, pool.sticky, pool.hedge_after), (None, None, None));
     assert_eq!(pool.retry_budget, RetryBudgetConfig { percent: 20, per_second: 10 });
     assert!(pool.discover.is_empty() && pool.skills_file.is_none());
 }
@@ -95,7 +95,6 @@ fn everything_of_a_pool_is_read() {
         class = \"path_segment(2)\"
         slow_start = \"30s\"
         single_version = true
-        max_connections = 100
         hedge_after = \"500ms\"
         retry_budget = { percent = 5, per_second = 0 }
         [pool.app.resume]
@@ -154,7 +153,6 @@ fn everything_of_a_pool_is_read() {
             ..Settings::default()
         }
     );
-    assert_eq!(pool.max_connections, Some(100));
     assert_eq!(pool.hedge_after, Some(Duration::from_millis(500)));
     assert_eq!(pool.retry_budget, RetryBudgetConfig { percent: 5, per_second: 0 });
     assert_eq!(pool.skills_file.as_deref(), Some("/var/lib/skills".as_ref()));
@@ -270,7 +268,6 @@ fn what_cannot_be_is_marked_and_told() {
             "a timeout of nothing would give up everything; it is more than 0s",
             "\"0s\"",
         ),
-        ("max_connections = 0", "0 is not a number, at least 1", "0"),
         ("retry_budget.percent = 1001", "1001 is not a number from 0 to 1000", "1001"),
         (
             "discover = {}",

@@ -5,13 +5,14 @@
 //! and then watched from the next one on; whatever changes, it is read anew. So a compacted revision is only one more reason
 //! to read.
 
-mod base64;
 mod gateway;
 
 use super::connect::{Connector, Rota};
 use super::event::Teller;
 use super::listing::Gathering;
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, provider};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use gateway::{Gateway, Messages, malformed};
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -190,8 +191,7 @@ impl Etcd {
 
     /// The first key with the prefix and a slash after it, and the first after the last of them.
     fn range(&self) -> (String, String) {
-        let [first, end] =
-            ['/', '0'].map(|after| base64::encode(format!("{}{after}", self.prefix).as_bytes()));
+        let [first, end] = ['/', '0'].map(|after| BASE64.encode(format!("{}{after}", self.prefix)));
         (first, end)
     }
 }
@@ -219,6 +219,6 @@ fn number(object: &Value, key: &str) -> Option<i64> {
 fn bytes(object: &Value, key: &str) -> Result<Vec<u8>, Loss> {
     match object.get(key) {
         None => Ok(Vec::new()),
-        Some(text) => text.as_str().and_then(base64::decode).ok_or_else(malformed),
+        Some(text) => text.as_str().and_then(|text| BASE64.decode(text).ok()).ok_or_else(malformed),
     }
 }
