@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::net::UnixListener;
 
-use sandarac_proxy::discover::{Event, IgnoredReason, LossReason, Source};
+use sandarac_config::Source;
+use sandarac_proxy::discover::{Event, IgnoredReason, LossReason};
 use sandarac_test_support::TempDir;
 
 use crate::watched::Watched;

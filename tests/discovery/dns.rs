@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use sandarac_config::NameServer as Server;
-use sandarac_proxy::discover::{Event, LossReason, Source};
+use sandarac_config::{NameServer as Server, Source};
+use sandarac_proxy::discover::{Event, LossReason};
 use sandarac_test_support::NameServer;
 
 use crate::watched::Watched;
@@ -12,12 +12,12 @@ const ONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const TWO: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 fn watch_addresses(server: &NameServer) -> Watched {
-    let source = Source::Dns { name: "app.example.com.".to_owned(), port: 8000 };
+    let source = Source::Dns { name: "app.example.com.".into(), port: 8000 };
     Watched::asking(source, vec![Server(server.address())])
 }
 
 fn watch_services(server: &NameServer) -> Watched {
-    let source = Source::Srv("_http._tcp.app.example.com.".to_owned());
+    let source = Source::Srv("_http._tcp.app.example.com.".into());
     Watched::asking(source, vec![Server(server.address())])
 }
 

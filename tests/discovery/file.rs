@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sandarac_proxy::discover::{IgnoredReason, LossReason, Source};
+use sandarac_config::Source;
+use sandarac_proxy::discover::{IgnoredReason, LossReason};
 use sandarac_test_support::TempDir;
 
 use crate::watched::Watched;

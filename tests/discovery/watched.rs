@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sandarac_config::{Dns, NameServer};
-use sandarac_proxy::discover::{Event, Listing, LossReason, Source, watch};
+use sandarac_config::{Dns, NameServer, Source};
+use sandarac_proxy::discover::{Event, Listing, LossReason, watch};
 use sandarac_test_support::PATIENCE;
 use tokio::sync::oneshot;
 

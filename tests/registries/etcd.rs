@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sandarac_proxy::discover::{IgnoredReason, LossReason, Source};
+use sandarac_config::Source;
+use sandarac_proxy::discover::{IgnoredReason, LossReason};
 use sandarac_test_support::registry::Etcd;
 use serde_json::json;
 
@@ -12,9 +13,9 @@ use crate::watched::Watched;
 
 fn watch(endpoints: &[SocketAddr], user: Option<(&str, &str)>) -> Watched {
     Watched::new(Source::Etcd {
-        endpoints: endpoints.iter().map(|address| format!("http://{address}")).collect(),
-        prefix: "/shop".to_owned(),
-        user: user.map(|(name, password)| (name.to_owned(), password.to_owned())),
+        endpoints: endpoints.iter().map(|address| format!("http://{address}").parse().unwrap()).collect(),
+        prefix: "/shop/".into(),
+        login: user.map(|(name, password)| (name.to_owned(), password.to_owned().into())),
     })
 }
 

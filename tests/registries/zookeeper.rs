@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sandarac_proxy::discover::{IgnoredReason, LossReason, MAX_MEMBERS, Source};
+use sandarac_balance::Host;
+use sandarac_config::{Server, Source};
+use sandarac_proxy::discover::{IgnoredReason, LossReason, MAX_MEMBERS};
 use sandarac_test_support::registry::{Registrar, ZooKeeper};
 
 use crate::forwarder::Forwarder;
@@ -14,8 +16,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 fn watch(servers: &[SocketAddr]) -> Watched {
     Watched::new(Source::ZooKeeper {
-        servers: servers.iter().map(SocketAddr::to_string).collect(),
-        path: "/shop".to_owned(),
+        servers: servers.iter().map(|at| Server { host: Host::Ip(at.ip()), port: at.port() }).collect(),
+        path: "/shop".into(),
         session_timeout: Duration::from_secs(2),
     })
 }

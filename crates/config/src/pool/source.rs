@@ -404,6 +404,12 @@ impl Text for KeyPrefix {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
+impl From<String> for Password {
+    fn from(text: String) -> Password {
+        Password(text)
+    }
+}
+
 impl Deref for Password {
     type Target = str;
 

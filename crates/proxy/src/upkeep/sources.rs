@@ -1,6 +1,6 @@
 //! What the sources of a pool find, put into the pool.
 
-use super::discover::{Event, Ignored, Listing, LiveSettings, Source, watch};
+use super::discover::{Event, Ignored, Listing, LiveSettings, watch};
 use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
@@ -55,7 +55,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
         }
         pool.set_source_state(source, state.clone());
     };
-    watch(watched(of), &site.config.dns, seed, heard).await;
+    watch(of.clone(), &site.config.dns, seed, heard).await;
 }
 
 /// The backends to be used: stand-ins of a later priority are for pools that know an order alone.
@@ -81,26 +81,5 @@ fn say_ignored(ignored: &Ignored, say: &impl Fn(String)) {
     }
     if ignored.total() as usize > SAID {
         say(format!("{} entries were not taken", ignored.total()));
-    }
-}
-
-/// The source as it is watched.
-fn watched(source: &sandarac_config::Source) -> Source {
-    use sandarac_config::Source as Configured;
-    match source {
-        Configured::Directory(path) => Source::Directory(path.clone()),
-        Configured::File(path) => Source::File(path.clone()),
-        Configured::Dns { name, port } => Source::Dns { name: name.to_string(), port: *port },
-        Configured::Srv(name) => Source::Srv(name.to_string()),
-        Configured::ZooKeeper { servers, path, session_timeout } => Source::ZooKeeper {
-            servers: servers.iter().map(ToString::to_string).collect(),
-            path: path.to_string(),
-            session_timeout: *session_timeout,
-        },
-        Configured::Etcd { endpoints, prefix, login } => Source::Etcd {
-            endpoints: endpoints.iter().map(ToString::to_string).collect(),
-            prefix: prefix.trim_end_matches('/').to_owned(),
-            user: login.as_ref().map(|(user, password)| (user.clone(), password.to_string())),
-        },
     }
 }

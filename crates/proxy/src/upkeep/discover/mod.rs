@@ -30,46 +30,10 @@ use self::event::Teller;
 use self::zookeeper::ZooKeeper;
 use backoff::Backoff;
 use connect::{Connector, Rota};
-use sandarac_config::Dns;
+use sandarac_config::{Dns, Source};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Where the backends of a pool are found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A directory of Unix sockets, each a backend, as `sandarac-worker` keeps one.
-    Directory(PathBuf),
-    /// A file with an address a line.
-    File(PathBuf),
-    /// A name whose IPv4 and IPv6 addresses are backends.
-    Dns {
-        /// The name.
-        name: String,
-        /// The port that all of them listen on.
-        port: u16,
-    },
-    /// A service name (`_http._tcp.example.com`) whose SRV records (RFC 2782) are backends.
-    Srv(String),
-    /// Nodes below one of ZooKeeper.
-    ZooKeeper {
-        /// The servers, `host:port`. One that fails is followed by the next.
-        servers: Vec<String>,
-        /// The absolute path of the node that has the settings, and below it `providers`.
-        path: String,
-        /// How long the server waits for a sign of life, and twice what it takes here to see that the server is gone.
-        session_timeout: Duration,
-    },
-    /// Keys of etcd (3.4 or later), by its HTTP gateway.
-    Etcd {
-        /// The endpoints, `http://host:port`. One that fails is followed by the next.
-        endpoints: Vec<String>,
-        /// What the keys begin with, without the slash that follows it.
-        prefix: String,
-        /// Name and password, where etcd wants them.
-        user: Option<(String, String)>,
-    },
-}
 
 /// Watches `source` for as long as the future is polled, and tells `events` what is found. Names are asked for as `dns`
 /// says. Equal seeds give equal pauses between attempts to reach a source that is lost.
@@ -103,15 +67,17 @@ impl Follower {
             Source::Directory(path) => Follower::Directory(path),
             Source::File(path) => Follower::File(path),
             Source::Dns { name, port } => {
-                Follower::Names(Names::new(Question::Addresses(name, port), &dns.servers))
+                Follower::Names(Names::new(Question::Addresses(name.into(), port), &dns.servers))
             }
-            Source::Srv(name) => Follower::Names(Names::new(Question::Services(name), &dns.servers)),
+            Source::Srv(name) => Follower::Names(Names::new(Question::Services(name.into()), &dns.servers)),
             Source::ZooKeeper { servers, path, session_timeout } => {
-                let servers = Rota::new(servers, seed);
+                let servers = Rota::new(servers.iter().map(ToString::to_string).collect(), seed);
                 Follower::ZooKeeper(ZooKeeper::new(servers, &path, session_timeout, connector()))
             }
-            Source::Etcd { endpoints, prefix, user } => {
-                Follower::Etcd(Etcd::new(Rota::new(endpoints, seed), &prefix, user, connector()))
+            Source::Etcd { endpoints, prefix, login } => {
+                let endpoints = Rota::new(endpoints.iter().map(ToString::to_string).collect(), seed);
+                let login = login.map(|(user, password)| (user, password.to_string()));
+                Follower::Etcd(Etcd::new(endpoints, prefix.trim_end_matches('/'), login, connector()))
             }
         }
     }
