@@ -22,7 +22,8 @@ _APPLICATION = {row.name: row for row in application.ROWS}
 ROWS = [*_CLOSED_LOOP, *_APPLICATION, "idle", "start"]
 GROUPS = {
     "floor": [row.name for row in closed_loop.ROWS if row.has_floor],
-    "ab": [row.name for row in closed_loop.ROWS if not row.has_floor],
+    "ab": [row.name for row in closed_loop.ROWS if row.ab is not None],
+    "paced": [row.name for row in closed_loop.ROWS if row.paced],
     "shellac": list(_APPLICATION),
 }
 CHART = tools.ROOT / "docs" / "assets" / "bench.svg"
@@ -129,13 +130,15 @@ def _available(options):
     rows, servers = list(options.rows), list(options.servers)
     with_php = bool(set(rows) & set(_APPLICATION))
     wanted = ["cc"] + [PEERS[name] for name in servers if PEERS[name]]
-    wanted += ["wrk"] * bool(set(rows) & set(GROUPS["floor"]))
+    # A paced row begins with a look at how much each server can do.
+    wanted += ["wrk"] * bool(set(rows) & {*GROUPS["floor"], *GROUPS["paced"]})
+    wanted += ["h2load"] * bool(set(rows) & set(GROUPS["paced"]))
     wanted += ["ab"] * bool(set(rows) & {*GROUPS["ab"], *_APPLICATION})
     wanted += ["apache2"] * with_php
     missing = tools.install(wanted, with_php)
     if "cc" in missing:
         raise tools.Missing("a C compiler is needed for the floor and the origin")
-    needs = {"wrk": GROUPS["floor"], "ab": [*GROUPS["ab"], *_APPLICATION], "apache2": _APPLICATION, "php": _APPLICATION}
+    needs = {"wrk": [*GROUPS["floor"], *GROUPS["paced"]], "h2load": GROUPS["paced"], "ab": [*GROUPS["ab"], *_APPLICATION], "apache2": _APPLICATION, "php": _APPLICATION}
     for program in sorted(missing & set(needs)):
         skipped = [row for row in rows if row in needs[program]]
         print(f"skipping {', '.join(skipped)}: {program} is missing")
