@@ -58,7 +58,11 @@ pub(super) async fn reappears(path: &Path, pause: Duration) {
     let pause = pause.min(LOOK);
     let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir());
     match nearest {
-        Some(nearest) => Changes::of(nearest, None).wait(pause, SETTLING).await,
+        Some(nearest) => {
+            // Of what else happens there, as in a directory of temporary files, nothing is heeded.
+            let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
+            Changes::of(nearest, missing).wait(pause, SETTLING).await;
+        }
         None => tokio::time::sleep(pause).await,
     }
 }
