@@ -68,7 +68,7 @@ impl<'a> Surroundings<'a> {
 
     /// The time on the balancer's clock.
     pub(crate) fn now(&self) -> Duration {
-        Moment::now().since(self.worker.shared.epoch)
+        self.worker.shared.epoch.elapsed()
     }
 }
 
@@ -120,7 +120,7 @@ impl Link {
 
     /// The response has ended: the connection can serve another request if both sides allow it.
     pub(crate) fn finish(self) {
-        let now = Moment::now().since(self.epoch);
+        let now = self.epoch.elapsed();
         if self.keep_alive {
             self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
         }
@@ -129,7 +129,7 @@ impl Link {
 
     /// The response broke off.
     pub(crate) fn broken(self) {
-        let now = Moment::now().since(self.epoch);
+        let now = self.epoch.elapsed();
         self.pick.finish(Outcome::Broken, now);
     }
 
@@ -344,7 +344,7 @@ pub(super) async fn attempt(
         Ok(Head { head, body, keep_alive, switched }) => {
             link.keep_alive = keep_alive;
             link.server_error = head.status >= 500;
-            link.pick.responded(Moment::now().since(link.epoch));
+            link.pick.responded(link.epoch.elapsed());
             Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall() }))
         }
         Err(fault) => {
