@@ -27,11 +27,8 @@ impl<'a> HopByHop<'a> {
             | Name::ProxyConnection
             | Name::Te
             | Name::TransferEncoding
-            | Name::Upgrade
-            // What a balancer and its workers say to each other is for no one else.
-            | Name::RequestClass
-            | Name::WorkerState
-            | Name::WorkerSkills => true,
+            | Name::Upgrade => true,
+            name if is_of_workers(name) => true,
             Name::Host
             | Name::CacheControl
             | Name::CdnCacheControl
@@ -47,6 +44,11 @@ impl<'a> HopByHop<'a> {
             _ => self.0.has(field.name),
         }
     }
+}
+
+/// Whether a field is of the résumé protocol: what a balancer and its workers say to each other is for no one else.
+pub fn is_of_workers(name: Name) -> bool {
+    matches!(name, Name::RequestClass | Name::WorkerState | Name::WorkerSkills)
 }
 
 /// Field names in any letter case, sorted: a message can name thousands, and each of its fields is looked up.

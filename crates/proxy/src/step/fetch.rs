@@ -8,7 +8,7 @@ use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick};
-use sandarac_message::hop::HopByHop;
+use sandarac_message::hop::{HopByHop, is_of_workers};
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
@@ -430,7 +430,9 @@ fn receive(
                 around.hear(link.pick.id(), response.head.fields);
                 // What a new protocol is called stands in hop-by-hop fields.
                 let fields = if switched {
-                    FieldsBuf::copy_of(response.head.fields)
+                    let mut kept = FieldsBuf::new();
+                    let kept_all = kept.extend(response.head.fields, |field| !is_of_workers(field.id));
+                    kept_all.map(|()| kept).map_err(|_| Fault::HeadTooLarge)?
                 } else {
                     let fields = response.head.fields;
                     let body = match response.framing {
