@@ -99,13 +99,27 @@ pub(crate) fn receive<'a>(
         Form::Origin | Form::Absolute => route_path(target.path()).map_err(Fault::BadPath)?,
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
     };
-    if *path == *WELL_KNOWN.as_bytes() {
+    if may_tell_resume(&path) {
         // What workers say of themselves there is for balancers alone.
         return Err(Fault::NoRoute);
     }
     let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
     let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
     Ok(Received { target, host, asker, route })
+}
+
+/// Whether a worker might take `path`, as routes see it, for that of its résumé. WSGI and CGI hand applications an encoded
+/// slash as one that was none.
+fn may_tell_resume(path: &[u8]) -> bool {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    // Few paths end as this one does.
+    let (_, last) = WELL_KNOWN.rsplit_once('/').unwrap_or_default();
+    if !path.ends_with(last.as_bytes()) {
+        return false;
+    }
+    let path = String::from_utf8_lossy(path).replace("%2F", "/");
+    // Of several slashes some servers make one.
+    path.split('/').filter(|segment| !segment.is_empty()).eq(WELL_KNOWN.split('/').skip(1))
 }
 
 /// What is to be done with a request.
