@@ -77,6 +77,9 @@ impl Client {
             poll_head(cx, &mut conn)
         })
         .await?;
+        if matches!(framer, Framer::Length(length) if length > question.body as u64) {
+            return Ok(Answer { status, fields, body: None });
+        }
         let mut body = Some(Vec::new());
         poll_fn(|cx| {
             loop {
