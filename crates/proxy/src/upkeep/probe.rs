@@ -15,8 +15,12 @@ const BODY: usize = 64 << 10;
 
 /// Checks the backends of the pool at `place` for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, client: Client) {
-    let Some(check) = &site.config.pools[place].check else { return std::future::pending().await };
     let pool = &site.pools()[place];
+    let Some(check) = &site.config.pools[place].check else {
+        // There may have been checks before a reload, and nobody would say otherwise any more.
+        pool.live().unchecked();
+        return std::future::pending().await;
+    };
     let mut rounds = tokio::time::interval(check.interval);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut running: JoinSet<(BackendId, Result<(), String>)> = JoinSet::new();
