@@ -83,7 +83,7 @@ fn checks_never_take_the_last_backend() {
 #[test]
 fn what_checks_said_holds_no_longer_than_there_are_checks() {
     let pool = pool(3, Ejection::default());
-    (0..3).for_each(|_| drop(pool.checked(BackendId(1), false)));
+    let _: Vec<_> = (0..3).map(|_| pool.checked(BackendId(1), false)).collect();
     assert_eq!(out(&pool, NOW), [1]);
     pool.unchecked();
     assert_eq!(out(&pool, NOW), []);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::skills::Skill;
@@ -173,7 +173,7 @@ pub struct Resumes<'a> {
 impl Resumes<'_> {
     /// What is known of a worker's résumé, to be told to it with each request.
     pub fn known(&self, worker: BackendId) -> Option<Known> {
-        lock(self.backend(worker)?).clone()
+        self.held(self.backend(worker)?)
     }
 
     /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
@@ -188,7 +188,7 @@ impl Resumes<'_> {
         if self.resume.settings.skills != SkillSource::Reported {
             return Heard::NotAsked;
         }
-        match &*lock(backend) {
+        match self.ours(&lock(backend)) {
             Some(known) if *known.instance == *said.instance => {
                 if known.revision < said.revision {
                     Heard::Behind
@@ -214,7 +214,7 @@ impl Resumes<'_> {
     ) -> Result<Believed, Disbelief> {
         let backend = self.open(worker, classifier)?;
         let elsewhere = |(other, id): (&Backend, &BackendId)| {
-            *id != worker && lock(other).as_ref().is_some_and(|known| *known.instance == *instance)
+            *id != worker && lock(other).as_ref().is_some_and(|(_, known)| *known.instance == *instance)
         };
         if self.pool.backends().iter().zip(self.pool.ids()).any(elsewhere) {
             return Err(Disbelief::Elsewhere);
@@ -222,7 +222,7 @@ impl Resumes<'_> {
         // Held to the end: of two résumés of one worker, one is taken after the other. What is known is not locked so long,
         // for every request to the worker asks for it.
         let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock(backend).clone();
+        let known = self.held(backend);
         let same = known.as_ref().filter(|known| *known.instance == *instance);
         if same.is_some_and(|known| known.revision > revision) {
             return Err(Disbelief::Outdated);
@@ -239,7 +239,7 @@ impl Resumes<'_> {
         if started_anew {
             backend.state.load.renew();
         }
-        *lock(backend) = Some(Known { instance: instance.into(), revision });
+        self.hold(backend, Known { instance: instance.into(), revision });
         Ok(believed)
     }
 
@@ -259,7 +259,7 @@ impl Resumes<'_> {
         // Who answers requests does not wait for a whole résumé to be taken in. Should that be older, the worker's next
         // response says so.
         let Ok(_alone) = backend.state.load.taking.try_lock() else { return Err(Disbelief::Outdated) };
-        let known = lock(backend).clone();
+        let known = self.held(backend);
         let Some(known) = known.filter(|known| *known.instance == *instance) else {
             return Err(Disbelief::OtherInstance);
         };
@@ -267,7 +267,7 @@ impl Resumes<'_> {
             return Err(Disbelief::Outdated);
         }
         let believed = self.take(worker, skills, |_| ());
-        *lock(backend) = Some(Known { revision, ..known });
+        self.hold(backend, Known { revision, ..known });
         Ok(believed)
     }
 
@@ -282,6 +282,25 @@ impl Resumes<'_> {
     /// How much is known.
     pub fn counts(&self) -> SkillCounts {
         self.resume.skills.counts()
+    }
+
+    /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of may have
+    /// others, which what was under way there still reaches: a whole résumé, the responses to its requests.
+    fn held(&self, backend: &Backend) -> Option<Known> {
+        self.ours(&lock(backend)).cloned()
+    }
+
+    fn ours<'k>(&self, known: &'k Option<(usize, Known)>) -> Option<&'k Known> {
+        known.as_ref().filter(|(skills, _)| *skills == self.skills()).map(|(_, known)| known)
+    }
+
+    fn hold(&self, backend: &Backend, known: Known) {
+        *lock(backend) = Some((self.skills(), known));
+    }
+
+    /// Which skills these are. No others have their address as long as somebody can ask for it.
+    fn skills(&self) -> usize {
+        Arc::as_ptr(&self.resume.skills).addr()
     }
 
     fn backend(&self, worker: BackendId) -> Option<&Backend> {
@@ -338,6 +357,6 @@ impl Resumes<'_> {
     }
 }
 
-fn lock(backend: &Backend) -> std::sync::MutexGuard<'_, Option<Known>> {
+fn lock(backend: &Backend) -> std::sync::MutexGuard<'_, Option<(usize, Known)>> {
     backend.state.load.known.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -146,6 +146,31 @@ fn what_a_worker_says_tells_whether_its_resume_is_known() {
     assert!(Pool::new("app", vec![backend(0)], Algorithm::Random).resumes().is_none());
 }
 
+/// Regression: a résumé that was being fetched as the classifier changed counted as known to the pool that followed, which had no
+/// skills of it and never asked for them.
+#[test]
+fn what_a_pool_hears_late_is_not_known_to_the_one_that_followed_with_other_skills() {
+    let settings = |classifier| {
+        let resume = ResumeSettings { classifier, ..ResumeSettings::default() };
+        Settings { resume, ..Algorithm::Resume.into() }
+    };
+    let pool = |classifier| Pool::new("app", vec![backend(0)], settings(classifier));
+    let worker = BackendId(0);
+    let first = pool(1);
+    let second = pool(2).succeeding(&first, 0);
+    let third = pool(1).succeeding(&second, 0);
+    for late in [&first, &second] {
+        let resumes = late.resumes().unwrap();
+        let classifier = late.settings().resume.classifier;
+        resumes.whole(worker, classifier, "x", 1, [(&b"a"[..], 10.0)]).unwrap();
+        assert!(resumes.known(worker).is_some());
+        assert_eq!(third.resumes().unwrap().known(worker), None);
+    }
+    third.resumes().unwrap().whole(worker, 1, "x", 1, [(&b"a"[..], 10.0)]).unwrap();
+    assert!(third.resumes().unwrap().known(worker).is_some());
+    assert_eq!(third.resumes().unwrap().counts().skills, 1);
+}
+
 #[test]
 fn a_whole_resume_takes_the_place_of_the_one_before() {
     let pool = plain(1);
