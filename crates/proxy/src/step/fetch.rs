@@ -185,7 +185,10 @@ pub(crate) async fn fetch(
             Ok((conn, provenance)) => {
                 let link = Link::new(around, conn, provenance, pick);
                 let done = match around.pool().hedge_after.filter(|_| errand.can_be_hedged()) {
-                    Some(patience) => Box::pin(hedged(around, errand, link, patience)).await,
+                    Some(patience) => {
+                        let down = downstream.as_deref_mut();
+                        Box::pin(hedged(around, errand, link, patience, down)).await
+                    }
                     None => attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await,
                 };
                 match done {

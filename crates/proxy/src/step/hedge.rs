@@ -2,13 +2,14 @@
 //! (Dean and Barroso 2013, "The tail at scale").
 
 use super::fetch::{Arrived, Errand, Failed, Link, Surroundings, attempt, connect};
-use crate::Counter;
+use crate::downstream::Downstream;
+use crate::{Counter, Fault};
 use sandarac_balance::Outcome;
 use sandarac_message::Method;
 use sandarac_net::Timer;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 impl Errand<'_> {
@@ -26,14 +27,23 @@ pub(super) async fn hedged(
     errand: &Errand<'_>,
     link: Link,
     patience: Duration,
+    mut downstream: Option<&mut Downstream<'_>>,
 ) -> Result<Box<Arrived>, Failed> {
+    let mut gone = |cx: &mut Context<'_>| {
+        let down = downstream.as_deref_mut().filter(|_| errand.one_client);
+        let gone = Failed { fault: Fault::ClientGone, sent: true, answered: false };
+        down.and_then(|down| down.poll_gone(cx).is_ready().then_some(gone))
+    };
     let tried = [link.backend_id()];
     let mut first = pin!(attempt(around, errand, link, None, false));
     let mut timer = Timer::new();
     timer.set(patience);
     let early = poll_fn(|cx| match first.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => timer.poll(cx).map(|()| None),
+        Poll::Pending => match gone(cx) {
+            Some(gone) => Poll::Ready(Some(Err(gone))),
+            None => timer.poll(cx).map(|()| None),
+        },
     });
     if let Some(done) = early.await {
         return done;
@@ -82,7 +92,7 @@ pub(super) async fn hedged(
         }
         match &mut failed {
             [first @ Some(_), Some(_)] => Poll::Ready(Err(first.take().expect("it is there"))),
-            _ => Poll::Pending,
+            _ => gone(cx).map_or(Poll::Pending, |gone| Poll::Ready(Err(gone))),
         }
     })
     .await
