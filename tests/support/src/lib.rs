@@ -17,6 +17,7 @@ mod request;
 mod temp;
 mod terminal;
 mod wait;
+mod worker;
 
 pub use address::Address;
 pub use conn::{Conn, Trouble};
@@ -30,6 +31,7 @@ pub use request::{Req, get, head, post, request};
 pub use temp::TempDir;
 pub use terminal::Terminal;
 pub use wait::{Gate, PATIENCE, within};
+pub use worker::Worker;
 
 #[cfg(test)]
 mod tests;
