@@ -14,17 +14,19 @@ from collections import OrderedDict
 
 from .workload import Workload, decode, encode, site_of
 
-#: Path of the database, records in the cache of a process, and the workload as JSON.
-DATABASE, CAPACITY, WORKLOAD = "SANDARAC_BENCH_DATABASE", "SANDARAC_BENCH_CAPACITY", "SANDARAC_BENCH_WORKLOAD"
+#: Path of the database, seconds that each load waits for it, records in the cache of a process, the workload as JSON.
+DATABASE, ROUND_TRIP = "SANDARAC_BENCH_DATABASE", "SANDARAC_BENCH_ROUND_TRIP"
+CAPACITY, WORKLOAD = "SANDARAC_BENCH_CAPACITY", "SANDARAC_BENCH_WORKLOAD"
 
 
 class Records:
     """The records, the least recently used of which are forgotten; `loads` counts those read from the database."""
 
-    def __init__(self, path, capacity):
+    def __init__(self, path, round_trip, capacity):
         self.loads = 0
         self.cached = OrderedDict()
         self._capacity = capacity
+        self._round_trip = round_trip
         self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
         # What a crash of the machine would lose is of no worth.
         self._database.execute("PRAGMA synchronous = OFF")
@@ -48,6 +50,8 @@ class Records:
             self.cached.move_to_end(number)
             return record
         self.loads += 1
+        if self._round_trip:
+            time.sleep(self._round_trip)
         record = decode(self._read(number))
         self.cached[number] = record
         if len(self.cached) > self._capacity:
@@ -82,7 +86,8 @@ class Application:
     def __call__(self, environ, start_response):
         if self._records is None:
             # Here, because SQLite wants a connection to stay with the thread that made it.
-            self._records = Records(os.environ[DATABASE], int(os.environ[CAPACITY]))
+            round_trip, capacity = float(os.environ[ROUND_TRIP]), int(os.environ[CAPACITY])
+            self._records = Records(os.environ[DATABASE], round_trip, capacity)
         path = environ["PATH_INFO"]
         kind, _, number = path[1:].partition("/")
         if kind == "-":

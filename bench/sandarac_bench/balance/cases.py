@@ -22,21 +22,26 @@ ALGORITHMS = {
 }
 #: What `resume` is held against.
 HASHING = [name for name in ALGORITHMS if name.startswith("consistent_hash")]
-RIVALS = ["resume", "least_requests", *HASHING]
+RIVALS = ("resume", "least_requests", *HASHING)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Circumstances. `memory` is what the caches hold together, as a multiple of all records; `slowness` of each worker
-    the factor its work takes longer by, 1 for those not named; `unequal` whether that is what the case is about."""
+    """Circumstances.
+
+    `memory` is what the caches hold together, as a multiple of all records; `slowness` the factors by which the work of
+    the first workers takes longer; `round_trip` seconds that each load waits for a database that is not on this machine.
+    """
 
     title: str
     memory: float
     algorithms: tuple = tuple(ALGORITHMS)
     slowness: tuple = ()
+    round_trip: float = 0.0
 
     @property
     def unequal(self):
+        """Whether the case is about workers that differ."""
         return bool(self.slowness)
 
     def capacity(self, workload):
@@ -48,9 +53,11 @@ CASES = {
     "half": Case("caches that hold half of the working set together", 0.5),
     "all": Case("caches that hold all of the working set together", 1.0),
     "twice": Case("caches that hold twice the working set together", 2.0),
+    # Work that is waiting leaves the cores to others, and workers are then what there is too little of, not cores.
+    "remote": Case("caches that hold all of it, database 0.5 ms away", 1.0, RIVALS, round_trip=0.0005),
     # Where memory is short, what is slow is not the worker but the database.
-    "slow": Case("one worker three times slower, caches hold twice the working set", 2.0, tuple(RIVALS), (3.0,)),
-    "mixed": Case("workers of mixed speed, caches hold twice the working set", 2.0, tuple(RIVALS), (3.0, 2.0, 2.0, 1.5, 1.5)),
+    "slow": Case("caches that hold twice as much, one worker three times slower", 2.0, RIVALS, (3.0,)),
+    "mixed": Case("caches that hold twice as much, workers of mixed speed", 2.0, RIVALS, (3.0, 2.0, 2.0, 1.5, 1.5)),
 }
 
 

@@ -49,6 +49,7 @@ class Stack:
             # So that all runs meet the same collisions in dictionaries.
             "PYTHONHASHSEED": "0",
             application.DATABASE: str(self._directory / "database"),
+            application.ROUND_TRIP: str(case.round_trip),
             application.CAPACITY: str(case.capacity(self._effort.workload)),
             application.WORKLOAD: json.dumps(dataclasses.asdict(self._effort.workload)),
         }
@@ -71,7 +72,9 @@ class Stack:
             f"[pool.sites]\nbackends = [{backends}]\n{settings}\n\n"
             '[[route]]\npool = "sites"\ncache = "pass"\n'
         )
-        balancer = self._start("balancer", [binary, "-c", configuration])
+        # Several run at a time, and each has an admin interface of its own.
+        command = [binary, "-c", configuration, "--admin", self._directory / "admin.sock"]
+        balancer = self._start("balancer", command)
         peers.wait_until_listening(peers.Server("sandarac", self._port, balancer, self._directory))
         return balancer
 
@@ -89,7 +92,7 @@ class Stack:
         command = [player, self._port, log, first, count, self._effort.clients, self._effort.seconds, times]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=self._effort.seconds + 90)
         if done.returncode:
-            raise LoadFailed(f"player: {done.stderr}")
+            raise LoadFailed(f"player: {done.stderr}{self._balancer.output()}")
         others = others.report()
         answered, errors, seconds = done.stdout.split()
         after, cpu_after = self._states(), self._cpu()
