@@ -16,6 +16,7 @@ mod names;
 mod partial;
 mod peers;
 mod ranges;
+mod replay;
 mod routes;
 mod safe;
 mod stale;
