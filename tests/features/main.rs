@@ -22,6 +22,7 @@ mod names;
 mod partial;
 mod peers;
 mod ranges;
+mod replay;
 mod resume_fields;
 mod resumes;
 mod resumes_bad;

@@ -48,4 +48,4 @@ pub use rules::{CacheRule, KeyRule};
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
 pub use template::Template;
-pub use value::{ByteSize, Secret};
+pub use value::{ByteSize, Secret, duration};

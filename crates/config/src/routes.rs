@@ -171,8 +171,8 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 impl Routes {
-    /// An index over `routes`, in this order.
-    pub(crate) fn new(routes: Vec<Route>) -> Routes {
+    /// An index over `routes`, in this order. Pools that they refer to MUST be in the configuration that they are for.
+    pub fn new(routes: Vec<Route>) -> Routes {
         let hosts = || routes.iter().flat_map(|route| &route.matches).flat_map(|matcher| &matcher.hosts);
         let mut exact = BTreeMap::new();
         let mut under = BTreeMap::new();

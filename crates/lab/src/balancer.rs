@@ -52,7 +52,7 @@ impl Balancer {
         }
     }
 
-    /// Sends a request somewhere other than to those in `tried`.
+    /// Sends a request somewhere other than to those in `tried`. One whose class has an empty `name` has none.
     pub(crate) fn pick(
         &mut self,
         class: u32,
@@ -64,7 +64,8 @@ impl Balancer {
         match self {
             Balancer::Pool(pooled) => {
                 let tried: Vec<_> = tried.iter().map(|&at| pooled.ids[at]).collect();
-                let pick = pooled.pool.pick(Some(name), Duration::from_micros(now), &tried).ok()?;
+                let class = Some(name).filter(|name| !name.is_empty());
+                let pick = pooled.pool.pick(class, Duration::from_micros(now), &tried).ok()?;
                 Some((pooled.workers[&pick.id()], Placed::Pick(pick)))
             }
             // It is told of deaths by whoever tells it of workers.

@@ -14,7 +14,8 @@ pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warni
     load_with(path, &Flags { token, ..Flags::default() })
 }
 
-fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
+/// Reads the file at `path`, with `flags` over it.
+pub(crate) fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
     let name = path.display().to_string();
     let bytes = fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
     Config::from_bytes_and_flags(&name, &bytes, flags).map_err(Failure::Configuration)

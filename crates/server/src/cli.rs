@@ -1,5 +1,7 @@
 //! The command line: what can be said, and what it means as settings.
 
+mod replay;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
 use crate::failure::Failure;
+pub use replay::ReplayArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,6 +77,8 @@ pub enum Command {
     Log(LogArgs),
     /// Play a scenario with every balancing algorithm, and compare them
     Simulate(SimulateArgs),
+    /// Play an access log through the balancer, before backends or simulated workers
+    Replay(Box<ReplayArgs>),
 }
 
 /// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with

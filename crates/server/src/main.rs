@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
-use sandarac_server::{check, commands, demo, run, simulate, top};
+use sandarac_server::{check, commands, demo, replay, run, simulate, top};
 
 /// Faster than the system's where small blocks come and go, as with every exchange.
 #[global_allocator]
@@ -32,6 +32,7 @@ fn perform(job: Job) -> Result<(), Failure> {
         Job::Other(Command::Reload(args)) => commands::reload(&args),
         Job::Other(Command::Log(args)) => commands::log(&args),
         Job::Other(Command::Simulate(args)) => simulate::simulate(&args),
+        Job::Other(Command::Replay(args)) => replay::replay(&args),
     }
 }
 

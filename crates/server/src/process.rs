@@ -139,6 +139,11 @@ impl Process {
         self.admin.as_ref().map(Server::endpoint)
     }
 
+    /// What its workers share: the pools, the store and the counters.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
     /// Reads the configuration again and takes it up if it is valid. Opens the access log anew in any case.
     pub fn reload(&self) -> Result<crate::admin::Reloaded, crate::admin::Refusal> {
         self.inner.reload()

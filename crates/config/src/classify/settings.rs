@@ -68,6 +68,15 @@ impl Text for Short {
     }
 }
 
+impl std::str::FromStr for Classifier {
+    type Err = String;
+
+    /// Reads what `class` of a pool may say in short: `host`, `path_segment(1)` or a template.
+    fn from_str(text: &str) -> Result<Classifier, String> {
+        Short::from_text(text).map(|short| Classifier::new(short.how())).map_err(Complaint::into_line)
+    }
+}
+
 impl Short {
     fn how(self) -> How {
         match self {
