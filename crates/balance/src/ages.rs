@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::BackendId;
-use crate::hash::mix;
 
 /// The places of a group: as many as a word has bits.
 const GROUP: usize = 64;
@@ -15,14 +14,14 @@ const GROUP: usize = 64;
 /// The most groups: 4096 requests of one pool are followed at a time, and those beyond pass unseen.
 const GROUPS: usize = 64;
 
-/// Groups looked at for a free place before the newest one, and then one more, is taken.
-const PROBES: u32 = 3;
-
 /// Where nobody is.
 const NOBODY: u64 = u64::MAX;
 
-/// The bits of a place that say whose it is. The others are milliseconds: for 34 years.
+/// The bits of a place that say whose it is. The others are units of 1024 µs: for 35 years.
 const WHOSE_BITS: u32 = 24;
+
+/// Microseconds are taken to be told to so many bits less.
+const UNIT_BITS: u32 = 10;
 
 const WHOSE: u64 = (1 << WHOSE_BITS) - 1;
 
@@ -30,8 +29,8 @@ const WHOSE: u64 = (1 << WHOSE_BITS) - 1;
 #[derive(Debug)]
 pub(crate) struct Ages {
     groups: [OnceLock<Box<Group>>; GROUPS],
-    /// The groups that are there: one at first, more as requests need them.
-    open: AtomicUsize,
+    /// The group that had room when it was last looked at.
+    current: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -47,7 +46,7 @@ pub(crate) struct Place(u16);
 
 impl Default for Ages {
     fn default() -> Ages {
-        Ages { groups: [const { OnceLock::new() }; GROUPS], open: AtomicUsize::new(1) }
+        Ages { groups: [const { OnceLock::new() }; GROUPS], current: AtomicUsize::new(0) }
     }
 }
 
@@ -76,25 +75,25 @@ impl Group {
 }
 
 impl Ages {
-    /// A request to `backend` has begun at `millis`. `hint` spreads the requests of different cores over the table.
-    /// `None` where the table is full.
-    pub(crate) fn begin(&self, backend: BackendId, millis: u64, hint: u64) -> Option<Place> {
-        let open = self.open.load(Ordering::Relaxed);
-        let spread = mix(hint ^ (u64::from(backend.0) << 32));
-        let any = |probe: u32| (spread.rotate_right(16 * probe) as u16 as usize) % open;
-        let mut probes = (0..PROBES).map(any).chain([open - 1]);
-        let found = probes.find_map(|at| Some((at, self.group(at).take()?)));
-        let (at, free) = match found {
-            Some(found) => found,
-            None if open < GROUPS => {
-                let _ = self.open.compare_exchange(open, open + 1, Ordering::Relaxed, Ordering::Relaxed);
-                (open, self.group(open).take()?)
-            }
-            None => return None,
+    /// A request to `backend` has begun at `micros`. `None` where the table is full.
+    pub(crate) fn begin(&self, backend: BackendId, micros: u64) -> Option<Place> {
+        let at = self.current.load(Ordering::Relaxed);
+        let (at, free) = match self.group(at).take() {
+            Some(free) => (at, free),
+            None => self.look(at)?,
         };
-        let since = (millis << WHOSE_BITS) | u64::from(Ages::tag(backend));
+        let since = ((micros >> UNIT_BITS) << WHOSE_BITS) | u64::from(Ages::tag(backend));
         self.group(at).places[free].store(since, Ordering::Relaxed);
         Some(Place((at * GROUP + free) as u16))
+    }
+
+    /// Takes a place in another group than this one, which is full: the first that has room, so that the table is no larger
+    /// than it has to be.
+    #[cold]
+    fn look(&self, full: usize) -> Option<(usize, usize)> {
+        let found = (0..GROUPS).find_map(|at| Some((at, self.group(at).take()?)))?;
+        let _ = self.current.compare_exchange(full, found.0, Ordering::Relaxed, Ordering::Relaxed);
+        Some(found)
     }
 
     /// The request that had this place has ended.
@@ -107,13 +106,13 @@ impl Ages {
     }
 
     /// Shows `see` each request in flight that is followed: whose it is, as [`Ages::tag`] says, and since when, in
-    /// milliseconds.
+    /// microseconds, early by a millisecond at most.
     pub(crate) fn each(&self, mut see: impl FnMut(u32, u64)) {
         for group in self.groups.iter().filter_map(OnceLock::get) {
             for place in &group.places {
                 let since = place.load(Ordering::Relaxed);
                 if since != NOBODY {
-                    see((since & WHOSE) as u32, since >> WHOSE_BITS);
+                    see((since & WHOSE) as u32, (since >> WHOSE_BITS) << UNIT_BITS);
                 }
             }
         }
@@ -148,10 +147,10 @@ mod tests {
         let ages = Ages::default();
         assert_eq!(oldest(&ages), None);
         let places: Vec<_> =
-            (0..200).map(|n| ages.begin(BackendId(n), 1000 + u64::from(n), u64::from(n)).unwrap()).collect();
-        assert_eq!(oldest(&ages), Some((0, 1000)));
+            (0..200).map(|n| ages.begin(BackendId(n), 1024 * u64::from(n)).unwrap()).collect();
+        assert_eq!(oldest(&ages), Some((0, 0)));
         places[..150].iter().for_each(|&place| ages.end(place));
-        assert_eq!(oldest(&ages), Some((150, 1150)));
+        assert_eq!(oldest(&ages), Some((150, 150 * 1024)));
         places[150..].iter().for_each(|&place| ages.end(place));
         assert_eq!(oldest(&ages), None);
     }
@@ -159,9 +158,9 @@ mod tests {
     #[test]
     fn a_full_table_follows_no_more_and_works_again_when_it_is_not() {
         let ages = Ages::default();
-        let begin = |n: usize| ages.begin(BackendId(1), n as u64, n as u64);
+        let begin = |n: usize| ages.begin(BackendId(1), n as u64);
         let places: Vec<_> = (0..2 * GROUP * GROUPS).map_while(begin).collect();
-        assert!(places.len() > GROUP * GROUPS / 2, "{}", places.len());
+        assert_eq!(places.len(), GROUP * GROUPS);
         let mut seen = 0;
         ages.each(|_, _| seen += 1);
         assert_eq!(seen, places.len());
@@ -179,7 +178,7 @@ mod tests {
                 move || {
                     let mut held = Vec::new();
                     for n in 0..20_000_u64 {
-                        held.extend(ages.begin(BackendId(core), n, n));
+                        held.extend(ages.begin(BackendId(core), n));
                         if held.len() > 100 {
                             ages.end(held.swap_remove(n as usize % 100));
                         }

@@ -168,6 +168,7 @@ impl Default for Choices {
 impl Choices {
     /// Takes a choice down. It waits for nobody: where the slot is being read, or written by one that has been round the
     /// ring, this choice is only counted.
+    #[inline(never)]
     pub(crate) fn record(
         &self,
         chosen: Chosen,

@@ -218,7 +218,8 @@ impl Pool {
         if !serves || self.0.queue.waiting() > 0 {
             return None;
         }
-        self.take(Chosen::new(at, ChoiceReason::Sticky), class, now, &[])
+        let key = self.0.chooser.key(class);
+        self.take(Chosen::new(at, ChoiceReason::Sticky), class, key, now, &[])
     }
 
     /// The backend whose [`Backend::key`] this is.
@@ -307,7 +308,7 @@ impl Pool {
                     _ if ejected_too => ChoiceReason::ForWantOfOthers,
                     reason => reason,
                 };
-                if let Some(pick) = self.take(Chosen { reason, ..chosen }, class, now, exclude) {
+                if let Some(pick) = self.take(Chosen { reason, ..chosen }, class, key, now, exclude) {
                     return Some(pick);
                 }
             }
@@ -320,14 +321,14 @@ impl Pool {
         &self,
         chosen: Chosen,
         class: Option<&[u8]>,
+        key: Option<ClassKey>,
         now: Duration,
         exclude: &[BackendId],
     ) -> Option<Pick> {
         let inner = &*self.0;
         let at = chosen.at;
-        let (trial, picks) = inner.take(at, millis(now))?;
+        let trial = inner.take(at, millis(now))?;
         let id = inner.ids[at];
-        let key = inner.chooser.key(class);
         if inner.chooser.counts_load() {
             inner.load.begin();
         }
@@ -345,7 +346,7 @@ impl Pool {
             class: key,
             begun,
             responded: None,
-            place: inner.ages.begin(id, millis(now), picks),
+            place: inner.ages.begin(id, begun),
             expected,
         })
     }
@@ -428,9 +429,8 @@ impl Inner {
         &self.serving
     }
 
-    /// Takes a place at a backend, and its trial where one is due. Says whether the request is a trial, and how many were
-    /// given to the backend before.
-    fn take(&self, at: usize, now: u64) -> Option<(bool, u64)> {
+    /// Takes a place at a backend, and its trial where one is due. Says whether the request is a trial.
+    fn take(&self, at: usize, now: u64) -> Option<bool> {
         let backend = &self.backends[at];
         if !backend.reserve() {
             return None;
@@ -445,8 +445,8 @@ impl Inner {
             }
             Standing::InService | Standing::Ejected => false,
         };
-        let before = backend.state.picks.fetch_add(1, Ordering::Relaxed);
-        Some((trial, before))
+        backend.state.picks.fetch_add(1, Ordering::Relaxed);
+        Some(trial)
     }
 
     pub(crate) fn ejecting(&self) -> &Mutex<()> {
@@ -538,7 +538,7 @@ impl Drop for Pick {
     }
 }
 
-fn micros(now: Duration) -> u64 {
+pub(crate) fn micros(now: Duration) -> u64 {
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 

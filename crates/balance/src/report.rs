@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::ages::Ages;
 use crate::algorithm::resume::{ClassView, Known};
 use crate::backend::millis;
+use crate::pool::micros;
 use crate::{Backend, BackendId, Choice, ChoiceReason, Pool};
 
 /// What is known of a backend.
@@ -172,7 +173,7 @@ impl Pool {
     /// What is known of every backend, in their order.
     pub fn report(&self, now: Duration) -> Vec<BackendReport> {
         let inner = self.inner();
-        let now = millis(now);
+        let (now, micros) = (millis(now), micros(now));
         let mut oldest: Vec<(u32, u64)> = Vec::new();
         inner.ages().each(|whose, since| oldest.push((whose, since)));
         oldest.sort_unstable();
@@ -189,7 +190,7 @@ impl Pool {
                 address: backend.address().to_string(),
                 weight: backend.weight(),
                 in_flight,
-                oldest: first.filter(|(whose, _)| *whose == tag).map(|&(_, since)| age(since, now)),
+                oldest: first.filter(|(whose, _)| *whose == tag).map(|&(_, since)| age(since, micros)),
                 picks: state.picks.load(Ordering::Relaxed),
                 connect_failures: state.connect_failures.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
@@ -229,7 +230,7 @@ impl Pool {
     pub fn oldest(&self, now: Duration) -> Option<Duration> {
         let mut oldest = u64::MAX;
         self.inner().ages().each(|_, since| oldest = oldest.min(since));
-        (oldest < u64::MAX).then(|| age(oldest, millis(now)))
+        (oldest < u64::MAX).then(|| age(oldest, micros(now)))
     }
 
     /// The last choices, the newest first; also those of the pools before this one.
@@ -270,7 +271,7 @@ impl Pool {
 }
 
 fn age(since: u64, now: u64) -> Duration {
-    Duration::from_millis(now.saturating_sub(since))
+    Duration::from_micros(now.saturating_sub(since))
 }
 
 fn report_of(class: &ClassView<'_>) -> ClassReport {
