@@ -15,6 +15,7 @@ mod methods;
 mod names;
 mod partial;
 mod peers;
+mod pools;
 mod ranges;
 mod routes;
 mod safe;

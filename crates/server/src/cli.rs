@@ -1,5 +1,7 @@
 //! The command line: what can be said, and what it means as settings.
 
+mod pools;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
 use crate::failure::Failure;
+pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,6 +75,12 @@ pub enum Command {
     Reload(ReloadArgs),
     /// Watch exchanges as they end, a line each
     Log(LogArgs),
+    /// Show pools: backends, classes and who is best at them, and why the last choices fell as they did
+    Pools(PoolsArgs),
+    /// Add a backend to a pool, remove one, or drain one
+    Pool(PoolArgs),
+    /// Hold pools against levels, as a monitoring plugin
+    CheckPool(CheckPoolArgs),
     /// Play a scenario with every balancing algorithm, and compare them
     Simulate(SimulateArgs),
 }
@@ -540,6 +549,10 @@ mod tests {
             ("purge", "--all"),
             ("purge --all http://a/", "cannot be used with"),
             ("config", "--schema"),
+            ("pool", "drain"),
+            ("pool add app", "<ADDRESS>"),
+            ("pool add app http://a --weight 0", "1..=1000"),
+            ("pools --class a --classes 3", "cannot be used with"),
             ("status --admin :6081", "127.0.0.1:6081"),
             ("demo --seconds x", "--seconds"),
         ] {
@@ -555,6 +568,15 @@ mod tests {
         assert_eq!((purge.tags.len(), purge.soft, purge.urls.len()), (3, true, 0));
         let Ok(Job::Other(Command::Purge(purge))) = parse("purge http://a/ http://b/") else { panic!() };
         assert_eq!(purge.urls.len(), 2);
+    }
+
+    #[test]
+    fn a_backend_of_a_pool_is_written_as_one_of_a_run() {
+        let Ok(Job::Other(Command::Pool(pool))) = parse("pool add app 10.0.0.7:8000 --weight 2") else {
+            panic!()
+        };
+        let PoolOrder::Add(add) = pool.order else { panic!() };
+        assert_eq!((add.backend.backend.as_str(), add.weight), ("http://10.0.0.7:8000", 2));
     }
 
     #[test]
