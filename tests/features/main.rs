@@ -21,6 +21,7 @@ mod methods;
 mod names;
 mod partial;
 mod peers;
+mod pools;
 mod ranges;
 mod replay;
 mod resume_fields;

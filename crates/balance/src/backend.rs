@@ -64,6 +64,11 @@ impl Backend {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Whether it gets no new requests, by order.
+    pub fn is_draining(&self) -> bool {
+        self.state.draining.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight() < self.max_in_flight
     }

@@ -47,5 +47,6 @@ pub use routes::{Action, Answer, Match, Redirect, Route, Routes};
 pub use rules::{CacheRule, KeyRule};
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
+pub use suggest::closest;
 pub use template::Template;
 pub use value::{ByteSize, Secret, duration};

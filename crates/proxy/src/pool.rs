@@ -50,6 +50,11 @@ impl Deref for Live {
 }
 
 impl Live {
+    /// What sorts requests into classes, where the pool goes by them.
+    pub fn classifier(&self) -> Option<&Classifier> {
+        self.classifier.as_ref()
+    }
+
     /// The class of a request, if the pool goes by classes and it has one. What cannot be borrowed is put into `buffer`.
     pub(crate) fn classify<'a>(
         &'a self,
@@ -109,6 +114,8 @@ pub enum PoolRefusal {
     NotThere,
     /// It is the last one.
     Last,
+    /// It is the last one that is not draining.
+    LastServing,
 }
 
 impl std::fmt::Display for PoolRefusal {
@@ -117,6 +124,7 @@ impl std::fmt::Display for PoolRefusal {
             PoolRefusal::There => "the pool has this backend already",
             PoolRefusal::NotThere => "the pool has no such backend",
             PoolRefusal::Last => "it is the last backend of the pool",
+            PoolRefusal::LastServing => "all the other backends of the pool are draining",
         })
     }
 }
@@ -235,6 +243,11 @@ impl SitePool {
         !self.live().backends().is_empty() || told >= self.config.lock().discover.len()
     }
 
+    /// The backends that were removed by order and not added again.
+    pub fn removed(&self) -> Vec<Address> {
+        self.members.lock().removed.clone()
+    }
+
     pub(crate) fn set_source_state(&self, source: usize, state: SourceState) {
         let sources = &mut self.members.lock().sources;
         if sources.len() <= source {
@@ -263,7 +276,7 @@ impl SitePool {
     /// Removes a backend, wherever it came from, until it is added again. Requests in flight to it go on.
     ///
     /// # Errors
-    /// [`PoolRefusal::NotThere`], [`PoolRefusal::Last`].
+    /// [`PoolRefusal::NotThere`], [`PoolRefusal::Last`], [`PoolRefusal::LastServing`].
     pub fn remove(&self, address: &Address) -> Result<(), PoolRefusal> {
         let mut members = self.members.lock();
         let all = self.all(&members);
@@ -272,6 +285,9 @@ impl SitePool {
         }
         if all.len() == 1 {
             return Err(PoolRefusal::Last);
+        }
+        if !another_serves(&self.live(), address) {
+            return Err(PoolRefusal::LastServing);
         }
         members.added.retain(|member| member.address != *address);
         members.removed.push(address.clone());
@@ -282,12 +298,17 @@ impl SitePool {
     /// Gives a backend no new requests, or gives it some again.
     ///
     /// # Errors
-    /// [`PoolRefusal::NotThere`].
+    /// [`PoolRefusal::NotThere`], [`PoolRefusal::LastServing`].
     pub fn drain(&self, address: &Address, draining: bool) -> Result<(), PoolRefusal> {
-        // A pool that takes the place of this one meanwhile has the same backends.
+        // No other order comes in between: two that each drain one of the last two must not both be carried out. What a
+        // source finds meanwhile waits, and then has the same backends.
+        let _members = self.members.lock();
         let live = self.live();
         let place = live.backends().iter().position(|backend| backend.address() == address);
         let backend = live.ids()[place.ok_or(PoolRefusal::NotThere)?];
+        if draining && !another_serves(&live, address) {
+            return Err(PoolRefusal::LastServing);
+        }
         live.drain(backend, draining);
         Ok(())
     }
@@ -330,6 +351,11 @@ impl SitePool {
         }));
         backends
     }
+}
+
+/// Whether orders leave a backend besides this one that gets new requests.
+fn another_serves(pool: &Pool, address: &Address) -> bool {
+    pool.backends().iter().any(|backend| backend.address() != address && !backend.is_draining())
 }
 
 #[cfg(test)]
@@ -380,6 +406,20 @@ mod tests {
     fn the_last_backend_is_not_removed() {
         let pool = pool("\"http://a\"");
         assert_eq!(pool.remove(&member("http://a").address), Err(PoolRefusal::Last));
+    }
+
+    #[test]
+    fn the_last_backend_that_is_not_draining_stays() {
+        let pool = pool("\"http://a\", \"http://b\"");
+        let (a, b) = (member("http://a").address, member("http://b").address);
+        pool.drain(&a, true).unwrap();
+        assert_eq!(pool.drain(&b, true), Err(PoolRefusal::LastServing));
+        assert_eq!(pool.remove(&b), Err(PoolRefusal::LastServing));
+        pool.drain(&a, false).unwrap();
+        pool.drain(&b, true).unwrap();
+        pool.remove(&b).unwrap();
+        assert_eq!((addresses(&pool), pool.removed()), (vec!["http://a".to_owned()], vec![b]));
+        assert_eq!(pool.drain(&member("http://c").address, true), Err(PoolRefusal::NotThere));
     }
 
     #[test]

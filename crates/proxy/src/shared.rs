@@ -118,17 +118,9 @@ impl Shared {
         self.connection_limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The reports of every pool: its name and its backends.
-    pub fn pools(&self) -> Vec<(String, Vec<sandarac_balance::BackendReport>)> {
-        let now = Moment::now().since(self.epoch);
-        let site = self.site.load();
-        site.pools.iter().map(|pool| (pool.name(), pool.report(now))).collect()
-    }
-
-    /// The queues before the pools: their pool's name and what is known of them.
-    pub fn queues(&self) -> Vec<(String, sandarac_balance::QueueReport)> {
-        let site = self.site.load();
-        site.pools.iter().map(|pool| (pool.name(), pool.queue_report())).collect()
+    /// The time by the balancer's clock.
+    pub fn now(&self) -> Duration {
+        Moment::now().since(self.epoch)
     }
 
     /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects

@@ -1,5 +1,6 @@
 //! The command line: what can be said, and what it means as settings.
 
+mod pools;
 mod replay;
 
 use std::fs;
@@ -11,6 +12,7 @@ use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
 use crate::failure::Failure;
+pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
 pub use replay::ReplayArgs;
 
 const EXAMPLES: &str = "\
@@ -75,6 +77,12 @@ pub enum Command {
     Reload(ReloadArgs),
     /// Watch exchanges as they end, a line each
     Log(LogArgs),
+    /// Show pools: backends, classes and who is best at them, and why the last choices fell as they did
+    Pools(PoolsArgs),
+    /// Add a backend to a pool, remove one, or drain one
+    Pool(PoolArgs),
+    /// Hold pools against levels, as a monitoring plugin
+    CheckPool(CheckPoolArgs),
     /// Play a scenario with every balancing algorithm, and compare them
     Simulate(SimulateArgs),
     /// Play an access log through the balancer, before backends or simulated workers
@@ -545,6 +553,10 @@ mod tests {
             ("purge", "--all"),
             ("purge --all http://a/", "cannot be used with"),
             ("config", "--schema"),
+            ("pool", "drain"),
+            ("pool add app", "<ADDRESS>"),
+            ("pool add app http://a --weight 0", "1..=1000"),
+            ("pools --class a --classes 3", "cannot be used with"),
             ("status --admin :6081", "127.0.0.1:6081"),
             ("demo --seconds x", "--seconds"),
         ] {
@@ -560,6 +572,15 @@ mod tests {
         assert_eq!((purge.tags.len(), purge.soft, purge.urls.len()), (3, true, 0));
         let Ok(Job::Other(Command::Purge(purge))) = parse("purge http://a/ http://b/") else { panic!() };
         assert_eq!(purge.urls.len(), 2);
+    }
+
+    #[test]
+    fn a_backend_of_a_pool_is_written_as_one_of_a_run() {
+        let Ok(Job::Other(Command::Pool(pool))) = parse("pool add app 10.0.0.7:8000 --weight 2") else {
+            panic!()
+        };
+        let PoolOrder::Add(add) = pool.order else { panic!() };
+        assert_eq!((add.backend.backend.as_str(), add.weight), ("http://10.0.0.7:8000", 2));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The running accelerator: its workers, its listeners, its store, its logs and its admin interface.
 
 mod control;
+mod pools;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering;
 
 use super::skills::{Class, Skill};
 use super::{ClassKey, Resume};
+use crate::ChoiceReason;
 use crate::candidates::Candidates;
+use crate::choices::Chosen;
 
 /// Skilled workers looked at.
 const SAMPLE: usize = 16;
@@ -39,13 +41,20 @@ const PLENTY: f32 = 0.25;
 const WARM: f32 = 2.0;
 
 /// Chooses a worker for a request of `class`.
-pub(super) fn choose(resume: &Resume, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+pub(super) fn choose(
+    resume: &Resume,
+    candidates: &Candidates<'_>,
+    class: Option<ClassKey>,
+) -> Option<Chosen> {
     let choice = Choice { resume, candidates };
     let idlest = choice.idlest()?;
-    let Some(key) = class else { return Some(idlest) };
+    let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
     let shard = resume.skills.read(key);
-    let Some(class) = shard.get(key) else { return Some(idlest) };
-    choice.trial(class).or_else(|| choice.best(class, idlest)).or(Some(idlest))
+    let Some(class) = shard.get(key) else { return Some(Chosen::new(idlest, ChoiceReason::NewClass)) };
+    if let Some(at) = choice.trial(class) {
+        return Some(Chosen::new(at, ChoiceReason::Explored));
+    }
+    Some(choice.best(class, idlest))
 }
 
 struct Choice<'a> {
@@ -84,8 +93,8 @@ impl Choice<'_> {
     }
 
     /// The skilled candidate that is done first, with the surcharge of one that has to load; `idlest`, which is taken to
-    /// know nothing of the class unless it is skilled, where it is done before them.
-    fn best(&self, class: &Class, idlest: usize) -> Option<usize> {
+    /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
+    fn best(&self, class: &Class, idlest: usize) -> Chosen {
         let Choice { resume, candidates } = self;
         let workers = candidates.count() as f32;
         let variance = resume.settings.variance as f32;
@@ -111,10 +120,12 @@ impl Choice<'_> {
         let mut best: Option<(usize, f32)> = None;
         let mut warm = 0;
         let mut knows = false;
+        let mut skipped = 0;
         for &(at, seconds) in looked_at {
             knows |= at == idlest;
             warm += u32::from(seconds <= WARM * quickest);
             if load(at).backlog() > ceiling {
+                skipped += 1;
                 continue;
             }
             // One that is to find its share among the others goes before its equals.
@@ -128,11 +139,14 @@ impl Choice<'_> {
         let may_spread = (warm as f32) < (workers / variance).max(1.0);
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
         let loading = (cold - quickest).max(cold / 4.0);
-        match best {
-            Some((_, least)) if !knows && may_spread && cost(idlest, cold, loading) < least => Some(idlest),
-            Some((at, _)) => Some(at),
-            None => None,
-        }
+        let (at, reason) = match best {
+            Some((_, least)) if !knows && may_spread && cost(idlest, cold, loading) < least => {
+                (idlest, ChoiceReason::Unskilled)
+            }
+            Some((at, _)) => (at, ChoiceReason::BestScore),
+            None => (idlest, ChoiceReason::LeastRecentlyUsed),
+        };
+        Chosen { at, reason, skipped }
     }
 
     /// Candidates among the skilled, with the seconds that each would take: all, or the best and a few drawn from the rest.

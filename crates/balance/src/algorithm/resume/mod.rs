@@ -7,11 +7,13 @@ mod choice;
 mod feed;
 mod inferred;
 mod skills;
+mod view;
 mod worker;
 
 use std::sync::Arc;
 
 use crate::candidates::Candidates;
+use crate::choices::Chosen;
 use crate::hash::hash;
 use crate::ids::Places;
 use crate::load::{DecayedMean, PoolLoad};
@@ -21,6 +23,7 @@ pub use feed::{Believed, Disbelief, Heard, Known, Resumes, WorkerState};
 pub use inferred::{SavedSkills, SavedWorker};
 pub use skills::{MAX_CLASS_BYTES, SkillCounts};
 use skills::{Skill, Skills};
+pub(crate) use view::ClassView;
 pub(crate) use worker::WorkerLoad;
 
 /// How `resume` chooses.
@@ -220,7 +223,7 @@ impl Resume {
         if self.reloads.weight() < RELOADS / 4.0 { 1.0 } else { (self.reloads.get() / SCARCE).min(1.0) }
     }
 
-    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         choice::choose(self, candidates, class)
     }
 }
