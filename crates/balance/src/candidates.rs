@@ -17,8 +17,9 @@ pub(crate) struct Candidates<'a> {
     pub(crate) weights: f32,
     /// How long a backend new in service starts slowly, in milliseconds.
     pub(crate) slow_start: u64,
-    /// In milliseconds.
+    /// In milliseconds, and in microseconds.
     pub(crate) now: u64,
+    pub(crate) micros: u64,
     pub(crate) exclude: &'a [BackendId],
     /// Whether ejected backends are taken, for want of others.
     pub(crate) ejected_too: bool,

@@ -30,6 +30,11 @@ impl DecayedMean {
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
+    /// Another one that stands where this one does.
+    pub(crate) fn copy(&self) -> DecayedMean {
+        DecayedMean(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+
     /// How many values count, by their weight.
     pub(crate) fn weight(&self) -> f32 {
         self.parts().1

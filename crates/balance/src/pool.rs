@@ -300,7 +300,7 @@ impl Pool {
         const ATTEMPTS: usize = 8;
         let key = inner.chooser.key(class);
         for ejected_too in [false, true] {
-            let candidates = inner.candidates(ejected_too, millis(now), exclude);
+            let candidates = inner.candidates(ejected_too, now, exclude);
             for _ in 0..ATTEMPTS {
                 let Some(chosen) = inner.chooser.choose(&candidates, key) else { break };
                 let reason = match chosen.reason {
@@ -334,8 +334,8 @@ impl Pool {
         }
         let mut expected = Expected::default();
         if let Some(resume) = inner.chooser.resume() {
-            let class = key.zip(class);
-            expected = resume.begun(&inner.backends[at], id, &inner.load, inner.backends.len(), class);
+            let (backend, load) = (&inner.backends[at], &inner.load);
+            expected = resume.begun(backend, id, load, inner.backends.len(), key.zip(class), micros(now));
         }
         let begun = micros(now);
         inner.choices.record(chosen, class, id, exclude.len(), begun);
@@ -378,7 +378,12 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Inner {
-    fn candidates<'a>(&'a self, ejected_too: bool, now: u64, exclude: &'a [BackendId]) -> Candidates<'a> {
+    fn candidates<'a>(
+        &'a self,
+        ejected_too: bool,
+        now: Duration,
+        exclude: &'a [BackendId],
+    ) -> Candidates<'a> {
         Candidates {
             backends: &self.backends,
             ids: &self.ids,
@@ -387,7 +392,8 @@ impl Inner {
             random: &self.random,
             weights: self.weights,
             slow_start: millis(self.settings.slow_start),
-            now,
+            now: millis(now),
+            micros: micros(now),
             exclude,
             ejected_too,
         }
@@ -513,7 +519,7 @@ impl Pick {
             Chooser::Resume(resume) => {
                 let seconds = state.load.finished(self.begun, end);
                 if let Some(class) = self.class {
-                    resume.answered(self.id(), class, seconds, self.expected);
+                    resume.answered(self.id(), &state.load, class, seconds, self.expected);
                 }
             }
             _ => {}

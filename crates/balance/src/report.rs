@@ -201,7 +201,7 @@ impl Pool {
                 mean_backlog: if by_resume { state.load.backlog() } else { in_flight as f32 },
                 faults: state.load.faults(),
                 version: state.load.version.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-                resume: state.load.known.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+                resume: self.resumes().and_then(|resumes| resumes.known(id)),
             }
         };
         inner.backends().iter().zip(inner.ids()).map(report).collect()

@@ -88,13 +88,23 @@ fn the_worker_that_knows_a_class_gets_its_requests() {
 #[test]
 fn a_new_worker_finds_its_share_under_light_load_only_by_exploration() {
     let scenario = scenario(
-        "title = 't'\nrequests = 12000\nwarm_up = 20000\n[sites]\ncount = 40\n[workers]\ncount = 8\ncache = 4000\n\
+        "title = 't'\nrequests = 12000\nwarm_up = 20000\n[sites]\ncount = 40\nchurn = 0.1\n[workers]\ncount = 8\ncache = 4000\n\
          [load.rate]\nper_second = 16.0\n[[event]]\nat = 100\nkind = 'join'\n\
          [[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'resume'\nexploration = 0.0\n",
     );
     let after = |at: usize| simulate(&scenario, &scenario.algorithms[at]).phases[1].share_after;
     assert!(after(0).is_some_and(|requests| requests < 6000), "{:?}", after(0));
     assert_eq!(after(1), None);
+}
+
+#[test]
+fn where_nothing_is_loaded_twice_the_load_alone_counts() {
+    let scenario = scenario(
+        "title = 't'\nrequests = 20000\nwarm_up = 150000\n[sites]\ncount = 20\n[workers]\ncount = 4\ncache = 2000\n\
+         [load.clients]\ncount = 8\n[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'least_requests'\n",
+    );
+    let [resume, least] = [0, 1].map(|at| simulate(&scenario, &scenario.algorithms[at]).phases[0].throughput);
+    assert!(resume > 0.97 * least, "{resume} instead of {least}");
 }
 
 #[test]

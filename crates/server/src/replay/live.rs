@@ -232,12 +232,13 @@ fn await_backends(shared: &Shared) {
 
 /// The requests that each backend of each pool was given so far.
 fn picks(shared: &Shared) -> HashMap<(String, String), u64> {
-    let pools = shared.pools().into_iter();
-    pools
-        .flat_map(|(pool, backends)| {
-            backends.into_iter().map(move |backend| ((pool.clone(), backend.address), backend.picks))
-        })
-        .collect()
+    let (site, now) = (shared.site(), shared.now());
+    let of = |pool: &SitePool| {
+        let name = pool.name();
+        let backends = pool.report(now).into_iter();
+        backends.map(move |backend| ((name.clone(), backend.address), backend.picks))
+    };
+    site.pools().iter().flat_map(of).collect()
 }
 
 /// How the requests since `before` were shared, in pools that had any.

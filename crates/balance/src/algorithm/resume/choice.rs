@@ -5,8 +5,7 @@
 //! (docs/balancing.md). What counts is time: a backlog is the seconds of work that the requests in it are expected to be,
 //! as one that has to load its data holds a worker up twenty times as long as one that finds it there. And a worker that is
 //! slower at the class because it would have to load data costs more than that request waits: it evicts what it holds, and
-//! the class has two homes from then on. A popular class pays that back soon, a rare one never, so the surcharge falls with
-//! the share of requests that are of the class.
+//! the class has two homes from then on. How much more, depends on how scarce memory is, see [`super::memory`].
 
 use std::sync::atomic::Ordering;
 
@@ -28,15 +27,6 @@ const SMALL_POOL: usize = 32;
 /// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly always.
 const IDLEST_OF: usize = 8;
 
-/// The surcharge of a class that is as much as one worker bears, in settings of `variance`.
-const SURCHARGE: f32 = 1.0 / 6.0;
-
-/// The highest surcharge, of rare classes, in settings of `variance`.
-const HIGHEST_SURCHARGE: f32 = 2.0;
-
-/// What is left of the surcharge where workers have memory in plenty, and what one loads evicts nothing of use.
-const PLENTY: f32 = 0.25;
-
 /// A worker this many times slower than the best at a class is no longer counted among those that have its data.
 const WARM: f32 = 2.0;
 
@@ -57,6 +47,18 @@ pub(super) fn choose(
     Some(choice.best(class, idlest))
 }
 
+/// A skilled candidate.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    at: usize,
+    /// The seconds that a worker like most would spend on a request of the class with the data that this one has.
+    seconds: f32,
+    /// How many times longer it takes than most.
+    slowness: f32,
+    /// Whether it has loaded the data of the class.
+    loaded: bool,
+}
+
 struct Choice<'a> {
     resume: &'a Resume,
     candidates: &'a Candidates<'a>,
@@ -65,21 +67,26 @@ struct Choice<'a> {
 impl Choice<'_> {
     /// Seconds until a worker is done with what it has, more where requests to it fail.
     fn wait(&self, at: usize) -> f32 {
-        self.candidates.backends[at].state.load.wait(self.candidates.now)
+        let backend = &self.candidates.backends[at];
+        backend.state.load.wait(backend.in_flight(), self.candidates.micros)
     }
 
-    /// The seconds that a worker is expected to spend on a request of the class.
-    fn seconds(&self, skill: &Skill) -> f32 {
-        if skill.is_known() { 1.0 / skill.score } else { self.resume.cold() }
+    /// How many times longer than most a worker takes.
+    fn slowness(&self, at: usize) -> f32 {
+        self.resume.memory.slowness(&self.candidates.backends[at].state.load)
     }
 
-    /// The candidate with the fewest requests, of several the one used least recently; of all or of a sample.
+    /// The part of the load that a worker bears.
+    fn part(&self, at: usize) -> f32 {
+        self.candidates.backends[at].weight() as f32 * self.candidates.warmth(at)
+    }
+
+    /// The candidate that is done first with what it has, of several the one used least recently; of all or of a sample.
     fn idlest(&self) -> Option<usize> {
         let candidates = self.candidates;
         let idle = |at: &usize| {
-            let backend = &candidates.backends[*at];
-            let in_flight = backend.in_flight() as f32 / (backend.weight() as f32 * candidates.warmth(*at));
-            ((in_flight * 1000.0) as u64, backend.state.load.used())
+            let micros = self.wait(*at) / self.part(*at) * 1e6;
+            (micros as u64, candidates.backends[*at].state.load.used())
         };
         let eligible = |at: &usize| candidates.eligible(*at);
         let count = candidates.count();
@@ -92,26 +99,23 @@ impl Choice<'_> {
         candidates.all().filter(eligible).min_by_key(idle)
     }
 
-    /// The skilled candidate that is done first, with the surcharge of one that has to load; `idlest`, which is taken to
+    /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
     /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
     fn best(&self, class: &Class, idlest: usize) -> Chosen {
         let Choice { resume, candidates } = self;
         let workers = candidates.count() as f32;
         let variance = resume.settings.variance as f32;
-        let cold = resume.cold();
+        let memory = &*resume.memory;
+        let (price, charged, cold) = (memory.price(variance), memory.charged(), memory.cold());
         let load = |at: usize| &candidates.backends[at].state.load;
         let (looked_at, count) = self.look(class);
         let looked_at = &looked_at[..count];
-        let quickest = looked_at.iter().map(|&(_, seconds)| seconds).fold(cold, f32::min);
-
-        // How many workers the requests of this class alone would keep busy.
-        let tick = candidates.load.ticks();
-        let worth = (class.share(tick) * workers).max(1e-3);
-        let scarcity = PLENTY + (1.0 - PLENTY) * resume.scarcity();
-        let surcharge = scarcity * (variance * SURCHARGE / worth).min(variance * HIGHEST_SURCHARGE);
-        let cost = |at: usize, seconds: f32, loading: f32| {
-            let share = candidates.backends[at].weight() as f32 * candidates.warmth(at);
-            (self.wait(at) + seconds + surcharge * loading) / share
+        let quickest = looked_at.iter().map(|seen| seen.seconds).fold(cold, f32::min);
+        let cost = |at: usize, seconds: f32, loading: f32, slowness: f32| {
+            let own = quickest + charged * (seconds - quickest).max(0.0);
+            // One that is to find its share among the others goes before its equals.
+            let own = if load(at).is_new() { own * 0.5 } else { own };
+            (self.wait(at) + own * slowness + price * loading) / self.part(at)
         };
 
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
@@ -120,44 +124,49 @@ impl Choice<'_> {
         let mut best: Option<(usize, f32)> = None;
         let mut warm = 0;
         let mut knows = false;
+        let mut loaded = false;
         let mut skipped = 0;
-        for &(at, seconds) in looked_at {
-            knows |= at == idlest;
-            warm += u32::from(seconds <= WARM * quickest);
-            if load(at).backlog() > ceiling {
+        for seen in looked_at {
+            knows |= seen.at == idlest;
+            loaded |= seen.loaded;
+            warm += u32::from(seen.seconds <= WARM * quickest);
+            if load(seen.at).backlog() > ceiling {
                 skipped += 1;
                 continue;
             }
-            // One that is to find its share among the others goes before its equals.
-            let own = if load(at).is_new() { seconds * 0.5 } else { seconds };
-            let cost = cost(at, own, seconds - quickest);
+            let cost = cost(seen.at, seen.seconds, seen.seconds - quickest, seen.slowness);
             if best.is_none_or(|(_, least)| cost < least) {
-                best = Some((at, cost));
+                best = Some((seen.at, cost));
             }
         }
-        // However busy it is, a class does not spread over more than its part of the workers of its own accord.
-        let may_spread = (warm as f32) < (workers / variance).max(1.0);
-        // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
-        let loading = (cold - quickest).max(cold / 4.0);
-        let (at, reason) = match best {
-            Some((_, least)) if !knows && may_spread && cost(idlest, cold, loading) < least => {
-                (idlest, ChoiceReason::Unskilled)
-            }
-            Some((at, _)) => (at, ChoiceReason::BestScore),
-            None => (idlest, ChoiceReason::LeastRecentlyUsed),
+        let Some((at, least)) = best else {
+            return Chosen { at: idlest, reason: ChoiceReason::LeastRecentlyUsed, skipped };
         };
-        Chosen { at, reason, skipped }
+        // However busy it is, a class does not spread over more than its part of the workers of its own accord; over two
+        // in any case where memory is in plenty, as a choice between two evens out most.
+        let homes = if charged < 1.0 { 2.0 } else { 1.0 };
+        let may_spread = (warm as f32) < (workers / variance).max(homes);
+        // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
+        let will_be = if loaded { quickest } else { quickest.min(class.least) };
+        let loading = (cold - will_be).max(cold / 4.0);
+        if !knows && may_spread && cost(idlest, cold, loading, self.slowness(idlest)) < least {
+            return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
+        }
+        Chosen { at, reason: ChoiceReason::BestScore, skipped }
     }
 
-    /// Candidates among the skilled, with the seconds that each would take: all, or the best and a few drawn from the rest.
-    fn look(&self, class: &Class) -> ([(usize, f32); SAMPLE], usize) {
-        let mut found = [(0, 0.0); SAMPLE];
+    /// Candidates among the skilled: all, or the best and a few drawn from the rest.
+    fn look(&self, class: &Class) -> ([Seen; SAMPLE], usize) {
+        let mut found = [Seen::default(); SAMPLE];
         let mut count = 0;
         let mut see = |skill: &Skill| {
             if let Some(at) = self.candidates.places.of(skill.worker)
                 && self.candidates.eligible(at)
             {
-                found[count] = (at, self.seconds(skill));
+                let slowness = self.slowness(at);
+                let cold = self.resume.memory.cold();
+                let seconds = if skill.is_known() { 1.0 / (skill.score * slowness) } else { cold };
+                found[count] = Seen { at, seconds, slowness, loaded: skill.is_loaded() };
                 count += 1;
             }
         };
@@ -211,11 +220,6 @@ impl Choice<'_> {
 }
 
 impl Class {
-    /// How often it is asked for, of all requests of late.
-    fn share(&self, tick: u64) -> f32 {
-        self.asked.share(tick, super::HORIZON)
-    }
-
     fn trial(&self) -> Option<crate::BackendId> {
         match self.tried.load(Ordering::Relaxed) {
             0 => None,

@@ -6,6 +6,7 @@
 mod choice;
 mod feed;
 mod inferred;
+mod memory;
 mod skills;
 mod view;
 mod worker;
@@ -16,11 +17,12 @@ use crate::candidates::Candidates;
 use crate::choices::Chosen;
 use crate::hash::hash;
 use crate::ids::Places;
-use crate::load::{DecayedMean, PoolLoad};
+use crate::load::PoolLoad;
 use crate::{Backend, BackendId};
 
 pub use feed::{Believed, Disbelief, Heard, Known, Resumes, WorkerState};
 pub use inferred::{SavedSkills, SavedWorker};
+use memory::Memory;
 pub use skills::{MAX_CLASS_BYTES, SkillCounts};
 use skills::{Skill, Skills};
 pub(crate) use view::ClassView;
@@ -86,16 +88,6 @@ impl ClassKey {
 /// The choices over which the share of a class is taken.
 const HORIZON: f32 = 4096.0;
 
-/// Requests that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
-/// evicted is known soon.
-const FOLLOWED: f32 = 16.0;
-
-/// Requests that the scarcity of memory is taken over.
-const RELOADS: f32 = 2048.0;
-
-/// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
-const FIRST_COLD: f32 = 0.1;
-
 /// The state of the algorithm.
 pub(crate) struct Resume {
     settings: ResumeSettings,
@@ -104,10 +96,7 @@ pub(crate) struct Resume {
     skills: Arc<Skills>,
     worker_decay: f32,
     pool_decay: f32,
-    /// Seconds that a worker spends on a request of a class that it did not know.
-    cold: DecayedMean,
-    /// 1 for each request that a worker took long for although it knew the class, 0 for each other.
-    reloads: DecayedMean,
+    memory: Arc<Memory>,
 }
 
 /// What was expected of a request when it was given to a worker.
@@ -128,6 +117,7 @@ impl Resume {
     ) -> Resume {
         let history = settings.backlog_history.max(1) as f32;
         // Skills earned under another classifier are about other requests, whatever their names say.
+        let memory = before.map(|before| before.memory.of_other_classes());
         let before = before.filter(|before| before.settings.classifier == settings.classifier);
         Resume {
             settings: settings.clone(),
@@ -136,8 +126,8 @@ impl Resume {
                 .map_or_else(|| Arc::new(Skills::new(settings.max_classes)), |before| before.skills.clone()),
             worker_decay: 1.0 - 1.0 / (history * 2.0),
             pool_decay: 1.0 - 1.0 / (history * 2.0 * workers.max(1) as f32),
-            cold: DecayedMean::default(),
-            reloads: DecayedMean::default(),
+            memory: before
+                .map_or_else(|| Arc::new(memory.unwrap_or_default()), |before| before.memory.clone()),
         }
     }
 
@@ -163,7 +153,7 @@ impl Resume {
         }
     }
 
-    /// A worker was given a request. Returns what is expected of it.
+    /// A worker was given a request at `now`, in microseconds. Returns what is expected of it.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
@@ -171,6 +161,7 @@ impl Resume {
         load: &PoolLoad,
         workers: usize,
         class: Option<(ClassKey, &[u8])>,
+        now: u64,
     ) -> Expected {
         let tick = load.tick();
         let known = class.and_then(|(key, name)| {
@@ -187,9 +178,10 @@ impl Resume {
             }
             skill.filter(Skill::is_known)
         });
-        let seconds = known.map_or(self.cold(), |skill| 1.0 / skill.score);
+        let cold = || self.memory.cold() * self.memory.slowness(&backend.state.load);
+        let seconds = known.map_or_else(cold, |skill| 1.0 / skill.score);
         let expected = Expected { work: (seconds * 1e6) as u64, cold: known.is_none() };
-        backend.state.load.begun(expected.work, backend.in_flight(), self.worker_decay, tick, workers);
+        backend.state.load.begun(expected.work, backend.in_flight(), now, self.worker_decay, tick, workers);
         load.backlog.add(load.in_flight() as f32, self.pool_decay);
         expected
     }
@@ -201,26 +193,20 @@ impl Resume {
     }
 
     /// A worker answered after `seconds` of its own work on it.
-    pub(crate) fn answered(&self, id: BackendId, class: ClassKey, seconds: f32, expected: Expected) {
+    pub(crate) fn answered(
+        &self,
+        id: BackendId,
+        worker: &WorkerLoad,
+        class: ClassKey,
+        seconds: f32,
+        expected: Expected,
+    ) {
         if expected.cold {
-            self.cold.add(seconds, 1.0 - 1.0 / 64.0);
-        } else {
-            let reloaded = seconds > self.cold() / 4.0;
-            self.reloads.add(if reloaded { 1.0 } else { 0.0 }, 1.0 - 1.0 / RELOADS);
+            self.memory.loaded(worker, seconds);
         }
-        self.skills.learn(class, id, seconds, FOLLOWED);
-    }
-
-    /// Seconds that a worker is expected to spend on a request of a class that it does not know.
-    fn cold(&self) -> f32 {
-        if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
-    }
-
-    /// From 0 to 1: how scarce the memory of the workers is, by how often they have to load again what they once had.
-    fn scarcity(&self) -> f32 {
-        /// From this share of requests on it is scarce.
-        const SCARCE: f32 = 0.04;
-        if self.reloads.weight() < RELOADS / 4.0 { 1.0 } else { (self.reloads.get() / SCARCE).min(1.0) }
+        if let Some(least) = self.skills.learn(class, id, seconds, self.memory.slowness(worker)) {
+            self.memory.served(seconds, least);
+        }
     }
 
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::ClassKey;
+use super::memory::LOADED;
 use crate::BackendId;
 use crate::hash::mix;
 use crate::ids::ByNumber;
@@ -15,6 +16,13 @@ use crate::load::Rate;
 
 /// Enough that cores meet seldom at one lock.
 const SHARDS: usize = 64;
+
+/// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
+/// evicted is known soon.
+const FOLLOWED: f32 = 8.0;
+
+/// By how much the least time of a class rises with each answer until it is seen again.
+const RISE: f32 = 1.0 + 1.0 / 512.0;
 
 /// The longest name of a class, in bytes.
 pub const MAX_CLASS_BYTES: usize = 256;
@@ -27,15 +35,17 @@ pub(crate) struct Skill {
     pub(crate) score: f32,
     /// How many answers a guess rests on; negative where the worker reported the score itself.
     weight: f32,
+    /// The answers that the balancer saw.
+    answers: u32,
 }
 
 impl Skill {
     pub(crate) const fn reported(worker: BackendId, score: f32) -> Skill {
-        Skill { worker, score, weight: -1.0 }
+        Skill { worker, score, weight: -1.0, answers: 0 }
     }
 
     pub(crate) const fn guessed(worker: BackendId, score: f32, weight: f32) -> Skill {
-        Skill { worker, score, weight }
+        Skill { worker, score, weight, answers: 0 }
     }
 
     /// Whether the score is more than the one that an unskilled worker is given.
@@ -52,6 +62,11 @@ impl Skill {
     pub(crate) fn weight(&self) -> f32 {
         self.weight.max(0.0)
     }
+
+    /// Whether the worker has served the class so often that it has loaded its data.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.answers >= LOADED
+    }
 }
 
 /// A class of requests.
@@ -64,6 +79,8 @@ pub(crate) struct Class {
     pub(crate) asked: Rate,
     /// The worker that is tried at it, by its number and one; 0 where none is.
     pub(crate) tried: AtomicU32,
+    /// The seconds that a worker like most spent on the quickest of its requests, of late: one that found all at hand.
+    pub(crate) least: f32,
 }
 
 impl Class {
@@ -72,21 +89,17 @@ impl Class {
     }
 
     /// Sets a worker's skill and keeps the order. Returns the change in the number of skills.
-    fn set(&mut self, skill: Skill) -> usize {
+    fn set(&mut self, mut skill: Skill) -> usize {
         let before = self.remove(skill.worker);
+        skill.answers = skill.answers.max(before.map_or(0, |before| before.answers));
         let at = self.skilled.partition_point(|other| other.score >= skill.score);
         self.skilled.insert(at, skill);
-        usize::from(!before)
+        usize::from(before.is_none())
     }
 
-    fn remove(&mut self, worker: BackendId) -> bool {
-        match self.skilled.iter().position(|skill| skill.worker == worker) {
-            Some(at) => {
-                self.skilled.remove(at);
-                true
-            }
-            None => false,
-        }
+    fn remove(&mut self, worker: BackendId) -> Option<Skill> {
+        let at = self.skilled.iter().position(|skill| skill.worker == worker)?;
+        Some(self.skilled.remove(at))
     }
 }
 
@@ -175,6 +188,7 @@ impl Skills {
             skilled: vec![skill],
             asked: Rate::default(),
             tried: AtomicU32::new(0),
+            least: f32::INFINITY,
         };
         class.asked.count(now, super::HORIZON);
         shard.classes.insert(key.0, class);
@@ -209,7 +223,7 @@ impl Skills {
     pub(crate) fn remove(&self, key: ClassKey, worker: BackendId) {
         let mut shard = self.write(key);
         let Some(class) = shard.classes.get_mut(&key.0) else { return };
-        if class.remove(worker) {
+        if class.remove(worker).is_some() {
             self.skills.fetch_sub(1, Ordering::Relaxed);
         }
         if class.skilled.is_empty() {
@@ -236,22 +250,24 @@ impl Skills {
         }
     }
 
-    /// A worker took `seconds` for a request of a class: corrects its score, by a mean over its last `history` such
-    /// requests. What a worker reported is a mean over many more, and stands at the beginning of this one.
-    pub(crate) fn learn(&self, key: ClassKey, worker: BackendId, seconds: f32, history: f32) {
+    /// A worker that takes `slowness` times as long as most took `seconds` for a request of a class: corrects its score, by
+    /// a mean over its last such requests. What a worker reported is a mean over many more, and stands at the beginning of
+    /// this one. Returns the seconds it would have taken with all at hand, if it has loaded the data of the class.
+    pub(crate) fn learn(&self, key: ClassKey, worker: BackendId, seconds: f32, slowness: f32) -> Option<f32> {
         // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
-        let Ok(mut shard) = self.shard_of(key).try_write() else { return };
-        let Some(class) = shard.classes.get_mut(&key.0) else { return };
-        let Some(&skill) = class.of(worker) else { return };
+        let mut shard = self.shard_of(key).try_write().ok()?;
+        let class = shard.classes.get_mut(&key.0)?;
+        let skill = *class.of(worker)?;
         let seconds = seconds.max(1e-6);
-        let (before, reported) = if skill.is_reported() { (history, true) } else { (skill.weight(), false) };
+        class.least = (seconds / slowness).min(class.least * RISE);
+        // A worker that loads the data of a class is quicker with every request.
+        let history = (skill.answers as f32 / 4.0).clamp(2.0, FOLLOWED);
+        let before = if skill.is_reported() { history } else { skill.weight() };
         let before = before.min(history) * (1.0 - 1.0 / history);
         let score = (before + 1.0) / (before / skill.score + seconds);
-        class.set(if reported {
-            Skill::reported(worker, score)
-        } else {
-            Skill::guessed(worker, score, before + 1.0)
-        });
+        let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
+        class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
+        skill.is_loaded().then_some(class.least * slowness)
     }
 
     /// Shows every class to `see`, one shard at a time.

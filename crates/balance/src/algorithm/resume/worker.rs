@@ -24,8 +24,11 @@ pub(crate) struct WorkerLoad {
     pace: DecayedMean,
     /// What others have in flight to it, and when it said so: requests in the high half, milliseconds in the low.
     others: AtomicU64,
-    /// When it last finished a request, in microseconds.
+    /// When it last finished a request, and when it last began one while it had no other, in microseconds.
     finished: AtomicU64,
+    woke: AtomicU64,
+    /// Seconds that it spends on a request of a class that it did not know.
+    pub(crate) cold: DecayedMean,
     /// 1 for each failure, 0 for each answer, of late.
     faults: DecayedMean,
     /// Requests that it may still be given for its own sake, being new.
@@ -39,8 +42,11 @@ pub(crate) struct WorkerLoad {
 }
 
 impl WorkerLoad {
-    /// It was given a request of `work` microseconds, and has `in_flight` now.
-    pub(crate) fn begun(&self, work: u64, in_flight: u32, decay: f32, tick: u64, workers: usize) {
+    /// It was given a request of `work` microseconds at `now`, in microseconds, and has `in_flight` now.
+    pub(crate) fn begun(&self, work: u64, in_flight: u32, now: u64, decay: f32, tick: u64, workers: usize) {
+        if in_flight <= 1 {
+            self.woke.store(now, Ordering::Relaxed);
+        }
         self.used.store(tick, Ordering::Relaxed);
         self.chosen.count(tick, share_horizon(workers));
         self.work.fetch_add(work, Ordering::Relaxed);
@@ -68,12 +74,15 @@ impl WorkerLoad {
         self.chosen.share(tick, share_horizon(workers))
     }
 
-    /// Seconds until it is done with what it has, also of other balancers. Where requests to it fail, it takes the longer
-    /// the more do: ten times as long where all do.
-    pub(crate) fn wait(&self, now: u64) -> f32 {
+    /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where requests to it
+    /// fail, it takes the longer the more do: ten times as long where all do.
+    pub(crate) fn wait(&self, in_flight: u32, now: u64) -> f32 {
         let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
+        // What it works on is done in part; how much of the rest it will take, its age does not tell.
+        let since = self.finished.load(Ordering::Relaxed).max(self.woke.load(Ordering::Relaxed));
+        let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_flight.max(1) as f32);
         let faults = self.faults();
-        (own + self.others(now) * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
+        (own - done + self.others(now / 1000) * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
     }
 
     /// A request given to it at `begun` has ended at `now`, both in microseconds: the seconds it spent on it, taken to be

@@ -1,0 +1,92 @@
+//! What it costs to load data, and how scarce the memory is that holds it, as far as answers tell.
+
+use super::WorkerLoad;
+use crate::load::DecayedMean;
+
+/// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
+const FIRST_COLD: f32 = 0.1;
+
+/// Requests that the share of loading is taken over.
+const HORIZON: f32 = 2048.0;
+
+/// The share of loading before it is known: memory is taken to be scarce, as classes that spread over workers with too
+/// little of it take longer to find together again than those that spread late.
+const UNKNOWN: f32 = 0.7;
+
+/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was changed.
+pub(crate) const LOADED: u32 = 40;
+
+/// From this much loading for each second of serving on, loading is never taken for an investment.
+const INVESTED: f32 = 0.05;
+
+/// The highest price of loading, in settings of `variance`.
+const HIGHEST_PRICE: f32 = 1.3;
+
+/// The price of loading where workers load for as long as they serve, in settings of `variance`.
+const PRICE: f32 = 0.5;
+
+/// What loading costs. Shared by the pools that follow each other over reloads.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Seconds that a worker spends on a request of a class that it did not know.
+    cold: DecayedMean,
+    /// Seconds that workers spend on a request of a class that they had loaded, and what of it is loading.
+    working: DecayedMean,
+    loading: DecayedMean,
+}
+
+impl Memory {
+    /// What is known but for how scarce memory is, which depends on the classes.
+    pub(crate) fn of_other_classes(&self) -> Memory {
+        Memory { cold: self.cold.copy(), ..Memory::default() }
+    }
+
+    /// Seconds that a worker like most is expected to spend on a request of a class that it does not know.
+    pub(crate) fn cold(&self) -> f32 {
+        if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
+    }
+
+    /// How many times longer than most this worker takes, by what it took where it had everything to load. What it takes
+    /// for classes that it knows says as much about the classes.
+    pub(crate) fn slowness(&self, worker: &WorkerLoad) -> f32 {
+        /// Of fewer requests nothing follows.
+        const ENOUGH: f32 = 4.0;
+        if worker.cold.weight() < ENOUGH { 1.0 } else { (worker.cold.get() / self.cold()).clamp(0.1, 10.0) }
+    }
+
+    /// A worker spent `seconds` on a request of a class that it did not know.
+    pub(crate) fn loaded(&self, worker: &WorkerLoad, seconds: f32) {
+        self.cold.add(seconds, 1.0 - 1.0 / 64.0);
+        worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
+    }
+
+    /// A worker spent `seconds` on a request of a class whose data it had loaded, and would have spent `least` if it had
+    /// had it all at hand.
+    pub(crate) fn served(&self, seconds: f32, least: f32) {
+        if self.working.weight() == 0.0 {
+            self.working.set(self.cold(), HORIZON);
+            self.loading.set(self.cold() * UNKNOWN, HORIZON);
+        }
+        self.working.add(seconds, 1.0 - 1.0 / HORIZON);
+        self.loading.add((seconds - least).max(0.0), 1.0 - 1.0 / HORIZON);
+    }
+
+    /// The seconds that workers spend on loading again what they once had, for each second that they serve.
+    fn reloading(&self) -> f32 {
+        let working = self.working.get();
+        let share = if working > 0.0 { self.loading.get() / working } else { UNKNOWN };
+        share / (1.0 - share).max(0.01)
+    }
+
+    /// What loading for a second costs, beside that second: where memory is scarce, what is loaded evicts what has to be
+    /// loaded again, and that evicts something, and so on. The more workers reload, the longer that goes on.
+    pub(crate) fn price(&self, variance: f32) -> f32 {
+        variance * (PRICE * self.reloading()).min(HIGHEST_PRICE)
+    }
+
+    /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever loaded twice,
+    /// it serves all that come after, and nothing is: the load alone counts.
+    pub(crate) fn charged(&self) -> f32 {
+        (self.reloading() / INVESTED).min(1.0)
+    }
+}
