@@ -206,6 +206,26 @@ impl SitePool {
         }
     }
 
+    /// The source at this place among the pool's names nobody any more, and what it named is gone for sure. Returns
+    /// whether that was obeyed: it is not where it would leave the pool without backends.
+    pub(crate) fn emptied(&self, source: usize) -> bool {
+        let mut members = self.members.lock();
+        let Some(found) = members.found.get_mut(source) else { return false };
+        let before = std::mem::take(found);
+        let obeyed = !self.all(&members).is_empty();
+        match obeyed {
+            true if before.is_empty() => {}
+            true => self.put(&members, Some(&self.live().pool)),
+            false => members.found[source] = before,
+        }
+        obeyed
+    }
+
+    /// Whether any backend is in the pool because the source at this place among the pool's named it.
+    pub(crate) fn has_found(&self, source: usize) -> bool {
+        self.members.lock().found.get(source).is_some_and(|found| !found.is_empty())
+    }
+
     /// The sources of the pool, each with its state.
     pub fn sources(&self) -> Vec<(String, SourceState)> {
         let members = self.members.lock();
