@@ -73,10 +73,12 @@ impl Plan {
         };
         arguments.extend(place);
         write_release(&dir, &release);
-        let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/src");
-        let application = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/workers");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (package, application) = (root.join("python/src"), root.join("tests/workers"));
+        // What `python/run-tests` makes has what registries need; for all else any Python will do.
+        let python = Some(root.join("python/.venv/bin/python")).filter(|python| python.exists());
         let log = File::create(dir.join("log")).expect("a log can be made");
-        let mut command = Command::new("python3");
+        let mut command = Command::new(python.unwrap_or_else(|| "python3".into()));
         command.args(["-B", "-m", "sandarac_worker", "application:app", "--workers", &size.to_string()]);
         command.arg("--chdir").arg(application).args(&arguments);
         command.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -4,8 +4,8 @@
 //! Whatever dies, every GET of a client that does what clients do is answered with 200 and a whole page, that of the site and path it
 //! asked for. Only a response that a worker was already streaming when it died breaks off, and says so.
 //!
-//! It needs Python and Debian's ZooKeeper, which `./check` installs. `cargo test` of the workspace leaves it out;
-//! `cargo test -p sandarac-server --test workers` runs it.
+//! It needs Python with kazoo, in the environment that `python/run-tests` makes, and Debian's ZooKeeper, which `./check` installs.
+//! `cargo test` of the workspace leaves it out; `cargo test -p sandarac-server --test workers` runs it.
 
 mod balancers;
 mod fleet;
@@ -21,11 +21,12 @@ pub(crate) fn balancer(pool: &str) -> Sandarac {
     balancer_at("127.0.0.1:0", pool)
 }
 
-/// The same, listening on `address`. It tells its trust in workers apart from the cache: nothing is answered from memory.
+/// The same, listening on `address`. It answers nothing from memory.
 pub(crate) fn balancer_at(address: &str, pool: &str) -> Sandarac {
     Setup::new(env!("CARGO_BIN_EXE_sandarac")).config(configuration(address, "pass", pool)).start()
 }
 
+/// The configuration of such a binary, with what its route does with the cache.
 pub(crate) fn configuration(address: &str, cache: &str, pool: &str) -> String {
     format!(
         "threads = 2\n[[listen]]\naddress = \"{address}\"\n[pool.app]\nbalance = \"resume\"\n{pool}\n\
