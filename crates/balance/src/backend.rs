@@ -198,7 +198,12 @@ impl State {
 
     /// Whether it gets requests at all.
     pub(crate) fn serves(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && !self.sidelined.load(Ordering::Relaxed)
+        self.takes_requests() && !self.sidelined.load(Ordering::Relaxed)
+    }
+
+    /// Whether it would get requests if its version were the one that serves.
+    pub(crate) fn takes_requests(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed)
     }
 
     /// It comes into service now, and starts slowly if its pool says so.

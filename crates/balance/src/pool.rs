@@ -299,8 +299,14 @@ impl Pool {
         // A place seen free may be taken before it is reserved, by another core: choose again, but not for ever.
         const ATTEMPTS: usize = 8;
         let key = inner.chooser.key(class);
-        for ejected_too in [false, true] {
-            let candidates = inner.candidates(ejected_too, now, exclude);
+        // Until it is noticed that all of a version are gone, a request that has tried them in vain is served by another one
+        // rather than by none.
+        for (ejected_too, sidelined_too) in [(false, false), (true, false), (true, true)] {
+            if sidelined_too && !(inner.settings.single_version && self.all_tried(exclude)) {
+                break;
+            }
+            let mut candidates = inner.candidates(ejected_too, now, exclude);
+            candidates.sidelined_too = sidelined_too;
             for _ in 0..ATTEMPTS {
                 let Some(chosen) = inner.chooser.choose(&candidates, key) else { break };
                 let reason = match chosen.reason {
@@ -351,15 +357,19 @@ impl Pool {
         })
     }
 
+    /// Whether all backends that serve are excluded.
+    fn all_tried(&self, exclude: &[BackendId]) -> bool {
+        let mut backends = self.0.backends.iter().zip(&self.0.ids);
+        backends.all(|(backend, id)| !backend.state.serves() || exclude.contains(id))
+    }
+
     /// Why there is no pick to be had.
     pub(crate) fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
-        let serving =
-            || self.0.backends.iter().zip(&self.0.ids).filter(|(backend, _)| backend.state.serves());
         if self.0.backends.is_empty() {
             NoBackend::Empty
-        } else if serving().next().is_none() {
+        } else if !self.0.backends.iter().any(|backend| backend.state.serves()) {
             NoBackend::NoneServes
-        } else if serving().all(|(_, id)| exclude.contains(id)) {
+        } else if self.all_tried(exclude) {
             NoBackend::AllTried
         } else {
             NoBackend::AllFull
@@ -396,6 +406,7 @@ impl Inner {
             micros: micros(now),
             exclude,
             ejected_too,
+            sidelined_too: false,
         }
     }
 

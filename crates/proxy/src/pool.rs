@@ -5,7 +5,7 @@ use crate::step::fetch::OriginTimeouts;
 use crate::{Counter, Counters};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget};
+use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget, SkillSource};
 use sandarac_config::{BackendConfig, Classifier, PoolConfig, Sticky, Subject};
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -22,6 +22,8 @@ pub struct SitePool {
     changed: Arc<Notify>,
     /// Whether the table of classes was looked for.
     table_told: AtomicBool,
+    /// Whether each worker was asked for its résumé.
+    resumes_told: AtomicBool,
     /// As configured, but for what a source or a table says of it meanwhile.
     config: Mutex<PoolConfig>,
     seed: u64,
@@ -158,6 +160,7 @@ impl SitePool {
             live: ArcSwap::from_pointee(built),
             members: Mutex::default(),
             changed,
+            resumes_told: AtomicBool::new(false),
             table_told: AtomicBool::new(path(&config).is_none()),
             seed,
             timeouts: OriginTimeouts {
@@ -211,6 +214,26 @@ impl SitePool {
         }
     }
 
+    /// The source at this place among the pool's names nobody any more, and what it named is gone for sure. Returns
+    /// whether that was obeyed: it is not where it would leave the pool without backends.
+    pub(crate) fn emptied(&self, source: usize) -> bool {
+        let mut members = self.members.lock();
+        let Some(found) = members.found.get_mut(source) else { return false };
+        let before = std::mem::take(found);
+        let obeyed = !self.all(&members).is_empty();
+        match obeyed {
+            true if before.is_empty() => {}
+            true => self.put(&members, Some(&self.live().pool)),
+            false => members.found[source] = before,
+        }
+        obeyed
+    }
+
+    /// Whether any backend is in the pool because the source at this place among the pool's named it.
+    pub(crate) fn has_found(&self, source: usize) -> bool {
+        self.members.lock().found.get(source).is_some_and(|found| !found.is_empty())
+    }
+
     /// The sources of the pool, each with its state.
     pub fn sources(&self) -> Vec<(String, SourceState)> {
         let members = self.members.lock();
@@ -228,19 +251,30 @@ impl SitePool {
         news
     }
 
+    /// Each worker of the pool was asked for its résumé.
+    pub(crate) fn resumes_told(&self) {
+        self.resumes_told.store(true, Ordering::Relaxed);
+    }
+
     /// The table of classes was looked for.
     pub(crate) fn table_told(&self) {
         self.table_told.store(true, Ordering::Relaxed);
     }
 
     /// Whether the pool has backends, or every source of it has told that there is nothing to wait for; and its table of
-    /// classes, if there is to be one.
+    /// classes, if there is to be one; and the résumés of its workers, if it goes by them.
     pub(crate) fn is_settled(&self) -> bool {
         if !self.table_told.load(Ordering::Relaxed) {
             return false;
         }
-        let told = self.members.lock().sources.iter().filter(|state| state.told).count();
-        !self.live().backends().is_empty() || told >= self.config.lock().discover.len()
+        let live = self.live();
+        if live.backends().is_empty() {
+            let told = self.members.lock().sources.iter().filter(|state| state.told).count();
+            return told >= self.config.lock().discover.len();
+        }
+        let told_by_workers =
+            live.resumes().is_some() && live.settings().resume.skills == SkillSource::Reported;
+        !told_by_workers || self.resumes_told.load(Ordering::Relaxed)
     }
 
     /// The backends that were removed by order and not added again.

@@ -21,6 +21,8 @@ Examples:
       An accelerator before one application, no file needed.
   sandarac -a :80 -b http://10.0.0.1:8000 -b http://10.0.0.2:8000 -s malloc,2G
       Two backends, balanced, with 2 GiB of cache. The short flags are varnishd's.
+  sandarac --listen :8080 --sockets ./sockets
+      All workers that `sandarac-worker` runs there, each sent what it is best at.
   sandarac -c sandarac.toml --memory 4GiB
       A whole configuration; a flag counts more than the file.
   sandarac demo
@@ -102,7 +104,10 @@ pub struct RunArgs {
     /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
-    /// How one of several is chosen for a request: least_requests unless said
+    /// A directory of Unix sockets, each a worker to stand before: that of `sandarac-worker`. Workers may come and go
+    #[arg(long, value_name = "DIR")]
+    pub sockets: Option<PathBuf>,
+    /// How one of several is chosen for a request: least_requests unless said, and resume for workers in a directory
     #[arg(long, value_name = "NAME")]
     pub balance: Option<String>,
     /// The most memory that the cache takes, as `512MiB`
@@ -137,7 +142,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// Whether nothing says what to stand before.
     pub fn lacks_everything(&self) -> bool {
-        self.config.is_none() && self.backend.is_empty()
+        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none()
     }
 
     /// What the flags say, in words that a file would use, with the token read from where they say it is.
@@ -147,6 +152,7 @@ impl RunArgs {
             token,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            sockets: self.sockets.as_deref().map(absolute).transpose()?,
             balance: self.balance.clone(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),
             grace: self.grace.clone(),
@@ -231,6 +237,12 @@ impl Listen {
         }
         Ok(Listen { address, proxy, mode })
     }
+}
+
+/// The path from the root of what the command line names from where it is.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is no directory", path.display())))
 }
 
 /// A backend as varnishd writes it, `host[:port]` or `/path`, as a URL.
@@ -529,6 +541,14 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_of_sockets_may_be_named_from_here() {
+        let here = std::env::current_dir().unwrap().join("sockets");
+        let flags = run("-a :80 --sockets ./sockets").flags().unwrap();
+        assert_eq!(flags.sockets.as_deref(), here.to_str());
+        assert_eq!(run("--sockets /run/shop").flags().unwrap().sockets.as_deref(), Some("/run/shop"));
+    }
+
+    #[test]
     fn logs_are_set_by_flags() {
         let args = run("-a :80 -b localhost --access-log ./a.log --log-format json");
         let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
@@ -590,5 +610,6 @@ mod tests {
         let help = error.to_string();
         assert!(help.contains("sandarac --listen :8080 --backend http://localhost:8000"), "{help}");
         assert!(run("").lacks_everything() && !run("-c a.toml").lacks_everything());
+        assert!(!run("--sockets .").lacks_everything());
     }
 }

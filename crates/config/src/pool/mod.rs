@@ -15,6 +15,7 @@ use crate::classify::Classifier;
 
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, PoolName, PoolSettings};
+pub(crate) use source::Sources;
 pub use source::{Password, Server, Source};
 pub use status::StatusRange;
 pub use sticky::{SameSite, Sticky};

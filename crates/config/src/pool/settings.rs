@@ -68,7 +68,8 @@ settings! {
         /// has taken in meanwhile.
         // nginx's keepalive_time.
         connection_age: Timeout = Timeout::secs::<3600>();
-        /// How often a request is tried again when that is safe: at another backend if there is one.
+        /// How often a request that was lost at a backend is tried at another one, if there is one and that is safe. Backends
+        /// that refuse the connection do not count, unless this is 0.
         retries: Bounded<0, 2> = Bounded::of::<2>();
         /// How many requests may be tried again, so that a pool where most fail is not given double the load.
         retry_budget: RetryBudgetSettings = RetryBudgetSettings::default();

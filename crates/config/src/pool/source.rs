@@ -135,6 +135,12 @@ impl Value for Sources {
 }
 
 impl Sources {
+    /// A directory alone.
+    pub(crate) fn directory(path: AbsolutePath) -> Sources {
+        let directory = Some(At::nowhere(path));
+        Sources(vec![At::nowhere(SourceSettings { directory, ..SourceSettings::default() })])
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

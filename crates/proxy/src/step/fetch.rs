@@ -25,6 +25,10 @@ const ADDED: usize = 352;
 /// Interim responses before the final one: 100, a few 103 and 102 while something slow is under way.
 const INTERIM: usize = 64;
 
+/// Backends that may refuse connections for one request before they count as others that it was lost at. They cost next
+/// to nothing, but a pool of a thousand that are all gone is not to be gone through by each request.
+const REFUSALS: usize = 16;
+
 /// How long an exchange waits for an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginTimeouts {
@@ -164,6 +168,9 @@ pub(super) struct Failed {
 /// Sends the request to a backend of the pool and receives the response head, with retries where they are safe:
 /// another attempt after a kept connection turned out dead, or at another backend after one was lost, if no response
 /// byte came and either the method is idempotent and the body at hand, or nothing was sent.
+///
+/// What is limited is at how many backends it may be lost, as it may be what kills them. One that refuses the connection
+/// has not seen it; and one that ends breaks kept connections first, and then the new one that it still let in.
 pub(crate) async fn fetch(
     around: &Surroundings<'_>,
     errand: &Errand<'_>,
@@ -171,7 +178,8 @@ pub(crate) async fn fetch(
 ) -> Result<Box<Arrived>, Fault> {
     let mut tried: Vec<BackendId> = Vec::new();
     let mut fresh = false;
-    let mut retries = 0;
+    let mut lost_at: Vec<BackendId> = Vec::new();
+    let mut refusals = 0;
     around.pool().budget.request();
     loop {
         let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
@@ -189,7 +197,9 @@ pub(crate) async fn fetch(
                         let down = downstream.as_deref_mut();
                         Box::pin(hedged(around, errand, link, patience, down)).await
                     }
-                    None => attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await,
+                    None => {
+                        attempt(around, errand, link, downstream.as_deref_mut(), !lost_at.is_empty()).await
+                    }
                 };
                 match done {
                     Ok(arrived) => return Ok(arrived),
@@ -206,7 +216,13 @@ pub(crate) async fn fetch(
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
         let another = around.live.backends().len() > tried.len() + 1;
         let possible = safe && failed.fault.is_origins() && (reused || another);
-        if !possible || retries == around.pool().retries {
+        if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < REFUSALS {
+            refusals += 1;
+        } else if !lost_at.contains(&backend) {
+            lost_at.push(backend);
+        }
+        let retries = around.pool().retries as usize;
+        if !possible || retries == 0 || lost_at.len() > retries {
             return Err(failed.fault);
         }
         let lost = matches!(failed.fault, Fault::ConnectFailed(_) | Fault::NoResponse);
@@ -220,7 +236,6 @@ pub(crate) async fn fetch(
         } else {
             tried.push(backend);
         }
-        retries += 1;
         around.counters().one(Counter::FetchRetries);
     }
 }

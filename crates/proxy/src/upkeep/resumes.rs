@@ -80,7 +80,11 @@ impl Desk {
             }
             let Some(resumes) = live.resumes() else { continue };
             let strangers = live.ids().iter().filter(|&&id| resumes.known(id).is_none());
-            self.wanted.extend(strangers.map(|&id| (place, id)));
+            let strangers: Vec<Worker> = strangers.map(|&id| (place, id)).collect();
+            if !live.ids().is_empty() && strangers.iter().all(|worker| self.failed.contains_key(worker)) {
+                pool.resumes_told();
+            }
+            self.wanted.extend(strangers);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::Algorithm;
-use sandarac_config::PoolConfig;
+use sandarac_config::{PoolConfig, Source};
 use std::sync::Arc;
 
 /// How many entries that make no sense are said with their text.
@@ -23,6 +23,13 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
         pool.reconfigure(|now| PoolConfig { settings: adjusted(config, settings, &now), ..now });
     };
     let mut state = SourceState::default();
+    let stays = || {
+        if pool.has_found(source) {
+            "; the backends that it named last stay"
+        } else {
+            "; it has named none so far"
+        }
+    };
     let heard = |event| {
         state.told = true;
         let told = SourceState { told: true, ..SourceState::default() };
@@ -40,12 +47,15 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
             }
             Event::Emptied { settings, ignored } => {
                 say_ignored(&ignored, &say);
-                say("it names no backend; those that it named last stay".to_owned());
+                // Where there is no socket, nobody is; a registry may have forgotten those who are there.
+                let gone = matches!(of, Source::Directory(_)) && pool.emptied(source);
+                let stays = if gone { "" } else { stays() };
+                say(format!("it names no backend{stays}"));
                 state = SourceState { ignored: ignored.total(), ..told };
                 obey(&settings);
             }
             Event::Lost(loss) => {
-                say(format!("lost: {loss}; the backends that it named last stay"));
+                say(format!("lost: {loss}{}", stays()));
                 state.lost = Some(loss.to_string());
             }
             Event::Back => {

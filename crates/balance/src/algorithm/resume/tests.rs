@@ -289,6 +289,26 @@ fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
 }
 
 #[test]
+fn a_request_that_has_tried_all_of_the_version_that_serves_goes_to_another() {
+    let single = Settings { single_version: true, ..Algorithm::Resume.into() };
+    let full = (0..4).map(|n| backend(n).max_in_flight(1)).collect();
+    let pool = Pool::new("app", full, single);
+    for (worker, version) in [(0, "1"), (1, "1"), (2, "2"), (3, "2")] {
+        let state = WorkerState { instance: "i", revision: 0, in_flight: None, version: Some(version) };
+        pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
+    }
+    let first = pick(&pool, b"a").id().0;
+    let (serving, others) = if first < 2 { ([0, 1], 2..4) } else { ([2, 3], 0..2) };
+    let tried = serving.map(BackendId);
+    let other = pool.pick(Some(b"a"), NOW, &tried).unwrap();
+    assert!(others.contains(&other.id().0));
+    // But not where one of them is only full.
+    drop(other);
+    let _full = pool.pick(Some(b"a"), NOW, &tried[..1]).unwrap();
+    assert_eq!(pool.pick(Some(b"a"), NOW, &tried[..1]).unwrap_err(), NoBackend::AllFull);
+}
+
+#[test]
 fn cores_share_skills_without_losing_work() {
     let pool = plain(8);
     std::thread::scope(|scope| {

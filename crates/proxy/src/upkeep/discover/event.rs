@@ -10,7 +10,8 @@ use tokio::time::Instant;
 pub enum Event {
     /// It names these backends from now on, at least one. Told when anything about the list changed.
     Listing(Listing),
-    /// It can be reached and names nobody. The backends named last MUST stay; there are none where none were named yet.
+    /// It can be reached and names nobody. The backends named last MUST stay, unless it is sure that they are gone and the
+    /// pool has others; there are none where none were named yet.
     Emptied {
         /// The settings that go with the list.
         settings: LiveSettings,
