@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, tim
 
 use crate::client::{Answer, Client, is_hit};
 use crate::histogram::Histogram;
-use crate::signals::Signals;
+use crate::signals::{Event, Signals};
 
 /// Requests read ahead of those that are made.
 const AHEAD: usize = 1024;
@@ -126,7 +126,7 @@ async fn drive(
                 sum += value;
                 samples += 1;
             },
-            _ = signals.next() => break true,
+            event = signals.next() => if event != Event::Reload { break true },
         }
     };
     visits.shutdown().await;
