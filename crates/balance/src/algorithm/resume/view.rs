@@ -14,7 +14,10 @@ pub(crate) struct ClassView<'a> {
 
 impl<'a> ClassView<'a> {
     fn new(key: ClassKey, class: &'a Class, tick: u64) -> ClassView<'a> {
-        ClassView { key, share: class.asked.share(tick, HORIZON), class }
+        // Of choices that were never made, at the beginning, none is of any class.
+        let made = 1.0 - (-(tick as f32) / HORIZON).exp();
+        let share = class.asked.share(tick, HORIZON) / made.max(f32::EPSILON);
+        ClassView { key, share: share.min(1.0), class }
     }
 
     pub(crate) fn name(&self) -> &[u8] {
