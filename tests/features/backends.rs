@@ -101,7 +101,7 @@ fn a_directory_that_is_empty_is_obeyed_unless_that_empties_the_pool() {
     sandarac_test_support::within("the first to go", || (backends() == left).then_some(()));
     drop(second);
     std::fs::remove_file(&new).expect("the socket is there");
-    proxy.says("it names no backend; the backends that it named last stay");
+    proxy.says("it names no backend; those that it named last stay");
     assert_eq!(backends(), left);
 }
 

@@ -72,6 +72,23 @@ fn the_whole_resume_is_asked_for_at_the_start() {
 }
 
 #[test]
+fn the_first_request_of_all_goes_where_its_class_is_known() {
+    let others: Vec<Worker> = (0..7).map(|number| Worker::new(&format!("w{number}"), &[])).collect();
+    let best = Worker::new("best", &[("a", BEST)]);
+    let workers: Vec<&Worker> = others.iter().chain([&best]).collect();
+    let proxy = sandarac().config(site(&workers)).start();
+    assert_eq!(by(&proxy, "a"), "best");
+}
+
+#[test]
+fn a_worker_that_does_not_tell_its_resume_keeps_no_one_waiting_for_long() {
+    let mute = Worker::new("mute", &[]);
+    mute.tells(|_| reply(200).length(10).hang());
+    let proxy = sandarac().config(site(&[&mute])).start();
+    assert_eq!(by(&proxy, "a"), "mute");
+}
+
+#[test]
 fn a_worker_on_a_unix_socket_is_asked_too() {
     let dir = TempDir::new();
     let worker = Worker::on(Listener::on_unix(&dir.join("w1.sock")), "w1", &[("a", 9.0)]);

@@ -44,14 +44,15 @@ fn nothing_is_lost_while_zookeeper_is_away_and_workers_die_and_come() {
         load.reaches(100);
     }
     // Others take their places, at other addresses, and nobody tells of them.
-    let now = (1..=2).map(|count| {
+    let replaced = |count: usize| {
         within(&format!("{count} of the dead to be replaced"), || {
             let now = fleet.addresses();
             let new = now.iter().filter(|address| !first.contains(address)).count();
             (now.len() >= 2 + count && new >= count).then_some(now)
         })
-    });
-    let now = now.last().expect("two died");
+    };
+    replaced(1);
+    let now = replaced(2);
     let newcomers = fleet.processes().into_iter().map(|page| page.process);
     let newcomers: Vec<u32> =
         newcomers.filter(|new| before.iter().all(|page| page.process != *new)).collect();

@@ -214,19 +214,20 @@ impl SitePool {
         }
     }
 
-    /// The source at this place among the pool's names nobody any more, and what it named is gone for sure. Returns
-    /// whether that was obeyed: it is not where it would leave the pool without backends.
+    /// The source at this place among the pool's names nobody any more, and those that it named are gone for sure. Returns
+    /// whether there were any, and they went: they stay where the pool would be left without backends.
     pub(crate) fn emptied(&self, source: usize) -> bool {
         let mut members = self.members.lock();
-        let Some(found) = members.found.get_mut(source) else { return false };
+        let Some(found) = members.found.get_mut(source).filter(|found| !found.is_empty()) else {
+            return false;
+        };
         let before = std::mem::take(found);
-        let obeyed = !self.all(&members).is_empty();
-        match obeyed {
-            true if before.is_empty() => {}
-            true => self.put(&members, Some(&self.live().pool)),
-            false => members.found[source] = before,
+        if self.all(&members).is_empty() {
+            members.found[source] = before;
+            return false;
         }
-        obeyed
+        self.put(&members, Some(&self.live().pool));
+        true
     }
 
     /// Whether any backend is in the pool because the source at this place among the pool's named it.

@@ -23,13 +23,6 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
         pool.reconfigure(|now| PoolConfig { settings: adjusted(config, settings, &now), ..now });
     };
     let mut state = SourceState::default();
-    let stays = || {
-        if pool.has_found(source) {
-            "; the backends that it named last stay"
-        } else {
-            "; it has named none so far"
-        }
-    };
     let heard = |event| {
         state.told = true;
         let told = SourceState { told: true, ..SourceState::default() };
@@ -49,17 +42,23 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                 say_ignored(&ignored, &say);
                 // Where there is no socket, nobody is; a registry may have forgotten those who are there.
                 let gone = matches!(of, Source::Directory(_)) && pool.emptied(source);
-                let stays = if gone { "" } else { stays() };
-                say(format!("it names no backend{stays}"));
+                say(match pool.has_found(source) {
+                    true => "it names no backend; those that it named last stay".to_owned(),
+                    false if gone => "it names no backend any more".to_owned(),
+                    false => "it names no backend yet".to_owned(),
+                });
                 state = SourceState { ignored: ignored.total(), ..told };
                 obey(&settings);
             }
             Event::Lost(loss) => {
-                say(format!("lost: {loss}{}", stays()));
+                say(match pool.has_found(source) {
+                    true => format!("lost: {loss}; the backends that it named last stay"),
+                    false => format!("{loss}; it is waited for"),
+                });
                 state.lost = Some(loss.to_string());
             }
             Event::Back => {
-                say("found again".to_owned());
+                say(if pool.has_found(source) { "found again" } else { "found" }.to_owned());
                 state.lost = None;
             }
         }
