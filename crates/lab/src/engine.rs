@@ -125,6 +125,13 @@ impl Watch {
     }
 }
 
+/// The objects that a request needs, the same whoever serves it.
+fn needs(scenario: &Scenario, objects: &Lottery, number: u64, site: u32) -> impl Iterator<Item = u32> {
+    let Scenario { sites, seed, .. } = scenario;
+    let mut chance = Chance::of_request(!seed, number);
+    (0..sites.objects_per_request).map(move |_| site * sites.objects + objects.draw(&mut chance))
+}
+
 impl<'a> Simulation<'a> {
     fn new(scenario: &'a Scenario, algorithm: &Algorithm) -> Simulation<'a> {
         let Scenario { sites, workers, seed, .. } = scenario;
@@ -181,6 +188,7 @@ impl<'a> Simulation<'a> {
             alive: true,
             queue: Default::default(),
             busy: None,
+            until: 0,
             life: 0,
             cache: Cache::new(workers.cache, sites.count * sites.objects),
             resume: WorkerResume::new(sites.count, workers.history),
@@ -276,10 +284,22 @@ impl<'a> Simulation<'a> {
         while tried.len() < MAX_TRIES {
             let name = &self.names[request.class as usize];
             let balancer = &mut self.balancers[request.balancer as usize];
-            let Some((worker, placed)) = balancer.pick(request.class, name, self.now, &tried, &self.workers)
-            else {
-                break;
+            let (now, in_flight) = (self.now, &self.in_flight);
+            let micros = |worker: &Worker, number: u64, site: u32| {
+                needs(self.scenario, &self.objects, number, site)
+                    .filter(|&object| !worker.cache.holds(object, self.versions[object as usize]))
+                    .fold(self.scenario.workers.fixed_ms, |ms, _| ms + self.scenario.workers.load_ms)
+                    * worker.slowness
+                    * 1000.0
             };
+            let sight = |worker: &Worker| {
+                let waiting = worker.queue.iter().filter_map(|&place| in_flight[place as usize].as_ref());
+                let queued: f64 = waiting.map(|other| micros(worker, other.number, other.site)).sum();
+                let left = worker.until.saturating_sub(now) as f64;
+                (left + queued, micros(worker, request.number, request.site))
+            };
+            let picked = balancer.pick(request.class, name, now, &tried, &self.workers, sight);
+            let Some((worker, placed)) = picked else { break };
             if self.workers[worker].alive {
                 request.placed = Some(placed);
                 self.in_flight[at as usize] = Some(request);
@@ -300,13 +320,11 @@ impl<'a> Simulation<'a> {
 
     /// Lets a worker begin with the next request of its queue.
     fn begin(&mut self, at: usize) {
-        let Scenario { sites, workers, seed, .. } = self.scenario;
+        let Scenario { workers, .. } = self.scenario;
         let worker = &mut self.workers[at];
         let Some(next) = worker.queue.pop_front() else { return };
         let Some(request) = &mut self.in_flight[next as usize] else { return };
-        let mut chance = Chance::of_request(!seed, request.number);
-        for _ in 0..sites.objects_per_request {
-            let object = request.site * sites.objects + self.objects.draw(&mut chance);
+        for object in needs(self.scenario, &self.objects, request.number, request.site) {
             let seen = &mut self.unseen[object as usize];
             self.unseen_count -= usize::from(*seen);
             *seen = false;
@@ -315,6 +333,7 @@ impl<'a> Simulation<'a> {
         let millis = (workers.fixed_ms + workers.load_ms * f64::from(request.loads)) * worker.slowness;
         let micros = (millis * 1000.0) as u64;
         worker.busy = Some(next);
+        worker.until = self.now + micros;
         worker.worked += micros;
         let life = worker.life;
         worker.resume.served(request.class, millis / 1000.0);

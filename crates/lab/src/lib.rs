@@ -17,6 +17,9 @@ mod worker;
 
 pub use chart::chart;
 pub use engine::simulate;
+pub use lard::LardSettings;
 pub use measure::{Phase, Report};
-pub use scenario::{Algorithm, Event, EventKind, Load, Popularity, Scenario, ScenarioError};
+pub use scenario::{
+    Algorithm, AlgorithmKind, Event, EventKind, Load, Popularity, Scenario, ScenarioError, Sites, Workers,
+};
 pub use table::table;
