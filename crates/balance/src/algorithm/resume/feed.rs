@@ -200,6 +200,7 @@ impl Resumes<'_> {
             .retain(worker, |key, skill| listed.contains(&key.0) || (!started_anew && !skill.is_reported()));
         if started_anew {
             backend.state.load.renew();
+            self.resume.memory.emptied(self.pool.backends().len());
         }
         *known = Some(Known { instance: instance.into(), revision });
         Ok(believed)
