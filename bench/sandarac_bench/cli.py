@@ -7,12 +7,11 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from . import application, chart, closed_loop, load, machine, report, resident, site, tools, verdict
+from . import application, chart, closed_loop, load, machine, record, report, resident, site, tools, verdict
 from .effort import QUICK, Effort
 from .peers import Bench
 
@@ -22,11 +21,11 @@ _APPLICATION = {row.name: row for row in application.ROWS}
 ROWS = [*_CLOSED_LOOP, *_APPLICATION, "idle", "start"]
 GROUPS = {
     "floor": [row.name for row in closed_loop.ROWS if row.has_floor],
-    "ab": [row.name for row in closed_loop.ROWS if not row.has_floor],
+    "ab": [row.name for row in closed_loop.ROWS if row.ab is not None],
+    "paced": [row.name for row in closed_loop.ROWS if row.paced],
     "shellac": list(_APPLICATION),
 }
 CHART = tools.ROOT / "docs" / "assets" / "bench.svg"
-RUNS = tools.BENCH / "runs"
 
 
 def main(arguments=None):
@@ -95,7 +94,7 @@ def _compare(options):
     os.sched_setaffinity(0, {options.cores[1]})
     run = {
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": record.commit(),
         "machine": machine.describe(binary),
         "settings": {**dataclasses.asdict(options.effort), "cores": options.cores},
         "rows": {},
@@ -129,13 +128,15 @@ def _available(options):
     rows, servers = list(options.rows), list(options.servers)
     with_php = bool(set(rows) & set(_APPLICATION))
     wanted = ["cc"] + [PEERS[name] for name in servers if PEERS[name]]
-    wanted += ["wrk"] * bool(set(rows) & set(GROUPS["floor"]))
+    # A paced row begins with a look at how much each server can do.
+    wanted += ["wrk"] * bool(set(rows) & {*GROUPS["floor"], *GROUPS["paced"]})
+    wanted += ["h2load"] * bool(set(rows) & set(GROUPS["paced"]))
     wanted += ["ab"] * bool(set(rows) & {*GROUPS["ab"], *_APPLICATION})
     wanted += ["apache2"] * with_php
     missing = tools.install(wanted, with_php)
     if "cc" in missing:
         raise tools.Missing("a C compiler is needed for the floor and the origin")
-    needs = {"wrk": GROUPS["floor"], "ab": [*GROUPS["ab"], *_APPLICATION], "apache2": _APPLICATION, "php": _APPLICATION}
+    needs = {"wrk": [*GROUPS["floor"], *GROUPS["paced"]], "h2load": GROUPS["paced"], "ab": [*GROUPS["ab"], *_APPLICATION], "apache2": _APPLICATION, "php": _APPLICATION}
     for program in sorted(missing & set(needs)):
         skipped = [row for row in rows if row in needs[program]]
         print(f"skipping {', '.join(skipped)}: {program} is missing")
@@ -162,24 +163,11 @@ def _measure(bench, row, servers, effort, sample_site):
     return resident.start_title(effort), resident.start(bench, servers, effort, log)
 
 
-def _commit():
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=tools.ROOT, capture_output=True, text=True)
-    return done.stdout.strip() or None
-
-
 def _keep(run, options):
     """Stores the run; draws the chart when it has what the chart shows, measured on a quiet machine."""
-    path = options.out
-    if path is None and not options.quick:
-        RUNS.mkdir(exist_ok=True)
-        path = RUNS / f"{run['date']}.json"
-        number = 2
-        while path.exists():
-            path = RUNS / f"{run['date']}-{number}.json"
-            number += 1
-    if path is None:
+    if options.quick and options.out is None:
         return
-    path.write_text(json.dumps(_rounded(run), indent=1, ensure_ascii=False) + "\n")
+    path = record.keep(run, options.out)
     print(f"kept in {path}")
     charted = [result for row in GROUPS["floor"] for result in run["rows"].get(row, {"servers": {}})["servers"].values()]
     quiet = charted and all(result.get("kept_rounds", 1) for result in charted)
@@ -196,13 +184,3 @@ def _draw(path):
     CHART.write_text(drawing)
     print(f"drawn: {CHART}")
     return 0
-
-
-def _rounded(value):
-    if isinstance(value, float):
-        return round(value, 3)
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return value

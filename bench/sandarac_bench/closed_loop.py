@@ -1,4 +1,5 @@
-"""The rows of one kind of request over and over: hits and passes by wrk, bursts of connections by ab.
+"""The rows of one kind of request over and over: hits and passes by wrk, bursts of connections by ab, and both at one
+rate for all by h2load.
 
 All servers of a row run at once and take turns, so that what changes on the machine meets them alike; only one is
 loaded at a time. The floor takes part in every round, and CPU time is compared with the floor of the same round.
@@ -19,6 +20,8 @@ from .machine import Quiet
 _EXACT_REQUESTS = 240
 _EXACT_CONNECTIONS = 8
 WARM_UP = Effort(seconds=1, ab_requests=5000, ab_clients=100)
+# The rate of a paced row, as a share of what the slowest server does at full speed: none is near its limit.
+_PACE = 0.4
 # A sample the machine disturbed is taken again so often before it is marked.
 _RETRIES = 1
 
@@ -32,6 +35,8 @@ class Row:
     body: int
     ab: object = None
     from_file: bool = False
+    # Whether all servers get requests at one rate instead of as many as each can answer.
+    paced: bool = False
 
     @property
     def path(self):
@@ -43,14 +48,15 @@ class Row:
     def title(self, effort):
         what = "pass to an HTTP/1.1 origin" if self.kind == "pass" else "hit"
         if self.ab is None:
-            return f"{what}, {self.body // 1024} KB, {load.WRK_CONNECTIONS} keep-alive clients"
+            rate = f" at one rate for all, {_PACE:.0%} of the slowest's" if self.paced else ""
+            return f"{what}, {self.body // 1024} KB, {load.WRK_CONNECTIONS} keep-alive clients{rate}"
         keep_alive = " -k" if self.ab else ""
         return f"{what}, {self.body // 1024} KB, ab{keep_alive} -n {effort.ab_requests} -c {effort.ab_clients}"
 
     @property
     def has_floor(self):
         """The floor never closes a connection and does not announce keep-alive to HTTP/1.0, so ab cannot drive it."""
-        return self.ab is None
+        return self.ab is None and not self.paced
 
 
 ROWS = [
@@ -59,6 +65,9 @@ ROWS = [
     Row("hit-100k", "hit", 102400, from_file=True),
     Row("ab-close", "hit", 1024, ab=False),
     Row("ab-keep", "hit", 1024, ab=True),
+    Row("hit-1k-paced", "hit", 1024, paced=True),
+    Row("pass-1k-paced", "pass", 1024, paced=True),
+    Row("hit-100k-paced", "hit", 102400, from_file=True, paced=True),
 ]
 
 
@@ -78,11 +87,13 @@ def run(bench, row, names, effort, log):
             if server.name != "floor":
                 result["problems"] += _check(row, server, origin, body)
         # A server that fails under load takes no part in later rounds.
-        standing = [server for server in servers if _try(results, server, lambda: _load(bench, row, server, WARM_UP))]
+        warm = [_try(results, server, lambda: _load(bench, row, server, WARM_UP)) for server in servers]
+        standing = [server for server, sample in zip(servers, warm) if sample]
+        rate = _PACE * min((sample["per_second"] for sample in warm if sample), default=0) if row.paced else None
         for turn in range(effort.rounds):
             for index in range(len(standing)):
                 server = standing[(index + turn) % len(standing)]
-                sample = _try(results, server, lambda: _sample(bench, row, server, origin, servers, effort))
+                sample = _try(results, server, lambda: _sample(bench, row, server, origin, servers, effort, rate))
                 if sample:
                     results[server.name]["problems"] += sample.pop("problems")
                     results[server.name]["rounds"].append(sample)
@@ -155,28 +166,30 @@ def _differences(row, server, origin, body):
     return problems
 
 
-def _load(bench, row, server, effort):
+def _load(bench, row, server, effort, rate=None):
+    if rate:
+        return load.paced(bench.client_core, server.port, row.path, effort.seconds, rate)
     if row.ab is None:
         return load.wrk(bench.client_core, server.port, row.path, effort.seconds)
     return load.ab(bench.client_core, server.port, row.path, effort.ab_requests, effort.ab_clients, row.ab)
 
 
-def _sample(bench, row, server, origin, servers, effort):
+def _sample(bench, row, server, origin, servers, effort, rate):
     for _ in range(1 + _RETRIES):
-        sample = _sample_once(bench, row, server, origin, servers, effort)
+        sample = _sample_once(bench, row, server, origin, servers, effort, rate)
         if not sample["disturbed"]:
             break
     return sample
 
 
-def _sample_once(bench, row, server, origin, servers, effort):
+def _sample_once(bench, row, server, origin, servers, effort, rate):
     quiet = Quiet(
         (bench.server_core, bench.client_core),
         lambda: own_cpu_seconds() + sum(other.daemon.cpu_seconds() for other in [*servers, origin]),
     )
     cpu_before = server.daemon.cpu_seconds()
     seen_before = peers.requests_seen(origin)
-    sample = _load(bench, row, server, effort)
+    sample = _load(bench, row, server, effort, rate)
     # The server may still be closing ab's connections.
     time.sleep(0.05)
     cpu = server.daemon.cpu_seconds() - cpu_before

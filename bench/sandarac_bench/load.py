@@ -39,6 +39,29 @@ def wrk(core, port, path, seconds):
     }
 
 
+def paced(core, port, path, seconds, per_second):
+    """`seconds` of requests at a given rate, by h2load over 64 keep-alive connections: all servers have the same to do, and
+    what differs is how long each takes. Latencies are microseconds."""
+    with tempfile.NamedTemporaryFile("r", suffix=".tsv") as log:
+        rate = per_second / WRK_CONNECTIONS
+        command = ["taskset", "-c", str(core), "h2load", "--h1", "-t", "1", "-c", str(WRK_CONNECTIONS)]
+        command += ["-D", str(seconds), f"--rps={rate:.3f}", f"--log-file={log.name}", f"http://{_HOST}:{port}{path}"]
+        began = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
+        elapsed = time.monotonic() - began
+        rows = [line.split() for line in log]
+    if done.returncode or not rows:
+        raise LoadFailed(f"h2load: {done.stdout}{done.stderr}")
+    taken = sorted(int(row[2]) for row in rows)
+    return {
+        "requests": len(rows),
+        "per_second": len(rows) / elapsed,
+        "p50_us": taken[len(taken) // 2],
+        "p99_us": taken[len(taken) * 99 // 100],
+        "errors": sum(row[1] != "200" for row in rows),
+    }
+
+
 def ab(core, port, path, requests, concurrency, keep_alive):
     """A fixed number of requests by ApacheBench, which speaks HTTP/1.0. Latencies are microseconds."""
     with tempfile.NamedTemporaryFile("r", suffix=".csv") as percentiles:

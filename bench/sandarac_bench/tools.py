@@ -16,6 +16,7 @@ PACKAGES = {
     "apache2": "apache2",
     "wrk": "wrk",
     "ab": "apache2-utils",
+    "h2load": "nghttp2-client",
     "cc": "gcc",
 }
 # Not programs but modules of Apache, found by their files.

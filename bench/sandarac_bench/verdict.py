@@ -48,7 +48,7 @@ def _load_bars(row, results, median):
     if row in _MAX_RATIO:
         limit = _MAX_RATIO[row]
         found.append(_bar(f"CPU ≤ {limit} × floor", f"{median['ratio']:.2f}", median["ratio"] <= limit))
-    elif "nginx" in rivals:
+    elif "nginx" in rivals and not row.endswith("-paced"):
         limit = rivals["nginx"]["cpu_us"]
         found.append(_bar(f"CPU ≤ nginx's {limit:.1f} µs", f"{median['cpu_us']:.1f}", median["cpu_us"] <= limit))
     if rivals:

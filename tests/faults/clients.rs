@@ -150,6 +150,35 @@ fn a_client_that_goes_away_frees_the_origin_when_nobody_else_wants_it() {
 }
 
 #[test]
+fn a_client_that_resets_while_its_request_waits_frees_the_backend_at_once() {
+    let (proxy, origin) = start("", |request| match request.path() {
+        "/private" => Reply::verbatim("").hang(),
+        _ => reply(200).cache("no-store"),
+    });
+    for method in ["GET", "POST"] {
+        let mut client = proxy.connect();
+        client.send(format!("{method} /private HTTP/1.1\r\nHost: www.example\r\nCookie: a=1\r\n\r\n"));
+        within("the origin to be asked", || (origin.open_connections() == 1).then_some(()));
+        client.reset();
+        within("the exchange with the origin to end", || (origin.open_connections() == 0).then_some(()));
+    }
+    let backend = &proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0];
+    assert_eq!((&backend["in_flight"], &backend["state"]), (&0.into(), &"healthy".into()));
+}
+
+#[test]
+fn a_client_that_has_ended_its_side_is_answered_all_the_same() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, origin) = start("", move |_| reply(200).cache("no-store").hold(&held).body("late"));
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nHost: www.example\r\nCookie: a=1\r\n\r\n").finish();
+    origin.reached(1);
+    gate.open();
+    assert_eq!(client.response().expect(200).body, b"late");
+}
+
+#[test]
 fn a_client_that_resets_mid_request_leaves_nothing_behind() {
     let (proxy, origin) = start("", |_| reply(200).cache("no-store"));
     proxy.get("/").expect(200);

@@ -51,6 +51,61 @@ fn a_dead_backend_is_passed_over() {
 }
 
 #[test]
+fn backends_that_died_together_are_passed_over_together() {
+    let dir = TempDir::new();
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let dead = (0..5).map(|number| format!("unix:{}", dir.join(&number.to_string()).display()));
+    // In their order, so that the one that serves is the last that is tried.
+    let setup =
+        dead.fold(sandarac().option("--balance", "fallback"), |setup, url| setup.option("--backend", url));
+    let proxy = setup.before(&origin).start();
+    let mut client = proxy.connect();
+    client.get("/first").expect(200);
+    client.exchange(&post("/post", "x")).expect(200);
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_directory_of_sockets_needs_no_file() {
+    let dir = TempDir::new();
+    let on = |name: &str| Origin::on(Listener::on_unix(&dir.join(name)), |_| reply(200).cache("no-store"));
+    let _first = on("worker-0.sock");
+    let proxy = sandarac().option("--sockets", dir.path().to_str().expect("in UTF-8")).start();
+    proxy.get("/").expect(200);
+    let backends =
+        || proxy.admin_json(&["status", "--json"])["pools"][0]["backends"].as_array().map(Vec::len);
+    assert_eq!(backends(), Some(1));
+    let _second = on("worker-1.sock");
+    sandarac_test_support::within("the second to be found", || (backends() == Some(2)).then_some(()));
+}
+
+#[test]
+fn a_directory_that_is_empty_is_obeyed_unless_that_empties_the_pool() {
+    let (old, new) = (TempDir::new(), TempDir::new());
+    let on = |dir: &TempDir| Origin::on(Listener::on_unix(&dir.join("worker-0.sock")), |_| reply(200));
+    let first = on(&old);
+    let directory = |dir: &TempDir| format!("{{ directory = \"{}\" }}", dir.path().display());
+    let pool = format!("discover = [{}, {}]", directory(&old), directory(&new));
+    let proxy = sandarac().config(site("unused", "", "").replace("backends = [\"unused\"]", &pool)).start();
+    let backends = || {
+        let pools = proxy.admin_json(&["status", "--json"])["pools"].clone();
+        let backends = pools[0]["backends"].as_array().expect("a pool has backends");
+        backends.iter().filter_map(|one| one["address"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let [old, new] = [&old, &new].map(|dir| dir.join("worker-0.sock"));
+    let second = Origin::on(Listener::on_unix(&new), |_| reply(200));
+    sandarac_test_support::within("both to be found", || (backends().len() == 2).then_some(()));
+    drop(first);
+    std::fs::remove_file(&old).expect("the socket is there");
+    let left = [format!("unix:{}", new.display())];
+    sandarac_test_support::within("the first to go", || (backends() == left).then_some(()));
+    drop(second);
+    std::fs::remove_file(&new).expect("the socket is there");
+    proxy.says("it names no backend; the backends that it named last stay");
+    assert_eq!(backends(), left);
+}
+
+#[test]
 fn a_backend_that_is_dead_and_alone_is_not_called_healthy() {
     let dir = TempDir::new();
     let path = dir.join("app.sock");

@@ -78,6 +78,22 @@ fn check_accepts_what_is_right_and_starts_nothing() {
 }
 
 #[test]
+fn check_reads_tables_of_classes() {
+    let dir = TempDir::new();
+    let path = dir.path().join("classes");
+    let pool = format!("balance = \"resume\"\nclass = {{ file = \"{}\" }}\n[[route]]", path.display());
+    let text = site("http://127.0.0.1:9", "", "").replace("[[route]]", &pool);
+    let missing = sandarac().config(text.clone()).arg("check").run().success();
+    assert!(missing.stderr.contains("warning: no request has a class yet"), "{missing:?}");
+    std::fs::write(&path, "/blog blog\n/shop\n").unwrap();
+    let said = sandarac().config(text.clone()).arg("check").run().failure().stderr;
+    assert!(said.contains(&format!("{}:2: a line has a pattern and a class", path.display())), "{said}");
+    std::fs::write(&path, "/blog blog\n").unwrap();
+    let output = sandarac().config(text).arg("check").run().success();
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn the_schema_and_the_defaults_are_printed() {
     let schema = sandarac().arg("config").arg("--schema").run().success().stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");

@@ -1,13 +1,19 @@
 //! What Sandarac does, seen from outside: the real binary between a raw client and origins that do as they are told.
 
 mod admin;
+mod algorithms;
 mod backends;
 mod bodies;
+mod classes;
 mod coalescing;
 mod config;
 mod conformance_newer;
 mod connections;
+mod ejection;
 mod fields;
+mod health;
+mod hedging;
+mod inferred;
 mod invalidation;
 mod lifecycle;
 mod logs;
@@ -15,19 +21,28 @@ mod methods;
 mod names;
 mod partial;
 mod peers;
+mod pools;
 mod ranges;
+mod replay;
+mod resume_fields;
+mod resumes;
+mod resumes_bad;
+mod retries;
 mod routes;
 mod safe;
 mod stale;
 mod statuses;
+mod sticky;
 mod store;
 mod storing;
 mod tags;
 mod targeted;
 mod targets;
 mod tunnels;
+mod unsafe_pool;
 mod validation;
 mod variants;
+mod versions;
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, Setup};
 
@@ -56,6 +71,26 @@ pub(crate) fn site(backend: &str, route_keys: &str, tables: &str) -> String {
         "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"{backend}\"]\n\n\
          [[route]]\npool = \"app\"\n{route_keys}\n\n{tables}\n"
     )
+}
+
+/// A configuration with one core, a listener on a free port, one pool of `backends` with `keys` of its own, and one route to it past
+/// the cache.
+pub(crate) fn pool(backends: &[String], keys: &str) -> String {
+    format!(
+        "threads = 1\n\n[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = {backends:?}\n{keys}\n\n\
+         [[route]]\npool = \"app\"\ncache = \"pass\"\n"
+    )
+}
+
+/// What the metric `name` stands at, of all that have `value` for a label.
+pub(crate) fn labelled(proxy: &Sandarac, name: &str, value: &str) -> u64 {
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    let metrics = stats["metrics"].as_array().expect("metrics");
+    let has = |metric: &serde_json::Value| {
+        let labels = metric["labels"].as_array();
+        metric["name"] == name && labels.is_some_and(|labels| labels.iter().any(|label| label[1] == value))
+    };
+    metrics.iter().filter(|metric| has(metric)).filter_map(|metric| metric["value"].as_u64()).sum()
 }
 
 /// A metric without labels, as `stats` shows it.

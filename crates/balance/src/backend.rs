@@ -15,6 +15,7 @@ pub struct Backend {
     address: Address,
     max_in_flight: u32,
     weight: u32,
+    key: u64,
     pub(crate) state: Arc<State>,
 }
 
@@ -24,7 +25,8 @@ impl Backend {
 
     /// A backend without a limit, of weight 1.
     pub fn new(address: Address) -> Backend {
-        Backend { address, max_in_flight: u32::MAX, weight: 1, state: Arc::default() }
+        let key = hash(address.to_string().as_bytes(), 2);
+        Backend { address, max_in_flight: u32::MAX, weight: 1, key, state: Arc::default() }
     }
 
     /// The same backend, given at most `limit` requests at a time.
@@ -49,7 +51,7 @@ impl Backend {
 
     /// What names the backend in the cookie of a session that sticks to it: the same for the same address, everywhere.
     pub fn key(&self) -> u64 {
-        hash(self.address.to_string().as_bytes(), 2)
+        self.key
     }
 
     /// How much of the load it is to bear, compared with others.
@@ -60,6 +62,11 @@ impl Backend {
     /// The requests it is answering now.
     pub fn in_flight(&self) -> u32 {
         self.state.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Whether it gets no new requests, by order.
+    pub fn is_draining(&self) -> bool {
+        self.state.draining.load(Ordering::Relaxed)
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -191,7 +198,12 @@ impl State {
 
     /// Whether it gets requests at all.
     pub(crate) fn serves(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && !self.sidelined.load(Ordering::Relaxed)
+        self.takes_requests() && !self.sidelined.load(Ordering::Relaxed)
+    }
+
+    /// Whether it would get requests if its version were the one that serves.
+    pub(crate) fn takes_requests(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed)
     }
 
     /// It comes into service now, and starts slowly if its pool says so.

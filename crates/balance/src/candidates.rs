@@ -23,6 +23,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) exclude: &'a [BackendId],
     /// Whether ejected backends are taken, for want of others.
     pub(crate) ejected_too: bool,
+    /// Whether backends of another version than the one that serves are taken, for want of others.
+    pub(crate) sidelined_too: bool,
 }
 
 impl Candidates<'_> {
@@ -40,7 +42,7 @@ impl Candidates<'_> {
     pub(crate) fn eligible(&self, at: usize) -> bool {
         let backend = &self.backends[at];
         backend.has_room()
-            && backend.state.serves()
+            && (backend.state.serves() || self.sidelined_too && backend.state.takes_requests())
             && (self.ejected_too || backend.state.standing(self.now) != Standing::Ejected)
             && !self.exclude.contains(&self.ids[at])
     }

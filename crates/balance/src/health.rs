@@ -69,6 +69,17 @@ impl Pool {
         Checked::Down
     }
 
+    /// No backend is checked any more: what the last checks said of each no longer counts.
+    pub fn unchecked(&self) {
+        let inner = self.inner();
+        let _alone = inner.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
+        for backend in inner.backends() {
+            backend.state.checks.store(0, Ordering::Relaxed);
+            backend.state.down.store(false, Ordering::Relaxed);
+        }
+        inner.elect();
+    }
+
     /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether the pool has it.
     pub fn drain(&self, backend: BackendId, draining: bool) -> bool {
         let inner = self.inner();

@@ -79,3 +79,15 @@ fn checks_never_take_the_last_backend() {
     assert_eq!([fail(0), fail(1), fail(2)], [Checked::Down, Checked::Down, Checked::Spared]);
     assert_eq!(pool.pick(None, NOW, &[]).unwrap().id(), BackendId(2));
 }
+
+#[test]
+fn what_checks_said_holds_no_longer_than_there_are_checks() {
+    let pool = pool(3, Ejection::default());
+    let _: Vec<_> = (0..3).map(|_| pool.checked(BackendId(1), false)).collect();
+    assert_eq!(out(&pool, NOW), [1]);
+    pool.unchecked();
+    assert_eq!(out(&pool, NOW), []);
+    (0..2).for_each(|_| {
+        assert_eq!(pool.checked(BackendId(1), false), Checked::Same, "it is as if never checked")
+    });
+}

@@ -8,10 +8,12 @@
 //! backend takes a short one, and so does waiting in the queue before the pool, see [`Pool::queue`].
 
 mod address;
+mod ages;
 mod algorithm;
 mod backend;
 mod budget;
 mod candidates;
+mod choices;
 mod hash;
 mod health;
 mod ids;
@@ -19,6 +21,7 @@ mod load;
 mod pool;
 mod queue;
 mod random;
+mod report;
 mod settings;
 mod version;
 
@@ -30,8 +33,10 @@ pub use algorithm::resume::{
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::{Backend, Ejection};
 pub use budget::RetryBudget;
+pub use choices::{Choice, ChoiceReason};
 pub use health::{Checked, Checks};
 pub use ids::BackendId;
-pub use pool::{BackendReport, NoBackend, Outcome, Pick, Pool};
+pub use pool::{NoBackend, Outcome, Pick, Pool};
 pub use queue::{QueueReport, Ticket};
+pub use report::{BackendReport, BackendState, ClassReport, Classes, PoolReport, SkillReport, SkillWord};
 pub use settings::Settings;

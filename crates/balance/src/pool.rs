@@ -4,15 +4,19 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use crate::ages::{Ages, Place};
 use crate::algorithm::Chooser;
-use crate::algorithm::resume::{ClassKey, Expected};
+use crate::algorithm::resume::{ClassKey, Expected, Resume};
 use crate::backend::{Standing, millis};
 use crate::candidates::Candidates;
+use crate::choices::{Choices, Chosen};
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::{Algorithm, Backend, BackendId, QueueReport, Resumes, SavedSkills, Settings, Ticket};
+use crate::{
+    Algorithm, Backend, BackendId, ChoiceReason, QueueReport, Resumes, SavedSkills, Settings, Ticket,
+};
 
 /// A pool of backends. Cloning it is cheap, and the clones are one pool.
 #[derive(Clone)]
@@ -37,6 +41,8 @@ pub(crate) struct Inner {
     /// Shared with the pools before and after this one, as is what follows.
     queue: Arc<Queue>,
     load: Arc<PoolLoad>,
+    choices: Arc<Choices>,
+    ages: Arc<Ages>,
     /// The version that serves, where only one does.
     serving: Arc<Mutex<Option<Box<str>>>>,
 }
@@ -83,36 +89,6 @@ pub enum Outcome {
     Broken,
     /// The request was given up for reasons that are not the backend's.
     Aborted,
-}
-
-/// What is known of a backend, for people and monitoring.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BackendReport {
-    /// The backend.
-    pub id: BackendId,
-    /// Its address.
-    pub address: String,
-    /// The requests it is answering now.
-    pub in_flight: u32,
-    /// The requests it was given, ever.
-    pub picks: u64,
-    /// The failures to connect to it, ever.
-    pub connect_failures: u64,
-    /// For how much longer it is ejected; `None` where it is not.
-    pub ejected_for: Option<Duration>,
-    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
-    /// the last one left.
-    pub failing: bool,
-    /// Whether active checks have it out of service.
-    pub down: bool,
-    /// Whether it gets no new requests, by order.
-    pub draining: bool,
-    /// Whether it is of another version than the one that serves.
-    pub sidelined: bool,
-    /// The requests in flight to it of late, where the pool chooses by résumé.
-    pub mean_backlog: f32,
-    /// The share of requests to it that failed of late.
-    pub faults: f32,
 }
 
 impl Pool {
@@ -178,6 +154,8 @@ impl Pool {
             ejecting: Mutex::new(()),
             queue: before.map_or_else(Arc::default, |before| before.queue.clone()),
             load: load.unwrap_or_default(),
+            choices: before.map_or_else(Arc::default, |before| before.choices.clone()),
+            ages: before.map_or_else(Arc::default, |before| before.ages.clone()),
             serving: before.map_or_else(Arc::default, |before| before.serving.clone()),
         }))
     }
@@ -240,7 +218,8 @@ impl Pool {
         if !serves || self.0.queue.waiting() > 0 {
             return None;
         }
-        self.take(at, class, now)
+        let key = self.0.chooser.key(class);
+        self.take(Chosen::new(at, ChoiceReason::Sticky), class, key, now, &[])
     }
 
     /// The backend whose [`Backend::key`] this is.
@@ -261,7 +240,7 @@ impl Pool {
 
     /// The skills that were inferred, to be saved.
     pub fn save_skills(&self) -> SavedSkills {
-        let save = |resume: &crate::algorithm::resume::Resume| resume.save(&self.0.backends, &self.0.ids);
+        let save = |resume: &Resume| resume.save(&self.0.backends, &self.0.ids);
         self.0.chooser.resume().map(save).unwrap_or_default()
     }
 
@@ -320,11 +299,22 @@ impl Pool {
         // A place seen free may be taken before it is reserved, by another core: choose again, but not for ever.
         const ATTEMPTS: usize = 8;
         let key = inner.chooser.key(class);
-        for ejected_too in [false, true] {
-            let candidates = inner.candidates(ejected_too, now, exclude);
+        // Until it is noticed that all of a version are gone, a request that has tried them in vain is served by another one
+        // rather than by none.
+        for (ejected_too, sidelined_too) in [(false, false), (true, false), (true, true)] {
+            if sidelined_too && !(inner.settings.single_version && self.all_tried(exclude)) {
+                break;
+            }
+            let mut candidates = inner.candidates(ejected_too, now, exclude);
+            candidates.sidelined_too = sidelined_too;
             for _ in 0..ATTEMPTS {
-                let Some(at) = inner.chooser.choose(&candidates, key) else { break };
-                if let Some(pick) = self.take(at, class, now) {
+                let Some(chosen) = inner.chooser.choose(&candidates, key) else { break };
+                let reason = match chosen.reason {
+                    _ if inner.backends.len() == 1 => ChoiceReason::OnlyOne,
+                    _ if ejected_too => ChoiceReason::ForWantOfOthers,
+                    reason => reason,
+                };
+                if let Some(pick) = self.take(Chosen { reason, ..chosen }, class, key, now, exclude) {
                     return Some(pick);
                 }
             }
@@ -333,72 +323,57 @@ impl Pool {
     }
 
     /// Takes a place at a backend, and its trial where one is due.
-    fn take(&self, at: usize, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
+    fn take(
+        &self,
+        chosen: Chosen,
+        class: Option<&[u8]>,
+        key: Option<ClassKey>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Option<Pick> {
         let inner = &*self.0;
+        let at = chosen.at;
         let trial = inner.take(at, millis(now))?;
-        let key = inner.chooser.key(class);
+        let id = inner.ids[at];
         if inner.chooser.counts_load() {
             inner.load.begin();
         }
         let mut expected = Expected::default();
         if let Some(resume) = inner.chooser.resume() {
-            expected = resume.begun(
-                &inner.backends[at],
-                inner.ids[at],
-                &inner.load,
-                inner.backends.len(),
-                key.zip(class),
-                micros(now),
-            );
+            let (backend, load) = (&inner.backends[at], &inner.load);
+            expected = resume.begun(backend, id, load, inner.backends.len(), key.zip(class), micros(now));
         }
+        let begun = micros(now);
+        inner.choices.record(chosen, class, id, exclude.len(), begun);
         Some(Pick {
             pool: self.clone(),
             at,
             trial,
             class: key,
-            begun: micros(now),
+            begun,
             responded: None,
+            place: inner.ages.begin(id, begun),
             expected,
         })
     }
 
+    /// Whether all backends that serve are excluded.
+    fn all_tried(&self, exclude: &[BackendId]) -> bool {
+        let mut backends = self.0.backends.iter().zip(&self.0.ids);
+        backends.all(|(backend, id)| !backend.state.serves() || exclude.contains(id))
+    }
+
     /// Why there is no pick to be had.
     pub(crate) fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
-        let serving =
-            || self.0.backends.iter().zip(&self.0.ids).filter(|(backend, _)| backend.state.serves());
         if self.0.backends.is_empty() {
             NoBackend::Empty
-        } else if serving().next().is_none() {
+        } else if !self.0.backends.iter().any(|backend| backend.state.serves()) {
             NoBackend::NoneServes
-        } else if serving().all(|(_, id)| exclude.contains(id)) {
+        } else if self.all_tried(exclude) {
             NoBackend::AllTried
         } else {
             NoBackend::AllFull
         }
-    }
-
-    /// What is known of every backend.
-    pub fn report(&self, now: Duration) -> Vec<BackendReport> {
-        let now = millis(now);
-        let report = |(at, backend): (usize, &Backend)| {
-            let state = &backend.state;
-            let left = state.ejected_until.load(Ordering::Relaxed).saturating_sub(now);
-            BackendReport {
-                id: self.0.ids[at],
-                address: backend.address().to_string(),
-                in_flight: backend.in_flight(),
-                picks: state.picks.load(Ordering::Relaxed),
-                connect_failures: state.connect_failures.load(Ordering::Relaxed),
-                ejected_for: (left > 0).then(|| Duration::from_millis(left)),
-                failing: state.failures.load(Ordering::Relaxed) >= self.0.settings.ejection.failures.max(1),
-                down: state.down.load(Ordering::Relaxed),
-                draining: state.draining.load(Ordering::Relaxed),
-                sidelined: state.sidelined.load(Ordering::Relaxed),
-                mean_backlog: state.load.backlog(),
-                faults: state.load.faults(),
-            }
-        };
-        self.0.backends.iter().enumerate().map(report).collect()
     }
 }
 
@@ -431,6 +406,7 @@ impl Inner {
             micros: micros(now),
             exclude,
             ejected_too,
+            sidelined_too: false,
         }
     }
 
@@ -452,6 +428,18 @@ impl Inner {
 
     pub(crate) fn load(&self) -> &PoolLoad {
         &self.load
+    }
+
+    pub(crate) fn resume(&self) -> Option<&Resume> {
+        self.chooser.resume()
+    }
+
+    pub(crate) fn choices(&self) -> &Choices {
+        &self.choices
+    }
+
+    pub(crate) fn ages(&self) -> &Ages {
+        &self.ages
     }
 
     pub(crate) fn serving(&self) -> &Mutex<Option<Box<str>>> {
@@ -495,6 +483,8 @@ pub struct Pick {
     begun: u64,
     /// When the response came, in microseconds.
     responded: Option<u64>,
+    /// Where it is written when the request began.
+    place: Option<Place>,
     /// For `resume`.
     expected: Expected,
 }
@@ -552,6 +542,9 @@ impl Drop for Pick {
     fn drop(&mut self) {
         let inner = &self.pool.0;
         self.backend().release();
+        if let Some(place) = self.place {
+            inner.ages.end(place);
+        }
         if inner.chooser.counts_load() {
             inner.load.end();
         }
@@ -562,7 +555,7 @@ impl Drop for Pick {
     }
 }
 
-fn micros(now: Duration) -> u64 {
+pub(crate) fn micros(now: Duration) -> u64 {
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 

@@ -8,7 +8,7 @@ use crate::BackendId;
 use crate::pool::Inner;
 
 /// The longest version that is kept, in bytes; of a longer one, its beginning.
-const MAX_VERSION_BYTES: usize = 64;
+const MAX_VERSION_BYTES: usize = 128;
 
 impl Inner {
     /// A backend announced its version.

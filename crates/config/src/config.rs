@@ -1,12 +1,10 @@
 //! The configuration, whole and valid.
 
-use std::time::Duration;
-
-use sandarac_balance::{Address, Algorithm, Backend, Pool, Settings};
 use sandarac_message::caching::Profile;
 use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
+use crate::pool::PoolConfig;
 use crate::routes::Routes;
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::value::ByteSize;
@@ -64,45 +62,4 @@ pub struct Cache {
     pub profile: Profile,
     /// Whether responses carry `Cache-Status`.
     pub cache_status: bool,
-}
-
-/// A pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolConfig {
-    /// Its name.
-    pub name: String,
-    /// Where its backends are; at least one, all different.
-    pub backends: Vec<Address>,
-    /// How a backend is chosen.
-    pub balance: Algorithm,
-    /// The most requests in flight to each backend.
-    pub max_in_flight: Option<u32>,
-    /// The most requests that wait for a place at a backend when all are full.
-    pub queue: u32,
-    /// How long one of them waits.
-    pub queue_timeout: Duration,
-    /// How long connecting may take.
-    pub connect_timeout: Duration,
-    /// How long a backend may take from the request to the first byte of its response.
-    pub first_byte_timeout: Duration,
-    /// How long a backend may pause between two reads.
-    pub between_bytes_timeout: Duration,
-    /// How long an idle connection is kept.
-    pub idle_timeout: Duration,
-    /// How long a connection is used at most.
-    pub connection_age: Duration,
-    /// How often a request is tried again, at most 2.
-    pub retries: u32,
-}
-
-impl PoolConfig {
-    /// The pool that this describes, choosing by `seed`.
-    pub fn build(&self, seed: u64) -> Pool {
-        let limit = self.max_in_flight.unwrap_or(u32::MAX);
-        let backend = |address: &Address| Backend::new(address.clone()).max_in_flight(limit);
-        let backends = self.backends.iter().map(backend).collect();
-        let settings =
-            Settings { algorithm: self.balance, queue_limit: self.queue, seed, ..Settings::default() };
-        Pool::new(&self.name, backends, settings)
-    }
 }

@@ -7,9 +7,10 @@ use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
 
-use crate::config::{Config, Listener, PoolConfig};
+use crate::config::{Config, Listener};
 use crate::edits::Edits;
 use crate::field::Token;
+use crate::pool::PoolConfig;
 use crate::routes::{Action, Match, Route};
 use crate::rules::CacheRule;
 use crate::section::LogTarget;
@@ -72,13 +73,29 @@ fn explain_listener(listener: &Listener) -> String {
 }
 
 fn explain_pool(pool: &PoolConfig) -> String {
-    let backends: Vec<_> = pool.backends.iter().map(ToString::to_string).collect();
-    let mut text = format!("Pool {}: {}", pool.name, backends.join(", "));
-    if backends.len() > 1 {
-        let _ = write!(text, " ({})", pool.balance);
+    let several = pool.backends.len() > 1 || !pool.discover.is_empty();
+    let backends = pool.backends.iter().map(|backend| match backend.weight {
+        1 => backend.address.to_string(),
+        weight => format!("{} (weight {weight})", backend.address),
+    });
+    let found: Vec<_> = backends.chain(pool.discover.iter().map(ToString::to_string)).collect();
+    let mut text = format!("Pool {}: {}", pool.name, found.join(", "));
+    if several {
+        let _ = write!(text, " ({}", pool.algorithm());
+        if let Some(classifier) = &pool.classifier {
+            let _ = write!(text, " by {classifier}");
+        }
+        text.push(')');
     }
     if let Some(limit) = pool.max_in_flight {
-        let _ = write!(text, ", at most {limit} requests in flight to each, then {} waiting", pool.queue);
+        let queue = pool.settings.queue_limit;
+        let _ = write!(text, ", at most {limit} requests in flight to each, then {queue} waiting");
+    }
+    if let Some(check) = &pool.check {
+        let _ = write!(text, ", checked by {} every {}", check.path, show_duration(check.interval));
+    }
+    if let Some(sticky) = &pool.sticky {
+        let _ = write!(text, ", sessions stick by the cookie {}", sticky.cookie);
     }
     text + "."
 }
@@ -87,8 +104,13 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
     let matches: Vec<_> = route.matches.iter().map(explain_match).collect();
     let mut text = if matches.is_empty() { "everything".to_owned() } else { matches.join(", or ") };
     match &route.action {
-        Action::Forward { pool, cache } => {
-            let _ = write!(text, " → pool {}, ", pools.get(*pool).map_or("?", |pool| &pool.name));
+        Action::Forward { pool, unsafe_pool, cache } => {
+            let name = |pool: usize| pools.get(pool).map_or("?", |pool| &pool.name);
+            let _ = write!(text, " → pool {}, ", name(*pool));
+            if let Some(pool) = unsafe_pool {
+                let _ =
+                    write!(text, "other methods than GET, HEAD, OPTIONS and TRACE to pool {}, ", name(*pool));
+            }
             match cache {
                 None => text.push_str("past the cache"),
                 Some(rule) => text.push_str(&explain_rule(rule)),

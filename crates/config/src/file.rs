@@ -1,19 +1,19 @@
 //! The whole file as settings, before it is made a [`Config`](crate::Config).
 
-use sandarac_balance::{Address, Algorithm, Settings};
 use sandarac_message::target::Scheme;
 
 use crate::address::{ListenAddress, Network};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
-use crate::limited::{Bounded, Timeout};
+use crate::limited::Bounded;
 use crate::pattern::{HostPattern, MethodName, PathPattern};
+use crate::pool::{PoolName, PoolSettings};
 use crate::report::{At, Complaint, Report};
 use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::{Kind, Node, Value, settings};
 use crate::template::Template;
-use crate::value::{Key, Map, Text, choice};
+use crate::value::{Map, Text, choice};
 
 settings! {
     /// The whole file.
@@ -65,42 +65,6 @@ settings! {
         trusted_proxies: Vec<Network> = Vec::new();
     }
 
-    /// A pool.
-    pub(crate) struct PoolSettings {
-        /// Where the backends are: `http://host:port` or `unix:/path`. Names are looked up again when their DNS records
-        /// expire.
-        backends: Vec<At<Address>> = Vec::new(), required "[\"http://127.0.0.1:8000\"]";
-        /// How a backend is chosen. `least_requests`: of two drawn at random, the one with fewer requests in flight.
-        /// `round_robin`: each in turn. `random`: any.
-        balance: Algorithm = Algorithm::LeastRequests;
-        /// The most requests in flight to each backend; when all are full, requests wait in the queue.
-        max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
-        /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
-        /// with 503, and with 0 nothing waits.
-        // The reason stands at the constant.
-        queue: Bounded<0, 1_000_000> = Bounded::of::<{ Settings::QUEUE_LIMIT }>();
-        /// How long a request waits for a place before it is answered with 503.
-        // About as long as people wait for a page before they load it again, which would only make the queue longer.
-        queue_timeout: Timeout = Timeout::secs::<10>();
-        /// How long connecting to a backend may take.
-        // A round trip around the world and one lost SYN.
-        connect_timeout: Timeout = Timeout::secs::<5>();
-        /// How long a backend may take from the request to the first byte of its response.
-        first_byte_timeout: Timeout = Timeout::secs::<60>();
-        /// How long a backend may pause between two reads of a response.
-        between_bytes_timeout: Timeout = Timeout::secs::<60>();
-        /// How long an idle connection to a backend is kept. Less than the backend itself keeps it, or requests meet
-        /// connections that are just being closed.
-        // Application servers close after 5 s (Node, uvicorn) or later.
-        idle_timeout: Timeout = Timeout::secs::<4>();
-        /// How long a connection to a backend is used at most, so that load moves to backends that a balancer behind a name
-        /// has taken in meanwhile.
-        // nginx's keepalive_time.
-        connection_age: Timeout = Timeout::secs::<3600>();
-        /// How often a request is tried again when that is safe: at another backend if there is one.
-        retries: Bounded<0, 2> = Bounded::of::<2>();
-    }
-
     /// A route: which requests, and what is done with them.
     pub(crate) struct RouteSettings {
         /// Which requests. A string such as `"/blog"`, `"example.com"`, `"*.example.com/static/"` or `"POST /api"`, or a
@@ -109,6 +73,9 @@ settings! {
         r#match: Vec<RouteMatch> = Vec::new();
         /// The pool that answers them.
         pool: Option<At<PoolName>> = None, unset "the route has an `answer` or a `redirect`" "\"app\"";
+        /// The pool that answers those whose method is not safe (RFC 9110 §9.2.1): a primary, where the backends of `pool`
+        /// are replicas. GET, HEAD, OPTIONS and TRACE stay with `pool`.
+        unsafe_pool: Option<At<PoolName>> = None, unset "`pool` answers them" "\"app\"";
         /// An answer made here.
         answer: Option<At<AnswerSettings>> = None, unset "the route has a `pool` or a `redirect`"
             "{ status = 403, body = \"Not here.\" }";
@@ -229,42 +196,6 @@ impl Text for ShortMatch {
 }
 
 choice!(Scheme { "http" => Scheme::Http, "https" => Scheme::Https });
-
-choice!(Algorithm {
-    "least_requests" => Algorithm::LeastRequests,
-    "round_robin" => Algorithm::RoundRobin,
-    "random" => Algorithm::Random,
-});
-
-/// The name of a pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PoolName(pub(crate) String);
-
-impl Text for PoolName {
-    fn form() -> Kind {
-        Kind::Text { name: "pool name", form: "the name of a pool", examples: &["app"] }
-    }
-
-    fn from_text(text: &str) -> Result<PoolName, Complaint> {
-        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        match (1..=64).contains(&text.len()) && text.bytes().all(letter) {
-            true => Ok(PoolName(text.to_owned())),
-            false => Err(Complaint::new(format!("{text:?} is not a name of letters, digits, `-` and `_`"))),
-        }
-    }
-
-    fn text(&self) -> String {
-        self.0.clone()
-    }
-}
-
-impl Key for PoolName {
-    const WHAT: &'static str = "names";
-
-    fn from_key(key: &str) -> Result<PoolName, Complaint> {
-        PoolName::from_text(key)
-    }
-}
 
 /// The mode of a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use crate::file::{CacheChoice, File, ListenSettings, PoolName, PoolSettings, RouteSettings};
+use sandarac_balance::Algorithm;
+
+use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
+use crate::pool::{BackendSettings, PoolName, PoolSettings, Sources};
 use crate::report::{At, Complaint, Report};
 use crate::value::Text;
 
@@ -14,6 +17,10 @@ pub struct Flags {
     pub listen: Vec<String>,
     /// `--backend`: backends instead of those of the file's only pool.
     pub backends: Vec<String>,
+    /// `--sockets`: a directory of workers' sockets, by absolute path, instead of what the file's only pool discovers.
+    pub sockets: Option<String>,
+    /// `--balance`: `balance` of the file's only pool.
+    pub balance: Option<String>,
     /// `--memory`: `[cache] memory`.
     pub memory: Option<String>,
     /// `--grace`: `[cache] grace`.
@@ -57,7 +64,14 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     for text in &flags.listen {
         put("--listen", listener(text).map(|listener| file.listen.push(listener)));
     }
+    let made = file.pool.0.is_empty();
     put("--backend", backends(file, &flags.backends));
+    if let Some(directory) = &flags.sockets {
+        put("--sockets", sockets(file, directory, made));
+    }
+    if let Some(text) = &flags.balance {
+        put("--balance", balance(file, text));
+    }
     if let Some(text) = &flags.memory {
         put("--memory", Text::from_text(text).map(|memory| file.cache.store.memory = memory));
     }
@@ -83,31 +97,55 @@ fn listener(address: &str) -> Result<At<ListenSettings>, Complaint> {
     Ok(At::nowhere(ListenSettings { address, ..ListenSettings::default() }))
 }
 
+fn backend(address: &str) -> Result<At<BackendSettings>, Complaint> {
+    Ok(At::nowhere(BackendSettings::at(At::nowhere(Text::from_text(address)?))))
+}
+
 /// Makes `backends` those of the only pool, and makes that pool and a route to it where there is none.
 fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
     if backends.is_empty() {
         return Ok(());
     }
-    let backends: Vec<_> =
-        backends.iter().map(|text| Text::from_text(text).map(At::nowhere)).collect::<Result<_, _>>()?;
-    let name = match &mut file.pool.0[..] {
-        [] => {
-            let name = PoolName("default".to_owned());
-            let settings = PoolSettings { backends, ..PoolSettings::default() };
-            file.pool.0.push((At::nowhere(name.clone()), settings));
-            name
-        }
-        [(name, pool)] => {
-            pool.backends = backends;
-            name.value.clone()
-        }
-        _ => return Err(Complaint::new("the file has several pools; change the backends there")),
-    };
+    let backends: Vec<_> = backends.iter().map(|text| backend(text)).collect::<Result<_, _>>()?;
+    only_pool(file, "change the backends there")?.backends = backends;
+    Ok(())
+}
+
+/// Has the only pool, made as for backends where there is none, find its backends in `directory`. One that flags alone have `made` is
+/// balanced by what workers are best at, for it is they that keep such directories.
+fn sockets(file: &mut File, directory: &str, made: bool) -> Result<(), Complaint> {
+    let directory = Text::from_text(directory)?;
+    let pool = only_pool(file, "say there what each of them discovers")?;
+    pool.discover = Sources::directory(directory);
+    if made {
+        pool.balance = At::nowhere(Algorithm::Resume);
+    }
+    Ok(())
+}
+
+/// The only pool, made with a route to it where there is none. With several, it is `instead` that helps.
+fn only_pool<'a>(file: &'a mut File, instead: &str) -> Result<&'a mut PoolSettings, Complaint> {
+    if file.pool.0.len() > 1 {
+        return Err(Complaint::new(format!("the file has several pools; {instead}")));
+    }
+    if file.pool.0.is_empty() {
+        file.pool.0.push((At::nowhere(PoolName("default".to_owned())), PoolSettings::default()));
+    }
+    let (name, pool) = &mut file.pool.0[0];
     if file.route.is_empty() {
-        let pool = Some(At::nowhere(name));
+        let pool = Some(At::nowhere(name.value.clone()));
         let route =
             RouteSettings { pool, cache: At::nowhere(CacheChoice::Lookup), ..RouteSettings::default() };
         file.route.push(At::nowhere(route));
     }
-    Ok(())
+    Ok(pool)
+}
+
+/// Makes `balance` that of the only pool.
+fn balance(file: &mut File, balance: &str) -> Result<(), Complaint> {
+    match &mut file.pool.0[..] {
+        [(_, pool)] => Text::from_text(balance).map(|algorithm| pool.balance = At::nowhere(algorithm)),
+        [] => Err(Complaint::new("there is no pool").help("--backend http://127.0.0.1:8000 makes one")),
+        _ => Err(Complaint::new("the file has several pools; say there how each is balanced")),
+    }
 }

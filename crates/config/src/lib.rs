@@ -4,6 +4,7 @@
 //! and the manual page come from that definition. Nothing here reads a file, a clock or the environment.
 
 mod address;
+mod classify;
 mod config;
 mod diagnostics;
 mod edits;
@@ -14,7 +15,9 @@ mod flags;
 mod limited;
 mod make;
 mod manual;
+mod path;
 mod pattern;
+mod pool;
 mod report;
 mod route_settings;
 mod routes;
@@ -26,18 +29,24 @@ mod template;
 mod value;
 
 pub use address::{ListenAddress, NameServer, Network, contains};
-pub use config::{Cache, Config, Listener, PoolConfig};
+pub use classify::{Classifier, Subject, TABLE_BYTES, TableError};
+pub use config::{Cache, Config, Listener};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
 pub use edits::{Edits, FieldLine};
 pub use explain::explain;
 pub use field::Token;
 pub use flags::{AdminToken, Flags};
-pub use limited::{Bounded, BoundedSize, Timeout};
+pub use limited::{Bounded, BoundedSize, Decimal, Timeout};
 pub use manual::{defaults, manual, schema, settings};
 pub use pattern::{HostPattern, MethodName, PathPattern};
+pub use pool::{
+    BackendConfig, CheckConfig, Password, PoolConfig, RetryBudgetConfig, SameSite, Server, Source,
+    StatusRange, Sticky,
+};
 pub use routes::{Action, Answer, Match, Redirect, Route, Routes};
 pub use rules::{CacheRule, KeyRule};
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
+pub use suggest::closest;
 pub use template::Template;
-pub use value::{ByteSize, Secret};
+pub use value::{ByteSize, Secret, duration};

@@ -1,7 +1,7 @@
 //! Values with bounds that their type states.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::time::Duration;
 
 use toml::de::DeValue;
@@ -19,6 +19,12 @@ impl<const LEAST: u32, const MOST: u32> Bounded<LEAST, MOST> {
     pub(crate) const fn of<const N: u32>() -> Bounded<LEAST, MOST> {
         const { assert!(LEAST <= N && N <= MOST) };
         Bounded(N)
+    }
+
+    /// A default that is defined elsewhere. MUST be within the bounds.
+    pub(crate) fn default_of(number: u32) -> Bounded<LEAST, MOST> {
+        debug_assert!((LEAST..=MOST).contains(&number));
+        Bounded(number)
     }
 
     /// The number.
@@ -60,6 +66,56 @@ impl<const LEAST: u32, const MOST: u32> Value for Bounded<LEAST, MOST> {
             Err(_) => Err(Self::out_of_bounds(integer, !integer.as_str().starts_with('-'))),
         };
         read.map_err(|complaint| report.complain(Some(node.span()), complaint)).ok()
+    }
+
+    fn show(&self) -> Option<String> {
+        Some(self.0.to_string())
+    }
+}
+
+/// A number from `LEAST` to `MOST` thousandths, with a fraction or without.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decimal<const LEAST: u64, const MOST: u64>(f64);
+
+impl<const LEAST: u64, const MOST: u64> Decimal<LEAST, MOST> {
+    /// A default that is defined elsewhere. MUST be within the bounds.
+    pub(crate) fn default_of(number: f64) -> Decimal<LEAST, MOST> {
+        debug_assert!(Self::bounds().contains(&number));
+        Decimal(number)
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    fn bounds() -> RangeInclusive<f64> {
+        LEAST as f64 / 1000.0..=MOST as f64 / 1000.0
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Value for Decimal<LEAST, MOST> {
+    fn kind() -> Kind {
+        let bounds = Self::bounds();
+        Kind::Decimal { least: *bounds.start(), most: *bounds.end() }
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<Decimal<LEAST, MOST>> {
+        let number = match node.get_ref() {
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+                .map_or(f64::INFINITY, |number| number as f64),
+            DeValue::Float(float) => float.as_str().parse().unwrap_or(f64::NAN),
+            _ => {
+                report.unexpected(node, &Self::kind());
+                return None;
+            }
+        };
+        // What is no number is within no bounds.
+        if !Self::bounds().contains(&number) {
+            report.error(Some(node.span()), format!("{number} is not {}", Self::kind().words()));
+            return None;
+        }
+        Some(Decimal(number))
     }
 
     fn show(&self) -> Option<String> {
@@ -116,6 +172,12 @@ impl<const LEAST: u64, const MOST: u64> Text for BoundedSize<LEAST, MOST> {
 pub struct Timeout(Duration);
 
 impl Timeout {
+    /// A default that is defined elsewhere. MUST be more than nothing.
+    pub(crate) fn default_of(duration: Duration) -> Timeout {
+        debug_assert!(!duration.is_zero());
+        Timeout(duration)
+    }
+
     /// A default of so many seconds, more than 0.
     pub(crate) const fn secs<const N: u64>() -> Timeout {
         const { assert!(N > 0) };

@@ -1,15 +1,14 @@
 //! From settings to a [`Config`]: what must be there, what must fit together, and what is probably not meant.
 
-use std::collections::HashSet;
-
-use sandarac_balance::Address;
+use sandarac_message::glob::Glob;
 use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
-use crate::config::{Cache, Config, Listener, PoolConfig};
+use crate::config::{Cache, Config, Listener};
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, Warning, judge};
-use crate::file::{File, ListenSettings, PoolName, PoolSettings, RouteSettings};
+use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay};
+use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
 use crate::routes::{Action, Route, Routes};
@@ -116,10 +115,11 @@ fn places_in(name: &str, text: &str, value: &DeValue<'_>, found: &mut Vec<Place>
 fn config(file: File, report: &mut Report) -> Config {
     let listeners = listeners(&file, report);
     let (names, pools): (Vec<_>, Vec<_>) =
-        file.pool.0.iter().map(|(name, pool)| (name, pool_config(name, pool, report))).unzip();
+        file.pool.0.iter().map(|pool| (&pool.0, pool_config(pool, report))).unzip();
     check_cache(&file, report);
     check_others(&file, report);
-    let routes = routes(&file, &names, report);
+    let mut routes = routes(&file, &names, report);
+    routes.iter_mut().for_each(|route| overlook_sticky_cookies(route, &pools));
     Config {
         listeners,
         pools,
@@ -189,33 +189,6 @@ fn is_everyone(network: &Network) -> bool {
     matches!(network, Network::Ip { bits: 0, .. })
 }
 
-fn pool_config(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -> PoolConfig {
-    if settings.backends.is_empty() {
-        let message = format!("the pool `{}` has no backends", name.value.0);
-        report.missing(name.place.clone(), message, "backends = [\"http://127.0.0.1:8000\"]");
-    }
-    let mut seen: HashSet<&Address> = HashSet::new();
-    for backend in &settings.backends {
-        if !seen.insert(&backend.value) {
-            report.error(backend.place.clone(), format!("the backend {} is there twice", backend.value));
-        }
-    }
-    PoolConfig {
-        name: name.value.0.clone(),
-        backends: settings.backends.iter().map(|backend| backend.value.clone()).collect(),
-        balance: settings.balance,
-        max_in_flight: settings.max_in_flight.map(|limit| limit.get()),
-        queue: settings.queue.get(),
-        queue_timeout: *settings.queue_timeout,
-        connect_timeout: *settings.connect_timeout,
-        first_byte_timeout: *settings.first_byte_timeout,
-        between_bytes_timeout: *settings.between_bytes_timeout,
-        idle_timeout: *settings.idle_timeout,
-        connection_age: *settings.connection_age,
-        retries: settings.retries.get(),
-    }
-}
-
 fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Route> {
     if file.route.is_empty() {
         let pool = pools.first().map_or("app", |name| &name.value.0);
@@ -254,9 +227,21 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
     made.into_iter().map(|(route, _)| route).collect()
 }
 
+/// The cookies by which sessions stick to a backend are no reason to bypass the cache, and never part of a key.
+fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
+    if let Action::Forward { pool, unsafe_pool, cache: Some(rule) } = &mut route.action {
+        let used = [Some(*pool), *unsafe_pool].into_iter().flatten();
+        let sticky = used.filter_map(|pool| pools[pool].sticky.as_ref());
+        rule.policy.ignored_cookies.extend(sticky.map(|sticky| Glob::new(sticky.cookie.as_str())));
+    }
+}
+
 fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>], report: &mut Report) {
     for (at, name) in pools.iter().enumerate() {
-        let uses = |route: &Route| matches!(route.action, Action::Forward { pool, .. } if pool == at);
+        let uses = |route: &Route| match route.action {
+            Action::Forward { pool, unsafe_pool, .. } => pool == at || unsafe_pool == Some(at),
+            _ => false,
+        };
         if !routes.is_empty() && !routes.iter().any(|(route, _)| uses(route)) {
             report.warning(name.place.clone(), format!("no route uses the pool `{}`", name.value.0));
         }

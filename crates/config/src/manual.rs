@@ -32,7 +32,7 @@ fn gather(path: &str, settings: Vec<Setting>, tables: &mut Vec<Table>, own: usiz
     for setting in settings {
         let name = if path.is_empty() { setting.name.to_owned() } else { format!("{path}.{}", setting.name) };
         let inner = setting.kind.settings().filter(|_| name != "route.cache").map(<[Setting]>::to_vec);
-        let optional = matches!(setting.absent, Absent::Unset { .. }) || name == "route.match";
+        let optional = matches!(setting.absent, Absent::Unset { .. }) || setting.kind.is_table_or_other();
         let at = tables.len();
         if let Some(inner) = inner {
             let (header, name) = match &setting.kind {
@@ -95,8 +95,9 @@ pub fn defaults() -> String {
         for Setting { name, text, kind, absent, .. } in settings {
             out.push('\n');
             out.push_str(&wrapped(&format!("{text} {}", sentence(&kind.brief())), "# ", "# "));
-            // A route needs a pool, an answer or a redirect: with the first of these the listing is a whole configuration.
-            let needed = header == "[[route]]" && name == "pool";
+            // A pool needs backends or a source of such, and a route a pool, an answer or a redirect: with the first of these
+            // the listing is a whole configuration.
+            let needed = [("[pool.NAME]", "backends"), ("[[route]]", "pool")].contains(&(&header, name));
             out.push_str(&match absent {
                 Absent::Unset { example, .. } if needed => format!("{name} = {example}\n"),
                 Absent::Value(value) => format!("{off}{name} = {value}\n"),
@@ -209,6 +210,7 @@ fn of_kind(kind: &Kind) -> Map<String, Json> {
     let schema = match kind {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Decimal { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
         Kind::Text { examples: [], .. } => json!({ "type": "string" }),
         Kind::Text { examples, .. } => json!({ "type": "string", "examples": examples }),
         Kind::Choice(names) => json!({ "enum": names }),
@@ -249,6 +251,7 @@ fn to_json(value: &toml::de::DeValue<'_>) -> Option<Json> {
             };
             Json::Object(table.iter().map(entry).collect::<Option<_>>()?)
         }
-        DeValue::Float(_) | DeValue::Datetime(_) => return None,
+        DeValue::Float(number) => json!(number.as_str().parse::<f64>().ok()?),
+        DeValue::Datetime(_) => return None,
     })
 }

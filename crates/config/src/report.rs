@@ -47,6 +47,14 @@ impl Complaint {
     pub(crate) fn help(self, help: impl Into<String>) -> Complaint {
         Complaint { help: Some(help.into()), ..self }
     }
+
+    /// The complaint in one line, for callers that have no place for a help apart.
+    pub(crate) fn into_line(self) -> String {
+        match self.help {
+            Some(help) => format!("{}; {help}", self.message),
+            None => self.message,
+        }
+    }
 }
 
 /// What is wrong with the file, and the settings it may hold.
@@ -95,7 +103,7 @@ impl Report {
             (Kind::Bool, Some("true" | "false")) => {
                 node.get_ref().as_str().map(|text| format!("without quotes: {text}"))
             }
-            (Kind::Integer { .. }, Some(text)) if text.parse::<u64>().is_ok() => {
+            (Kind::Integer { .. } | Kind::Decimal { .. }, Some(text)) if text.parse::<f64>().is_ok() => {
                 Some(format!("without quotes: {text}"))
             }
             _ => None,

@@ -3,7 +3,8 @@
 use sandarac_message::Name;
 
 use crate::edits::{Edits, refusal};
-use crate::file::{AnswerSettings, CacheChoice, PoolName, RedirectSettings, RouteSettings};
+use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
+use crate::pool::PoolName;
 use crate::report::{At, Report};
 use crate::routes::{Action, Answer, Match, Redirect, Route};
 use crate::rules::CacheSettings;
@@ -20,6 +21,7 @@ pub(crate) fn route(
     let action = match (&route.pool, &route.answer, &route.redirect) {
         (Some(pool), None, None) => find(pool, report).map(|pool| Action::Forward {
             pool,
+            unsafe_pool: route.unsafe_pool.as_ref().and_then(|pool| find(pool, report)),
             cache: match &route.cache.value {
                 CacheChoice::Pass => None,
                 CacheChoice::Lookup => Some(Box::new(cache.rules.rule(&cache.store))),
@@ -77,6 +79,7 @@ pub(crate) fn route(
 fn warn_of_idle_settings(settings: &At<RouteSettings>, request: bool, response: bool, report: &mut Report) {
     let At { value: route, place } = settings;
     let idle = [
+        ("unsafe_pool", route.unsafe_pool.is_some()),
         ("cache", route.cache.place.is_some()),
         ("request", request),
         ("response", response),

@@ -43,6 +43,8 @@ pub enum Action {
     Forward {
         /// The pool, by its place in [`Config::pools`](crate::Config::pools).
         pool: usize,
+        /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), where it is another.
+        unsafe_pool: Option<usize>,
         /// How the cache is used; not at all where it is `None`.
         cache: Option<Box<CacheRule>>,
     },
@@ -169,8 +171,8 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 impl Routes {
-    /// An index over `routes`, in this order.
-    pub(crate) fn new(routes: Vec<Route>) -> Routes {
+    /// An index over `routes`, in this order. Pools that they refer to MUST be in the configuration that they are for.
+    pub fn new(routes: Vec<Route>) -> Routes {
         let hosts = || routes.iter().flat_map(|route| &route.matches).flat_map(|matcher| &matcher.hosts);
         let mut exact = BTreeMap::new();
         let mut under = BTreeMap::new();

@@ -55,6 +55,13 @@ pub enum Kind {
         /// The largest.
         most: u64,
     },
+    /// A number within bounds, with a fraction or without.
+    Decimal {
+        /// The smallest.
+        least: f64,
+        /// The largest.
+        most: f64,
+    },
     /// A string of some form.
     Text {
         /// The form's name: "duration".
@@ -90,6 +97,9 @@ impl Kind {
                 format!("a number, at least {least}")
             }
             Kind::Integer { least, most } => format!("a number from {least} to {most}"),
+            Kind::Decimal { least, most } => {
+                format!("a number from {least} to {most}, with a fraction or not")
+            }
             Kind::Text { form, examples, .. } => match examples.first() {
                 Some(example) => format!("{form}, such as {example:?}"),
                 None => (*form).to_owned(),
@@ -121,8 +131,26 @@ impl Kind {
             Kind::List(of) => format!("{}, or an array of such", of.brief()),
             Kind::Map { key, of } => format!("table of {key}, each with a {}", of.brief()),
             Kind::Table(_) => "table".to_owned(),
-            Kind::Either(kinds) => kinds.iter().map(Kind::brief).collect::<Vec<_>>().join(", or "),
+            Kind::Either(kinds) => {
+                let mut words: Vec<String> = Vec::new();
+                for brief in kinds.iter().map(Kind::brief) {
+                    // "a, or an array of such" says what "a" says.
+                    words.retain(|word| !brief.starts_with(&format!("{word}, ")));
+                    words.push(brief);
+                }
+                words.join(", or ")
+            }
+            Kind::Decimal { least, most } => format!("a number from {least} to {most}"),
             Kind::Bool | Kind::Integer { .. } | Kind::Choice(_) => self.words(),
+        }
+    }
+
+    /// Whether it, or each of several, may be written as a table or in another way.
+    pub(crate) fn is_table_or_other(&self) -> bool {
+        match self {
+            Kind::List(of) => of.is_table_or_other(),
+            Kind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, Kind::Table(_))),
+            _ => false,
         }
     }
 

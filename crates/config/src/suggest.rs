@@ -2,7 +2,7 @@
 
 /// The candidate that `word` was probably meant to be, if any is near enough: up to a third of its letters wrong,
 /// missing, added or swapped with their neighbour, or the one a prefix of the other.
-pub(crate) fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     // Longer words are no slip of the hand, and the comparison takes the square of their length.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {

@@ -284,6 +284,14 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     if out.is_empty() { "0s".to_owned() } else { out }
 }
 
+/// Reads a length of time as settings write it, such as `90s` or `1m 30s`.
+///
+/// # Errors
+/// What is wrong with it, and what was probably meant.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    Duration::from_text(text).map_err(Complaint::into_line)
+}
+
 impl Text for Duration {
     fn form() -> Kind {
         Kind::Text {

@@ -58,8 +58,8 @@ impl Balancer {
         }
     }
 
-    /// Sends a request somewhere other than to those in `tried`. `sight` is what an oracle sees of a worker: the microseconds
-    /// until it is done, and those that it would spend on the request.
+    /// Sends a request somewhere other than to those in `tried`. One whose class has an empty `name` has none. `sight` is
+    /// what an oracle sees of a worker: the microseconds until it is done, and those that it would spend on the request.
     pub(crate) fn pick(
         &mut self,
         class: u32,
@@ -72,7 +72,8 @@ impl Balancer {
         match self {
             Balancer::Pool(pooled) => {
                 let tried: Vec<_> = tried.iter().map(|&at| pooled.ids[at]).collect();
-                let pick = pooled.pool.pick(Some(name), Duration::from_micros(now), &tried).ok()?;
+                let class = Some(name).filter(|name| !name.is_empty());
+                let pick = pooled.pool.pick(class, Duration::from_micros(now), &tried).ok()?;
                 Some((pooled.workers[&pick.id()], Placed::Pick(pick)))
             }
             Balancer::Oracle(price) => {

@@ -7,10 +7,12 @@ use sandarac_balance::Outcome;
 
 use crate::balancer::{Balancer, Placed};
 use crate::cache::Cache;
-use crate::chance::{Chance, Lottery};
+use crate::chance::Chance;
+use crate::demand::Demand;
 use crate::measure::{Histogram, Phase, Report, fairness};
 use crate::resume::WorkerResume;
 use crate::scenario::{Algorithm, EventKind, Load, Scenario};
+use crate::trace::Trace;
 use crate::worker::Worker;
 
 /// Windows that the measured requests are cut into, for what is watched over time.
@@ -24,7 +26,16 @@ const MAX_TRIES: usize = 3;
 
 /// Plays a scenario with one algorithm.
 pub fn simulate(scenario: &Scenario, algorithm: &Algorithm) -> Report {
-    let mut simulation = Simulation::new(scenario, algorithm);
+    play(scenario, Demand::of_sites(&scenario.sites), algorithm)
+}
+
+/// Plays a log with one algorithm, before the workers of `scenario`, which [`Scenario::for_log`] has made.
+pub fn replay(scenario: &Scenario, trace: &Trace, algorithm: &Algorithm) -> Report {
+    play(scenario, Demand::Log(trace), algorithm)
+}
+
+fn play(scenario: &Scenario, demand: Demand<'_>, algorithm: &Algorithm) -> Report {
+    let mut simulation = Simulation::new(scenario, demand, algorithm);
     simulation.run();
     simulation.report(algorithm)
 }
@@ -56,8 +67,7 @@ struct Simulation<'a> {
     agenda: BinaryHeap<Reverse<(u64, u64, Next)>>,
     planned: u64,
     chance: Chance,
-    sites: Lottery,
-    objects: Lottery,
+    demand: Demand<'a>,
     versions: Vec<u32>,
     workers: Vec<Worker>,
     balancers: Vec<Balancer>,
@@ -125,17 +135,10 @@ impl Watch {
     }
 }
 
-/// The objects that a request needs, the same whoever serves it.
-fn needs(scenario: &Scenario, objects: &Lottery, number: u64, site: u32) -> impl Iterator<Item = u32> {
-    let Scenario { sites, seed, .. } = scenario;
-    let mut chance = Chance::of_request(!seed, number);
-    (0..sites.objects_per_request).map(move |_| site * sites.objects + objects.draw(&mut chance))
-}
-
 impl<'a> Simulation<'a> {
-    fn new(scenario: &'a Scenario, algorithm: &Algorithm) -> Simulation<'a> {
-        let Scenario { sites, workers, seed, .. } = scenario;
-        let objects = sites.count * sites.objects;
+    fn new(scenario: &'a Scenario, demand: Demand<'a>, algorithm: &Algorithm) -> Simulation<'a> {
+        let Scenario { workers, seed, .. } = scenario;
+        let (classes, objects) = (demand.classes(), demand.objects());
         let slowness = |at: u32| workers.slowness.get(at as usize).copied().unwrap_or(1.0);
         let mut simulation = Simulation {
             scenario,
@@ -143,14 +146,13 @@ impl<'a> Simulation<'a> {
             agenda: BinaryHeap::new(),
             planned: 0,
             chance: Chance::new(*seed),
-            sites: Lottery::new(sites.popularity, sites.count),
-            objects: Lottery::new(sites.object_popularity, sites.objects),
             versions: vec![0; objects as usize],
             workers: Vec::new(),
             balancers: (0..scenario.balancers)
-                .map(|at| Balancer::new(algorithm, workers.count as usize, sites.count, seed + u64::from(at)))
+                .map(|at| Balancer::new(algorithm, workers.count as usize, classes, seed + u64::from(at)))
                 .collect(),
-            names: (0..sites.count).map(|site| format!("site-{site}.example").into_bytes()).collect(),
+            names: demand.names(),
+            demand,
             in_flight: Vec::new(),
             free: Vec::new(),
             came: 0,
@@ -182,7 +184,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn worker(&self, slowness: f64) -> Worker {
-        let Scenario { sites, workers, .. } = self.scenario;
+        let workers = &self.scenario.workers;
         Worker {
             slowness,
             alive: true,
@@ -190,8 +192,8 @@ impl<'a> Simulation<'a> {
             busy: None,
             until: 0,
             life: 0,
-            cache: Cache::new(workers.cache, sites.count * sites.objects),
-            resume: WorkerResume::new(sites.count, workers.history),
+            cache: Cache::new(workers.cache, self.demand.objects()),
+            resume: WorkerResume::new(self.demand.classes(), workers.history),
             served_window: 0,
             served_phase: 0,
             worked: 0,
@@ -206,7 +208,10 @@ impl<'a> Simulation<'a> {
     fn run(&mut self) {
         match self.scenario.load {
             Load::Clients { count, .. } => (0..count).for_each(|_| self.plan(self.now, Next::Request)),
-            Load::Rate { .. } => self.plan(self.now, Next::Request),
+            Load::Rate { .. } | Load::Log { .. } => self.plan(self.now, Next::Request),
+        }
+        if self.warm_up_is_over() {
+            self.begin_to_measure();
         }
         while self.ended < self.scenario.requests {
             let Some(Reverse((at, _, next))) = self.agenda.pop() else { break };
@@ -228,20 +233,28 @@ impl<'a> Simulation<'a> {
     }
 
     fn request(&mut self) {
-        if let Load::Rate { per_second } = self.scenario.load {
-            let wait = self.chance.exponential(1e6 / per_second);
-            self.plan(self.now + wait as u64, Next::Request);
-        }
         self.came += 1;
+        match self.scenario.load {
+            Load::Clients { .. } => {}
+            Load::Rate { per_second } => {
+                let wait = self.chance.exponential(1e6 / per_second);
+                self.plan(self.now + wait as u64, Next::Request);
+            }
+            Load::Log { pace } => {
+                if let Some(at) = self.demand.comes_at(self.came + 1) {
+                    self.plan(self.now.max((at as f64 / pace) as u64), Next::Request);
+                }
+            }
+        }
         let mut chance = Chance::of_request(self.scenario.seed, self.came);
-        let mut site = self.sites.draw(&mut chance);
+        let Some(mut site) = self.demand.site(self.came, &mut chance) else { return };
         if let Some((crowded, share)) = self.crowd
             && chance.unit() < share
         {
             site = crowded;
         }
-        self.churn(&mut chance);
-        let count = self.scenario.sites.count;
+        self.demand.churn(&mut chance, |object| self.versions[object as usize] += 1);
+        let count = self.demand.classes();
         let request = InFlight {
             number: self.came,
             site,
@@ -264,19 +277,6 @@ impl<'a> Simulation<'a> {
         self.send(at);
     }
 
-    /// Lets objects change that a request finds changed.
-    fn churn(&mut self, chance: &mut Chance) {
-        let mut changes = self.scenario.sites.churn;
-        while changes > 0.0 {
-            if changes >= 1.0 || chance.unit() < changes {
-                let site = self.sites.draw(chance);
-                let object = site * self.scenario.sites.objects + self.objects.draw(chance);
-                self.versions[object as usize] += 1;
-            }
-            changes -= 1.0;
-        }
-    }
-
     /// Sends a request to a worker, and to another where that is dead.
     fn send(&mut self, at: u32) {
         let Some(mut request) = self.in_flight[at as usize].take() else { return };
@@ -286,7 +286,9 @@ impl<'a> Simulation<'a> {
             let balancer = &mut self.balancers[request.balancer as usize];
             let (now, in_flight) = (self.now, &self.in_flight);
             let micros = |worker: &Worker, number: u64, site: u32| {
-                needs(self.scenario, &self.objects, number, site)
+                let chance = Chance::of_request(!self.scenario.seed, number);
+                self.demand
+                    .objects_of(number, site, chance)
                     .filter(|&object| !worker.cache.holds(object, self.versions[object as usize]))
                     .fold(self.scenario.workers.fixed_ms, |ms, _| ms + self.scenario.workers.load_ms)
                     * worker.slowness
@@ -320,11 +322,12 @@ impl<'a> Simulation<'a> {
 
     /// Lets a worker begin with the next request of its queue.
     fn begin(&mut self, at: usize) {
-        let Scenario { workers, .. } = self.scenario;
+        let Scenario { workers, seed, .. } = self.scenario;
         let worker = &mut self.workers[at];
         let Some(next) = worker.queue.pop_front() else { return };
         let Some(request) = &mut self.in_flight[next as usize] else { return };
-        for object in needs(self.scenario, &self.objects, request.number, request.site) {
+        let chance = Chance::of_request(!seed, request.number);
+        for object in self.demand.objects_of(request.number, request.site, chance) {
             let seen = &mut self.unseen[object as usize];
             self.unseen_count -= usize::from(*seen);
             *seen = false;
@@ -336,7 +339,9 @@ impl<'a> Simulation<'a> {
         worker.until = self.now + micros;
         worker.worked += micros;
         let life = worker.life;
-        worker.resume.served(request.class, millis / 1000.0);
+        if !self.names[request.class as usize].is_empty() {
+            worker.resume.served(request.class, millis / 1000.0);
+        }
         self.plan(self.now + micros, Next::Done { worker: at as u32, life });
     }
 
@@ -361,13 +366,28 @@ impl<'a> Simulation<'a> {
             self.measure(&request);
         } else {
             self.warm_up += 1;
-            let limit = self.scenario.warm_up.max(self.scenario.requests * LONGEST_WARM_UP);
-            if (self.unseen_count == 0 && self.warm_up >= self.scenario.warm_up) || self.warm_up >= limit {
-                self.measuring = true;
-                self.balancers.iter_mut().for_each(Balancer::warmed_up);
-                self.begin_phase(String::new());
+            if self.warm_up_is_over() {
+                self.begin_to_measure();
             }
         }
+    }
+
+    /// Chance asks for every object sooner or later; what a log has not asked for by then, it has not.
+    fn warm_up_is_over(&self) -> bool {
+        let Scenario { warm_up, requests, .. } = self.scenario;
+        match self.demand {
+            Demand::Log(_) => self.warm_up >= *warm_up,
+            Demand::Sites { .. } => {
+                (self.unseen_count == 0 && self.warm_up >= *warm_up)
+                    || self.warm_up >= (*warm_up).max(requests * LONGEST_WARM_UP)
+            }
+        }
+    }
+
+    fn begin_to_measure(&mut self) {
+        self.measuring = true;
+        self.balancers.iter_mut().for_each(Balancer::warmed_up);
+        self.begin_phase(String::new());
     }
 
     fn measure(&mut self, request: &InFlight) {
@@ -469,16 +489,17 @@ impl<'a> Simulation<'a> {
                 format!("crowd {site}: {share}")
             }
             EventKind::Reclassify { fingerprint } => {
-                self.shift += self.scenario.sites.count / 2;
+                let classes = self.demand.classes();
+                self.shift += classes / 2;
                 if fingerprint {
                     self.classifier += 1;
                     let count = self.workers.len();
                     self.balancers
                         .iter_mut()
                         .for_each(|balancer| balancer.reclassified(self.classifier, count));
-                    let Scenario { sites, workers, .. } = self.scenario;
+                    let history = self.scenario.workers.history;
                     for worker in &mut self.workers {
-                        worker.resume = WorkerResume::new(sites.count, workers.history);
+                        worker.resume = WorkerResume::new(classes, history);
                     }
                 }
                 format!("reclassify{}", if fingerprint { "" } else { ", stale" })
@@ -507,11 +528,10 @@ impl<'a> Simulation<'a> {
 
     fn restart(&mut self, at: usize) {
         self.kill(at);
-        let Scenario { sites, workers, .. } = self.scenario;
         let Some(worker) = self.workers.get_mut(at) else { return };
         worker.alive = true;
         worker.cache.clear();
-        worker.resume = WorkerResume::new(sites.count, workers.history);
+        worker.resume = WorkerResume::new(self.demand.classes(), self.scenario.workers.history);
         self.newcomers.push(at);
     }
 

@@ -1,25 +1,32 @@
 //! Simulation on the shipping balancer: what an algorithm would do, without a network.
 //!
 //! [`Scenario`] is read from a TOML file, [`simulate`] plays it with one algorithm, and [`Report`] holds what was
-//! measured. A simulation is deterministic: equal scenarios and seeds give equal reports, on every machine.
+//! measured. A simulation is deterministic: equal scenarios and seeds give equal reports, on every machine. Requests may
+//! come from an access log instead: [`Log`] reads one, [`Trace`] holds it, [`replay`] plays it.
 
 mod balancer;
 mod cache;
 mod chance;
 mod chart;
+mod demand;
 mod engine;
 mod lard;
+mod log;
 mod measure;
 mod resume;
 mod scenario;
 mod table;
+mod trace;
 mod worker;
 
 pub use chart::chart;
-pub use engine::simulate;
+pub use engine::{replay, simulate};
 pub use lard::LardSettings;
-pub use measure::{Phase, Report};
+pub use log::{Log, LogError, LogOptions, LogRequest, LogTally, Malformed};
+pub use measure::{Phase, Report, fairness};
 pub use scenario::{
-    Algorithm, AlgorithmKind, Event, EventKind, Load, Popularity, Scenario, ScenarioError, Sites, Workers,
+    Algorithm, AlgorithmKind, Event, EventKind, Load, LogSettings, Popularity, Scenario, ScenarioError,
+    Sites, Workers,
 };
-pub use table::table;
+pub use table::{Row, rows, table};
+pub use trace::{MOST_REQUESTS, Trace};

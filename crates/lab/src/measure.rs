@@ -89,8 +89,8 @@ impl Histogram {
     }
 }
 
-/// Jain's fairness index (1984).
-pub(crate) fn fairness(values: impl Iterator<Item = f64>) -> f64 {
+/// Jain's fairness index (1984): 1 if all values are equal, 1 / n if all but one are 0.
+pub fn fairness(values: impl Iterator<Item = f64>) -> f64 {
     let (count, sum, squares) = values.fold((0.0, 0.0, 0.0), |(count, sum, squares), value| {
         (count + 1.0, sum + value, squares + value * value)
     });

@@ -6,6 +6,7 @@ use sandarac_balance::{Algorithm as Balance, ResumeSettings, SkillSource};
 use serde::Deserialize;
 
 use crate::lard::LardSettings;
+use crate::trace::Trace;
 
 /// The most places that the object caches of all workers take, so that a scenario fits into memory.
 const MAX_PLACES: u64 = 1 << 28;
@@ -118,6 +119,12 @@ pub enum Load {
     Rate {
         /// How many.
         per_second: f64,
+    },
+    /// As requests came that a log tells of. No file says so.
+    #[serde(skip)]
+    Log {
+        /// So many times as fast.
+        pace: f64,
     },
 }
 
@@ -235,7 +242,7 @@ impl std::error::Error for ScenarioError {}
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    title: String,
+    title: Option<String>,
     #[serde(default = "million")]
     requests: u64,
     #[serde(default)]
@@ -248,7 +255,7 @@ struct Written {
     sites: Sites,
     #[serde(default)]
     workers: Workers,
-    load: Load,
+    load: Option<Load>,
     #[serde(default, rename = "event")]
     events: Vec<Event>,
     #[serde(default, rename = "algorithm")]
@@ -356,40 +363,160 @@ impl WrittenAlgorithm {
     }
 }
 
+impl Written {
+    fn read(text: &str) -> Result<Written, ScenarioError> {
+        toml::from_str(text).map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))
+    }
+
+    fn scenario(self, title: String, load: Load) -> Result<Scenario, ScenarioError> {
+        let algorithms = if self.algorithms.is_empty() { WrittenAlgorithm::usual() } else { self.algorithms };
+        let algorithms: Result<_, _> = algorithms.iter().map(WrittenAlgorithm::read).collect();
+        Ok(Scenario {
+            title,
+            requests: self.requests,
+            warm_up: self.warm_up,
+            balancers: self.balancers,
+            seed: self.seed,
+            sites: self.sites,
+            workers: self.workers,
+            load,
+            events: self.events,
+            algorithms: algorithms.map_err(ScenarioError)?,
+        })
+    }
+}
+
+/// How a log is played before simulated workers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSettings {
+    /// The text of a scenario, of which workers, algorithms, events, balancers, warm-up and seed count; nothing of it is
+    /// needed.
+    pub text: String,
+    /// What the run is called in tables and charts.
+    pub title: String,
+    /// How fast requests come.
+    pub load: Load,
+    /// How many workers there are, whatever the text says.
+    pub workers: Option<u32>,
+    /// Objects that a worker's cache holds, whatever the text says. Unless either says anything, the caches of all workers
+    /// together hold what the log asks for.
+    pub cache: Option<u32>,
+    /// Milliseconds that every request takes, whatever the text says.
+    pub fixed_ms: Option<f64>,
+    /// Milliseconds that each object takes that has to be loaded, whatever the text says.
+    pub load_ms: Option<f64>,
+    /// Requests before the first is measured, whatever the text says. A tenth of all, unless either says anything.
+    pub warm_up: Option<u64>,
+    /// The seed, whatever the text says.
+    pub seed: Option<u64>,
+    /// How `resume` chooses, where the text lists no algorithms.
+    pub resume: Option<ResumeSettings>,
+}
+
 impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
     /// If the text is no TOML, has a key that means nothing, or asks for what cannot be; the message tells where and why.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
-        let written: Written =
-            toml::from_str(text).map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))?;
-        let algorithms =
-            if written.algorithms.is_empty() { WrittenAlgorithm::usual() } else { written.algorithms };
-        let algorithms: Result<_, _> = algorithms.iter().map(WrittenAlgorithm::read).collect();
-        let scenario = Scenario {
-            title: written.title,
-            requests: written.requests,
-            warm_up: written.warm_up,
-            balancers: written.balancers,
-            seed: written.seed,
-            sites: written.sites,
-            workers: written.workers,
-            load: written.load,
-            events: written.events,
-            algorithms: algorithms.map_err(ScenarioError)?,
-        };
-        scenario.check().map_err(ScenarioError)?;
+        let mut written = Written::read(text)?;
+        let missing = |key: &str| ScenarioError(format!("missing field `{key}`"));
+        let title = written.title.take().ok_or_else(|| missing("title"))?;
+        let load = written.load.take().ok_or_else(|| missing("load"))?;
+        let scenario = written.scenario(title, load)?;
+        let Sites { count, objects, .. } = scenario.sites;
+        let checked = scenario
+            .check_sites()
+            .and_then(|()| scenario.check(count, u64::from(count) * u64::from(objects)));
+        checked.map_err(ScenarioError)?;
         Ok(scenario)
     }
 
-    fn check(&self) -> Result<(), String> {
-        let Scenario { sites, workers, .. } = self;
+    /// The scenario in which a log is played, which stands in place of sites, their popularity and the load: `settings` say the
+    /// rest.
+    ///
+    /// # Errors
+    /// As with [`Scenario::from_toml`], or if there is no request left to be measured after the warm-up.
+    pub fn for_log(settings: &LogSettings, trace: &Trace) -> Result<Scenario, ScenarioError> {
+        let LogSettings { text, title, load, resume, .. } = settings;
+        let mut written = Written::read(text)?;
+        let said: toml::Table = toml::from_str(text).unwrap_or_default();
+        let says_cache = said.get("workers").is_some_and(|workers| workers.get("cache").is_some());
+        let usual = written.algorithms.is_empty();
+        let workers = &mut written.workers;
+        workers.count = settings.workers.unwrap_or(workers.count);
+        if !says_cache {
+            // As many objects as the log asks for fit into the caches of all workers together.
+            workers.cache = trace.objects().div_ceil(workers.count.max(1)).max(1);
+        }
+        workers.cache = settings.cache.unwrap_or(workers.cache);
+        workers.fixed_ms = settings.fixed_ms.unwrap_or(workers.fixed_ms);
+        workers.load_ms = settings.load_ms.unwrap_or(workers.load_ms);
+        written.seed = settings.seed.unwrap_or(written.seed);
+        if !said.contains_key("warm_up") {
+            written.warm_up = trace.requests() / 10;
+        }
+        written.warm_up = settings.warm_up.unwrap_or(written.warm_up);
+        written.requests = trace.requests().saturating_sub(written.warm_up);
+        let mut scenario = written.scenario(title.clone(), *load)?;
+        if let (true, Some(configured)) = (usual, resume) {
+            for algorithm in &mut scenario.algorithms {
+                if let AlgorithmKind::Pool { resume, .. } = &mut algorithm.kind {
+                    *resume = configured.clone();
+                }
+            }
+        }
+        scenario.check_for_log(trace).map_err(ScenarioError)?;
+        Ok(scenario)
+    }
+
+    fn check_for_log(&self, trace: &Trace) -> Result<(), String> {
+        if self.requests == 0 {
+            return Err(format!(
+                "none of the {} requests of the log is left to be measured after a warm-up of {}",
+                trace.requests(),
+                self.warm_up
+            ));
+        }
+        if let Load::Log { pace } = self.load
+            && !(pace > 0.0 && pace.is_finite())
+        {
+            return Err(format!("the pace has to be more than 0, and is {pace}"));
+        }
+        if self.events.iter().any(|event| matches!(event.kind, EventKind::Crowd { .. })) {
+            return Err("a `crowd` is at one of the `sites` of a scenario, and a log has none".to_owned());
+        }
+        self.check(trace.classes(), u64::from(trace.objects().max(trace.classes())))
+    }
+
+    fn check_sites(&self) -> Result<(), String> {
+        let sites = &self.sites;
+        for (name, value) in [("count", sites.count), ("objects", sites.objects)] {
+            if value == 0 {
+                return Err(format!("sites.{name} has to be more than 0, and is 0"));
+            }
+        }
+        if !(sites.churn >= 0.0 && sites.churn.is_finite()) {
+            return Err(format!("sites.churn cannot be less than 0, and is {}", sites.churn));
+        }
+        for (name, popularity) in
+            [("popularity", sites.popularity), ("object_popularity", sites.object_popularity)]
+        {
+            if let Popularity::Zipf(value) | Popularity::Exponential(value) = popularity
+                && !(value > 0.0 && value.is_finite())
+            {
+                return Err(format!("sites.{name} has to be more than 0, and is {value}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks everything but what is asked for, which is so many objects in so many classes.
+    fn check(&self, classes: u32, objects: u64) -> Result<(), String> {
+        let workers = &self.workers;
         let positive = [
             ("requests", self.requests as f64),
             ("balancers", f64::from(self.balancers)),
-            ("sites.count", f64::from(sites.count)),
-            ("sites.objects", f64::from(sites.objects)),
             ("workers.count", f64::from(workers.count)),
             ("workers.cache", f64::from(workers.cache)),
             ("workers.fixed_ms", workers.fixed_ms),
@@ -400,19 +527,8 @@ impl Scenario {
                 return Err(format!("{name} has to be more than 0, and is {value}"));
             }
         }
-        for (name, value) in [("workers.load_ms", workers.load_ms), ("sites.churn", sites.churn)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(format!("{name} cannot be less than 0, and is {value}"));
-            }
-        }
-        for (name, popularity) in
-            [("popularity", sites.popularity), ("object_popularity", sites.object_popularity)]
-        {
-            if let Popularity::Zipf(value) | Popularity::Exponential(value) = popularity
-                && !(value > 0.0 && value.is_finite())
-            {
-                return Err(format!("sites.{name} has to be more than 0, and is {value}"));
-            }
+        if !(workers.load_ms >= 0.0 && workers.load_ms.is_finite()) {
+            return Err(format!("workers.load_ms cannot be less than 0, and is {}", workers.load_ms));
         }
         if let Some(slowness) =
             workers.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite()))
@@ -430,7 +546,6 @@ impl Scenario {
         }
         let joins = self.events.iter().filter(|event| matches!(event.kind, EventKind::Join { .. })).count();
         let most_workers = workers.count as usize + joins;
-        let objects = u64::from(sites.count) * u64::from(sites.objects);
         if objects.saturating_mul(most_workers as u64) > MAX_PLACES {
             return Err(format!(
                 "{objects} objects times {most_workers} workers are more than the {MAX_PLACES} that can be simulated"
@@ -451,7 +566,7 @@ impl Scenario {
                 {
                     return Err(format!("there is no worker {worker}; the first is 0"));
                 }
-                EventKind::Crowd { site, share } if site >= sites.count || !(0.0..=1.0).contains(&share) => {
+                EventKind::Crowd { site, share } if site >= classes || !(0.0..=1.0).contains(&share) => {
                     return Err(format!("a crowd of {share} at site {site} cannot be"));
                 }
                 _ => {}

@@ -8,7 +8,7 @@ use crate::target::Scheme;
 use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 
 /// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110 §7.6.1): the
-/// standing ones, and those that Connection names.
+/// standing ones, those that Connection names, and those of the résumé protocol.
 #[derive(Clone, Debug)]
 pub struct HopByHop<'a>(NameSet<'a>);
 
@@ -28,6 +28,7 @@ impl<'a> HopByHop<'a> {
             | Name::Te
             | Name::TransferEncoding
             | Name::Upgrade => true,
+            name if is_of_workers(name) => true,
             Name::Host
             | Name::CacheControl
             | Name::CdnCacheControl
@@ -43,6 +44,11 @@ impl<'a> HopByHop<'a> {
             _ => self.0.has(field.name),
         }
     }
+}
+
+/// Whether a field is of the résumé protocol: what a balancer and its workers say to each other is for no one else.
+pub fn is_of_workers(name: Name) -> bool {
+    matches!(name, Name::RequestClass | Name::WorkerState | Name::WorkerSkills)
 }
 
 /// Field names in any letter case, sorted: a message can name thousands, and each of its fields is looked up.
@@ -126,6 +132,7 @@ pub fn is_trailer(field: &Field<'_>) -> bool {
             | Name::ProxyAuthorization
             | Name::ProxyConnection
             | Name::Range
+            | Name::RequestClass
             | Name::RetryAfter
             | Name::SandaracCacheControl
             | Name::SetCookie
@@ -136,6 +143,8 @@ pub fn is_trailer(field: &Field<'_>) -> bool {
             | Name::Upgrade
             | Name::Vary
             | Name::Via
+            | Name::WorkerSkills
+            | Name::WorkerState
             | Name::XForwardedFor
             | Name::XForwardedHost
             | Name::XForwardedProto

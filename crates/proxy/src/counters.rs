@@ -3,6 +3,7 @@
 //! Every worker has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
 
 use crate::Fault;
+use crate::resume::Unbelieved;
 use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore, Tally};
 use sandarac_net::Refused;
@@ -52,8 +53,14 @@ counters! {
     Fetches "fetches" "Requests sent to origins, retries included.",
     FetchesQueued "fetches_queued" "Requests that waited for a place at a backend because all were full.",
     FetchRetries "fetch_retries" "Requests sent to an origin once more.",
+    RetriesRefused "retries_refused" "Requests not sent once more because the budget for that was used up.",
+    Hedges "hedges" "Requests sent to a second backend because the first was slow to answer.",
+    HedgesWon "hedges_won" "Requests that the second backend answered first.",
     FetchFailures "fetch_failures" "Fetches that brought no response.",
     FetchesBackground "fetches_background" "Revalidations with no client waiting.",
+    Unclassified "unclassified" "Requests to pools that go by classes which are of none.",
+    ResumesFetched "resumes_fetched" "Whole résumés that workers were asked for.",
+    ResumeChanges "resume_changes" "Responses that told changes of a worker's résumé.",
     OriginConnections "origin_connections" "Connections opened to origins.",
     OriginConnectionsReused "origin_connections_reused" "Fetches that used a connection of the pool.",
     BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",
@@ -71,6 +78,7 @@ pub struct Counters {
     pub(crate) passes: Tally<PassReason>,
     pub(crate) misses: Tally<MissReason>,
     pub(crate) unstored: Tally<NoStore>,
+    pub(crate) unbelieved: Tally<Unbelieved>,
     /// Time from the first byte of a request to the end of its answer.
     pub latency: Latency,
 }
@@ -84,6 +92,7 @@ impl Default for Counters {
             passes: Tally::default(),
             misses: Tally::default(),
             unstored: Tally::default(),
+            unbelieved: Tally::default(),
             latency: Latency::default(),
         }
     }

@@ -171,6 +171,17 @@ impl<'a> Downstream<'a> {
         }
     }
 
+    /// Ready when the client has reset its connection: nobody is there to take a response. One that has only ended its
+    /// side still reads. The request MUST have been received whole.
+    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let conn = &mut self.client.conn;
+        // Behind the next request nothing can be seen without taking in what was not asked for yet.
+        if conn.data().is_empty() && matches!(conn.poll_fill(cx), Poll::Ready(Err(_))) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
     /// Forwards an interim response (RFC 9110 §15.2). HTTP/1.0 clients do not know them.
     pub(crate) fn interim(&mut self, cx: &mut Context<'_>, status: u16, reason: &[u8], fields: Fields<'_>) {
         if self.version == Version::Http10 {

@@ -24,13 +24,15 @@ use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date};
 use crate::step::{background, join, lookup, pipe, purge, stream};
+use crate::sticky;
 use crate::tally::MissReason;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
-use sandarac_config::CacheRule;
+use sandarac_config::{CacheRule, Subject};
 use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
+use sandarac_message::target::Scheme;
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
@@ -68,6 +70,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) fetched: Option<u64>,
     pub(crate) backend: Option<String>,
     pub(crate) origin_time: Option<Duration>,
+    /// The backend that the client's session is to stick to from now on, by its key.
+    stick_to: Option<(u64, Scheme)>,
 }
 
 /// What was sent.
@@ -108,6 +112,7 @@ pub(crate) async fn run(
         fetched: None,
         backend: None,
         origin_time: None,
+        stick_to: None,
     };
     worker.counters.one(Counter::Requests);
     let mut down = Downstream::new(client, &site.session, head.version, body, site.body_limit);
@@ -473,13 +478,31 @@ impl<'e> Exchange<'e> {
         let asked = self.worker.recorder.wants().then(Instant::now);
         self.fetched = Some(self.worker.transaction());
         let tunnel = matches!(purpose, Purpose::Tunnel);
-        let head = self.forward(down, received, target, purpose)?;
-        let errand = Errand { method: self.request.method, head: &head, tunnel };
-        let around = Surroundings::of(self.worker, self.site, pool);
+        let one_client = matches!(purpose, Purpose::Pass);
+        let bodiless = down.framing() == BodyFraming::None;
+        let head = self.forward(down, received, pool, target, purpose)?;
+        let errand = Errand { method: self.request.method, head: &head, tunnel, one_client, bodiless };
+        let site = &self.site.pools[pool];
+        let live = site.live();
+        let subject = Subject {
+            host: &received.host,
+            method: self.request.method_text,
+            target: received.target.path_and_query,
+            fields: self.request.fields,
+        };
+        let mut class = Vec::new();
+        let class = live.classify(subject, &mut class, &self.worker.counters);
+        let cookie = site.sticky.as_ref().and_then(|sticky| sticky::named(sticky, self.request.fields));
+        let sticks_to = cookie.and_then(|key| live.with_key(key));
+        let around =
+            Surroundings { worker: self.worker, site: self.site, place: pool, live: &live, class, sticks_to };
         let arrived = fetch(&around, &errand, Some(down)).await?;
+        let key = arrived.link.backend().key();
+        self.stick_to =
+            site.sticky.as_ref().filter(|_| cookie != Some(key)).map(|_| (key, received.asker.scheme));
         if let Some(asked) = asked {
             self.origin_time = Some(asked.elapsed());
-            self.backend = Some(arrived.link.address().to_string());
+            self.backend = Some(arrived.link.backend().address().to_string());
         }
         Ok(arrived)
     }
@@ -490,6 +513,7 @@ impl<'e> Exchange<'e> {
         &self,
         down: &Downstream<'_>,
         received: &Received<'_>,
+        pool: usize,
         target: &[u8],
         purpose: Purpose<'_>,
     ) -> Result<Vec<u8>, Fault> {
@@ -499,6 +523,7 @@ impl<'e> Exchange<'e> {
             introduction: &self.site.introduction,
             edits: &received.route.request,
             target,
+            sticky: self.site.pools[pool].sticky.as_ref(),
             framing: down.framing(),
             expect_continue: self.expect_continue,
             purpose,
@@ -516,6 +541,9 @@ impl<'e> Exchange<'e> {
         let mut fields = std::mem::take(&mut arrived.head.fields);
         fields.retain_names(|name| !tags::is_surrogate_only(name));
         add_date(&mut fields, arrived.received);
+        if let (Some((key, scheme)), Some(sticky)) = (self.stick_to, &self.site.pools[pool].sticky) {
+            sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
+        }
         let status = arrived.head.status;
         let (framing, encoding, keep_alive) = self.framing(&arrived);
         let keep_alive = keep_alive && self.can_end_upload(down);

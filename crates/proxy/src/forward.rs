@@ -2,7 +2,7 @@
 //! the connection's own.
 
 use sandarac_cache::Object;
-use sandarac_config::{CacheRule, Edits};
+use sandarac_config::{CacheRule, Edits, Sticky};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, HopByHop, MaxForwards};
@@ -57,6 +57,8 @@ pub(crate) struct Forward<'a> {
     pub(crate) introduction: &'a Introduction,
     pub(crate) edits: &'a Edits,
     pub(crate) target: &'a [u8],
+    /// How sessions stick to a backend: by a cookie that is not the application's.
+    pub(crate) sticky: Option<&'a Sticky>,
     pub(crate) framing: BodyFraming,
     pub(crate) expect_continue: bool,
     pub(crate) purpose: Purpose<'a>,
@@ -111,6 +113,9 @@ impl Forward<'_> {
         fields.add(Name::Host, self.asker.host)?;
         let hop_by_hop = HopByHop::of(received);
         fields.extend(received, |field| !hop_by_hop.has(field) && !self.is_withheld(field))?;
+        if let Some(sticky) = self.sticky {
+            cookies::retain(&mut fields, |cookie| cookie.name != sticky.cookie.as_str().as_bytes())?;
+        }
         if let Purpose::Fill { rule, candidate, part } = self.purpose {
             cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
             match (candidate, part) {
@@ -200,6 +205,7 @@ mod tests {
             },
             edits: &Edits::default(),
             target: b"/p",
+            sticky: None,
             framing: BodyFraming::None,
             expect_continue: false,
             purpose,

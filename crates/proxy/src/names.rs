@@ -87,16 +87,7 @@ impl Names {
     fn resolver(&self) -> Option<Rc<TokioResolver>> {
         let mut place = self.resolver.borrow_mut();
         if place.is_none() {
-            let mut builder = match &self.servers.borrow()[..] {
-                [] => TokioResolver::builder_tokio().ok()?,
-                servers => TokioResolver::builder_with_config(
-                    ResolverConfig::from_name_servers(servers.iter().map(name_server).collect()),
-                    TokioRuntimeProvider::default(),
-                ),
-            };
-            // Answers are kept here.
-            builder.options_mut().cache_size = 0;
-            *place = builder.build().ok().map(Rc::new);
+            *place = resolver(&self.servers.borrow()).map(Rc::new);
         }
         place.clone()
     }
@@ -112,6 +103,21 @@ impl Known {
         }
         due
     }
+}
+
+/// What asks `servers`, or those of the system where there are none, and keeps no answer. `None` where those of the system
+/// cannot be told.
+pub(crate) fn resolver(servers: &[NameServer]) -> Option<TokioResolver> {
+    let mut builder = match servers {
+        [] => TokioResolver::builder_tokio().ok()?,
+        servers => TokioResolver::builder_with_config(
+            ResolverConfig::from_name_servers(servers.iter().map(name_server).collect()),
+            TokioRuntimeProvider::default(),
+        ),
+    };
+    // Those who ask keep the answers.
+    builder.options_mut().cache_size = 0;
+    builder.build().ok()
 }
 
 fn ttl(found: &LookupIp) -> Duration {

@@ -1,11 +1,14 @@
 //! What all workers of a process share.
 
+use crate::resume::Unbelieved;
 use crate::site::Site;
 use crate::step::purge::purge_target;
 use crate::tally::Tally;
+use crate::upkeep::Wants;
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use sandarac_balance::{BackendId, Pool};
 use sandarac_cache::{Purge, Store};
 use sandarac_config::{Action, KeyRule};
 use sandarac_message::target::{Form, Target, route_path};
@@ -25,12 +28,14 @@ pub struct Shared {
     generation: AtomicU64,
     /// The store.
     pub store: Arc<Store>,
-    /// One set for each worker.
+    /// One set for each worker, and the upkeep's.
     pub counters: Box<[Arc<Counters>]>,
     /// The zero of the balancer's clock.
     pub(crate) epoch: Moment,
     connections: AtomicUsize,
     connection_limit: AtomicUsize,
+    /// What is wanted of the upkeep.
+    pub(crate) wants: Wants,
     complained: Mutex<Option<Moment>>,
     complain: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -49,10 +54,11 @@ impl Shared {
             site: ArcSwap::from_pointee(site),
             generation: AtomicU64::new(0),
             store,
-            counters: (0..workers).map(|_| Arc::default()).collect(),
+            counters: (0..workers + 1).map(|_| Arc::default()).collect(),
             epoch: Moment::now(),
             connections: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
+            wants: Wants::default(),
             complained: Mutex::new(None),
             complain,
         })
@@ -67,6 +73,7 @@ impl Shared {
     pub fn set_site(&self, site: Site) {
         self.site.store(Arc::new(site));
         self.generation.fetch_add(1, Ordering::Release);
+        self.wants.change_site();
     }
 
     /// Which configuration is in force.
@@ -87,7 +94,8 @@ impl Shared {
         let passes = Tally::sum(workers().map(|counters| &counters.passes));
         let misses = Tally::sum(workers().map(|counters| &counters.misses));
         let unstored = Tally::sum(workers().map(|counters| &counters.unstored));
-        refused.chain(failed).chain(passes).chain(misses).chain(unstored).collect()
+        let unbelieved = Tally::sum(workers().map(|counters| &counters.unbelieved));
+        refused.chain(failed).chain(passes).chain(misses).chain(unstored).chain(unbelieved).collect()
     }
 
     /// The latency histograms, one for each worker.
@@ -110,17 +118,9 @@ impl Shared {
         self.connection_limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The reports of every pool: its name and its backends.
-    pub fn pools(&self) -> Vec<(String, Vec<sandarac_balance::BackendReport>)> {
-        let now = Moment::now().since(self.epoch);
-        let site = self.site.load();
-        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.report(now))).collect()
-    }
-
-    /// The queues before the pools: their pool's name and what is known of them.
-    pub fn queues(&self) -> Vec<(String, sandarac_balance::QueueReport)> {
-        let site = self.site.load();
-        site.pools.iter().map(|pool| (pool.pool.name().to_owned(), pool.pool.queue_report())).collect()
+    /// The time by the balancer's clock.
+    pub fn now(&self) -> Duration {
+        Moment::now().since(self.epoch)
     }
 
     /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects
@@ -151,7 +151,7 @@ impl Shared {
             return true;
         }
         self.closed();
-        self.complain("too many client connections: some are answered 503");
+        self.complain(|| "too many client connections: some are answered 503".to_owned());
         false
     }
 
@@ -160,12 +160,31 @@ impl Shared {
     }
 
     /// Says what is wrong, unless something was said a moment ago.
-    pub(crate) fn complain(&self, what: &str) {
+    pub(crate) fn complain(&self, what: impl FnOnce() -> String) {
         let now = Moment::now();
         let mut last = self.complained.lock();
         if last.is_none_or(|last| now.since(last) >= COMPLAIN_EVERY) {
             *last = Some(now);
-            (self.complain)(what);
+            (self.complain)(&what());
         }
+    }
+
+    /// Says what of a worker's word is not believed.
+    pub(crate) fn complain_of_worker(&self, pool: &Pool, worker: BackendId, why: Unbelieved) {
+        self.complain(|| {
+            let at = pool.ids().iter().position(|&id| id == worker);
+            let worker = at.map(|at| pool.backends()[at].address().to_string()).unwrap_or_default();
+            format!("pool {}: what {worker} says of its skills is not believed: {}", pool.name(), why.text())
+        });
+    }
+
+    /// Says what has changed, at once.
+    pub(crate) fn say(&self, what: &str) {
+        (self.complain)(what);
+    }
+
+    /// The counters of the upkeep, which alone may write them.
+    pub(crate) fn upkeep_counters(&self) -> &Counters {
+        self.counters.last().expect("one set more than there are workers")
     }
 }

@@ -1,8 +1,7 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
 use crate::forward::Introduction;
-use crate::step::fetch::OriginTimeouts;
-use sandarac_balance::Pool;
+use crate::pool::SitePool;
 use sandarac_config::{Config, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
@@ -13,12 +12,15 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// A configuration made ready for use.
 pub struct Site {
     /// What was configured.
     pub config: Config,
     pub(crate) pools: Vec<SitePool>,
+    /// Told when the backends of a pool change.
+    members: Arc<Notify>,
     pub(crate) session: SessionLimits,
     /// What a response head may hold.
     pub(crate) response_head: Limits,
@@ -53,34 +55,14 @@ impl Deref for LocalSite {
     }
 }
 
-/// A pool and how long to wait for it.
-pub(crate) struct SitePool {
-    pub(crate) pool: Pool,
-    pub(crate) timeouts: OriginTimeouts,
-    pub(crate) retries: u32,
-}
-
 impl Site {
     /// Makes `config` ready. `bound` are the addresses really bound, in the order of the listeners; pools go on with
     /// what `before` knew of the same backends. `seed` decides between equal backends.
     pub fn new(config: Config, bound: &[ListenAddress], before: Option<&Site>, seed: u64) -> Site {
+        let members = before.map_or_else(Arc::default, |site| site.members.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
-            let seed = seed.wrapping_add(at as u64);
-            let built = settings.build(seed);
-            let known =
-                before.and_then(|site| site.pools.iter().find(|other| other.pool.name() == settings.name));
-            SitePool {
-                pool: known.map_or(built.clone(), |other| built.succeeding(&other.pool, seed)),
-                timeouts: OriginTimeouts {
-                    queue: settings.queue_timeout,
-                    connect: settings.connect_timeout,
-                    first_byte: settings.first_byte_timeout,
-                    between_bytes: settings.between_bytes_timeout,
-                    idle: settings.idle_timeout,
-                    age: settings.connection_age,
-                },
-                retries: settings.retries,
-            }
+            let known = before.and_then(|site| site.pool(&settings.name));
+            SitePool::new(settings, known, seed.wrapping_add(at as u64), members.clone())
         });
         let limits = &config.limits;
         let request_head = Limits {
@@ -105,6 +87,7 @@ impl Site {
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
+            members,
             session: SessionLimits {
                 head: request_head,
                 idle_timeout: *config.timeouts.idle,
@@ -128,6 +111,22 @@ impl Site {
             secure,
             config,
         }
+    }
+
+    /// The pools, in the order of the configuration.
+    pub fn pools(&self) -> &[SitePool] {
+        &self.pools
+    }
+
+    /// The pool of that name.
+    pub fn pool(&self, name: &str) -> Option<&SitePool> {
+        let place = self.config.pools.iter().position(|pool| pool.name == name)?;
+        Some(&self.pools[place])
+    }
+
+    /// Waits until the backends of a pool have changed.
+    pub(crate) async fn members_changed(&self) {
+        self.members.notified().await;
     }
 
     /// The name of this proxy in Via, Cache-Status and Proxy-Status.

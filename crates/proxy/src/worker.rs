@@ -78,6 +78,7 @@ impl Worker {
     /// A number for a request or a fetch, unique in the process.
     pub(crate) fn transaction(&self) -> u64 {
         let number = self.next.get();
+        // One set of counters is the upkeep's, whose numbers nobody takes.
         self.next.set(number + self.shared.counters.len() as u64);
         number
     }
@@ -194,7 +195,7 @@ impl Service for Worker {
 
     fn accept_failed(&self, error: &io::Error) {
         self.counters.one(Counter::AcceptFailures);
-        self.shared.complain(&format!("cannot accept connections: {error}"));
+        self.shared.complain(|| format!("cannot accept connections: {error}"));
     }
 
     fn answer(

@@ -7,11 +7,13 @@ pub mod client;
 pub mod endpoint;
 mod listener;
 mod metrics;
+mod pools;
 mod server;
 
 pub use client::Client;
 pub use endpoint::Endpoint;
 pub use listener::Bound;
+pub use pools::*;
 pub use server::{Access, Server, Token};
 
 use std::borrow::Cow;
@@ -39,6 +41,18 @@ pub trait Control: Send + Sync + 'static {
 
     /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes.
     fn reload(&self) -> Result<Reloaded, Refusal>;
+
+    /// What is known of pools.
+    fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal>;
+
+    /// Adds a backend to a pool.
+    fn add_backend(&self, order: &AddBackend) -> Result<Ordered, Refusal>;
+
+    /// Removes a backend from a pool. Requests in flight to it go on.
+    fn remove_backend(&self, order: &RemoveBackend) -> Result<Ordered, Refusal>;
+
+    /// Gives a backend no new requests, or gives it some again.
+    fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Refusal>;
 
     /// Begins to watch the exchanges, at most `limit` a second.
     fn subscribe(&self, limit: u64) -> Subscription;
@@ -95,10 +109,16 @@ pub struct CacheStatus {
 }
 
 /// A pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
+    /// Requests in flight to a backend, in the mean over all: of late where it chooses by résumé, now otherwise.
+    pub mean_backlog: f64,
+    /// For how long the oldest request has been in flight, in seconds; `None` where none is.
+    pub oldest_seconds: Option<f64>,
+    /// Requests that wait for a place at a backend.
+    pub waiting: u64,
     /// Its backends.
     pub backends: Vec<BackendStatus>,
 }
@@ -108,7 +128,7 @@ pub struct PoolStatus {
 pub struct BackendStatus {
     /// Where it is.
     pub address: String,
-    /// In a word, whether requests go to it: `healthy`, `ejected` or `failing`.
+    /// In a word, whether requests go to it: `healthy`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
     /// Requests that it works on now.
     pub in_flight: u64,
@@ -138,7 +158,32 @@ pub struct Metric {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<(Cow<'static, str>, String)>,
     /// The value.
-    pub value: u64,
+    pub value: Value,
+}
+
+/// The value of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number of things.
+    Whole(u64),
+    /// A mean, a share, or seconds.
+    Part(f64),
+}
+
+impl Value {
+    /// The number of things; what is no whole number is rounded down.
+    pub fn whole(self) -> u64 {
+        match self {
+            Value::Whole(number) => number,
+            Value::Part(number) => number as u64,
+        }
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        matches!(self, Value::Whole(0)) || self == Value::Part(0.0)
+    }
 }
 
 /// Whether a metric only grows.
@@ -155,12 +200,17 @@ impl Metric {
     /// A counter without labels.
     pub fn counter(name: &'static str, text: &'static str, value: u64) -> Metric {
         let (name, text) = (name.into(), text.into());
-        Metric { name, kind: MetricKind::Counter, text, labels: Vec::new(), value }
+        Metric { name, kind: MetricKind::Counter, text, labels: Vec::new(), value: Value::Whole(value) }
     }
 
     /// A gauge without labels.
     pub fn gauge(name: &'static str, text: &'static str, value: u64) -> Metric {
         Metric { kind: MetricKind::Gauge, ..Metric::counter(name, text, value) }
+    }
+
+    /// A gauge that is no number of things, without labels.
+    pub fn measure(name: &'static str, text: &'static str, value: f64) -> Metric {
+        Metric { value: Value::Part(value), ..Metric::gauge(name, text, 0) }
     }
 
     /// The same with one more label.
@@ -171,9 +221,9 @@ impl Metric {
 }
 
 impl Stats {
-    /// The sum of all metrics of that name; 0 where there is none.
+    /// The sum of all metrics of that name, which are whole numbers; 0 where there is none.
     pub fn get(&self, name: &str) -> u64 {
-        self.metrics.iter().filter(|metric| metric.name == name).map(|metric| metric.value).sum()
+        self.metrics.iter().filter(|metric| metric.name == name).map(|metric| metric.value.whole()).sum()
     }
 }
 
@@ -322,6 +372,9 @@ impl std::fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+pub(crate) use tests::status as example;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,8 @@ pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warni
     load_with(path, &Flags { token, ..Flags::default() })
 }
 
-fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
+/// Reads the file at `path`, with `flags` over it.
+pub(crate) fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warning>), Failure> {
     let name = path.display().to_string();
     let bytes = fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
     Config::from_bytes_and_flags(&name, &bytes, flags).map_err(Failure::Configuration)
@@ -36,9 +37,26 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     for warning in &warnings {
         eprintln!("{warning}");
     }
+    check_tables(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Reads the tables of classes. The running process does without one that is not there yet.
+fn check_tables(config: &Config) -> Result<(), Failure> {
+    for classifier in config.pools.iter().filter_map(|pool| pool.classifier.as_ref()) {
+        let Some(path) = classifier.table_path() else { continue };
+        match fs::read(path) {
+            Ok(text) => {
+                classifier.with_table(&text).map_err(|error| Failure::Usage(error.to_string()))?;
+            }
+            Err(error) => {
+                eprintln!("warning: no request has a class yet: cannot read {}: {error}", path.display())
+            }
+        }
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! The command line: what can be said, and what it means as settings.
 
+mod pools;
+mod replay;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,6 +12,8 @@ use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
 use crate::failure::Failure;
+pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
+pub use replay::ReplayArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +21,8 @@ Examples:
       An accelerator before one application, no file needed.
   sandarac -a :80 -b http://10.0.0.1:8000 -b http://10.0.0.2:8000 -s malloc,2G
       Two backends, balanced, with 2 GiB of cache. The short flags are varnishd's.
+  sandarac --listen :8080 --sockets ./sockets
+      All workers that `sandarac-worker` runs there, each sent what it is best at.
   sandarac -c sandarac.toml --memory 4GiB
       A whole configuration; a flag counts more than the file.
   sandarac demo
@@ -72,8 +79,16 @@ pub enum Command {
     Reload(ReloadArgs),
     /// Watch exchanges as they end, a line each
     Log(LogArgs),
+    /// Show pools: backends, classes and who is best at them, and why the last choices fell as they did
+    Pools(PoolsArgs),
+    /// Add a backend to a pool, remove one, or drain one
+    Pool(PoolArgs),
+    /// Hold pools against levels, as a monitoring plugin
+    CheckPool(CheckPoolArgs),
     /// Play a scenario with every balancing algorithm, and compare them
     Simulate(SimulateArgs),
+    /// Play an access log through the balancer, before backends or simulated workers
+    Replay(Box<ReplayArgs>),
 }
 
 /// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
@@ -89,6 +104,12 @@ pub struct RunArgs {
     /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
+    /// A directory of Unix sockets, each a worker to stand before: that of `sandarac-worker`. Workers may come and go
+    #[arg(long, value_name = "DIR")]
+    pub sockets: Option<PathBuf>,
+    /// How one of several is chosen for a request: least_requests unless said, and resume for workers in a directory
+    #[arg(long, value_name = "NAME")]
+    pub balance: Option<String>,
     /// The most memory that the cache takes, as `512MiB`
     #[arg(long, value_name = "SIZE", conflicts_with = "storage")]
     pub memory: Option<String>,
@@ -121,7 +142,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// Whether nothing says what to stand before.
     pub fn lacks_everything(&self) -> bool {
-        self.config.is_none() && self.backend.is_empty()
+        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none()
     }
 
     /// What the flags say, in words that a file would use, with the token read from where they say it is.
@@ -131,6 +152,8 @@ impl RunArgs {
             token,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            sockets: self.sockets.as_deref().map(absolute).transpose()?,
+            balance: self.balance.clone(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),
             grace: self.grace.clone(),
             admin: self.admin.clone(),
@@ -214,6 +237,12 @@ impl Listen {
         }
         Ok(Listen { address, proxy, mode })
     }
+}
+
+/// The path from the root of what the command line names from where it is.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is no directory", path.display())))
 }
 
 /// A backend as varnishd writes it, `host[:port]` or `/path`, as a URL.
@@ -512,6 +541,14 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_of_sockets_may_be_named_from_here() {
+        let here = std::env::current_dir().unwrap().join("sockets");
+        let flags = run("-a :80 --sockets ./sockets").flags().unwrap();
+        assert_eq!(flags.sockets.as_deref(), here.to_str());
+        assert_eq!(run("--sockets /run/shop").flags().unwrap().sockets.as_deref(), Some("/run/shop"));
+    }
+
+    #[test]
     fn logs_are_set_by_flags() {
         let args = run("-a :80 -b localhost --access-log ./a.log --log-format json");
         let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
@@ -536,6 +573,10 @@ mod tests {
             ("purge", "--all"),
             ("purge --all http://a/", "cannot be used with"),
             ("config", "--schema"),
+            ("pool", "drain"),
+            ("pool add app", "<ADDRESS>"),
+            ("pool add app http://a --weight 0", "1..=1000"),
+            ("pools --class a --classes 3", "cannot be used with"),
             ("status --admin :6081", "127.0.0.1:6081"),
             ("demo --seconds x", "--seconds"),
         ] {
@@ -554,11 +595,21 @@ mod tests {
     }
 
     #[test]
+    fn a_backend_of_a_pool_is_written_as_one_of_a_run() {
+        let Ok(Job::Other(Command::Pool(pool))) = parse("pool add app 10.0.0.7:8000 --weight 2") else {
+            panic!()
+        };
+        let PoolOrder::Add(add) = pool.order else { panic!() };
+        assert_eq!((add.backend.backend.as_str(), add.weight), ("http://10.0.0.7:8000", 2));
+    }
+
+    #[test]
     fn help_teaches_by_example() {
         let error = parse("--help").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DisplayHelp);
         let help = error.to_string();
         assert!(help.contains("sandarac --listen :8080 --backend http://localhost:8000"), "{help}");
         assert!(run("").lacks_everything() && !run("-c a.toml").lacks_everything());
+        assert!(!run("--sockets .").lacks_everything());
     }
 }

@@ -1,5 +1,11 @@
 //! The subcommands that talk to a running process.
 
+mod check_pool;
+mod pools;
+
+pub use check_pool::{check_pool, unreadable};
+pub use pools::{pool, pools};
+
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::thread::sleep;
@@ -9,7 +15,7 @@ use sandarac_config::{Config, ListenAddress};
 use serde::Serialize;
 
 use crate::admin::client::Client;
-use crate::admin::{Endpoint, MetricKind, Purge, State, Stats, Status};
+use crate::admin::{Endpoint, MetricKind, Purge, State, Stats, Status, Value};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, printable, span};
@@ -150,10 +156,10 @@ fn difference(now: &Stats, before: &Stats) -> Stats {
     let mut metrics = now.metrics.clone();
     for metric in metrics.iter_mut().filter(|metric| metric.kind == MetricKind::Counter) {
         let same = |other: &&crate::admin::Metric| other.name == metric.name && other.labels == metric.labels;
-        metric.value =
-            metric.value.saturating_sub(before.metrics.iter().find(same).map_or(0, |other| other.value));
+        let earlier = before.metrics.iter().find(same).map_or(0, |other| other.value.whole());
+        metric.value = Value::Whole(metric.value.whole().saturating_sub(earlier));
     }
-    metrics.retain(|metric| metric.value > 0);
+    metrics.retain(|metric| !metric.value.is_zero());
     Stats { at_ms: now.at_ms, metrics, latency: now.latency.since(&before.latency) }
 }
 
@@ -164,9 +170,11 @@ fn show_stats(stats: &Stats) -> String {
         .map(|metric| {
             let labels: String =
                 metric.labels.iter().map(|(label, value)| format!(" {label}={value}")).collect();
-            let value = match metric.name.ends_with("bytes") || metric.name.starts_with("bytes") {
-                true => bytes(metric.value),
-                false => grouped(metric.value),
+            let sizes = metric.name.ends_with("bytes") || metric.name.starts_with("bytes");
+            let value = match metric.value {
+                Value::Whole(number) if sizes => bytes(number),
+                Value::Whole(number) => grouped(number),
+                Value::Part(number) => number.to_string(),
             };
             match labels.is_empty() {
                 true => vec![value, metric.name.to_string(), metric.text.to_string()],
@@ -328,6 +336,7 @@ mod tests {
             pools: vec![PoolStatus {
                 name: "app".to_owned(),
                 backends: vec![backend("http://a:8000", 3), backend("http://bcd:8000", 0)],
+                ..PoolStatus::default()
             }],
         };
         assert_eq!(

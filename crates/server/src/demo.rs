@@ -1,6 +1,5 @@
 //! The demo: a slow sample site, a bounded load over it with and without the accelerator, and the comparison.
 
-mod client;
 mod command;
 pub mod content;
 pub mod load;

@@ -5,21 +5,32 @@ use std::process::ExitCode;
 use clap::Parser;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
-use sandarac_server::{check, commands, demo, run, simulate, top};
+use sandarac_server::{check, commands, demo, replay, run, simulate, top};
 
 /// Faster than the system's where small blocks come and go, as with every exchange.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match perform(Cli::parse().job()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+    match Cli::try_parse() {
+        Ok(cli) => perform(cli.job()).unwrap_or_else(|failure| failure.report()),
+        Err(error) => refuse(&error),
     }
 }
 
-fn perform(job: Job) -> Result<(), Failure> {
-    match job {
+/// Says what is wrong with the command line, or what was asked to be known of it.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // Where nothing can be written nobody can be told.
+    let _ = error.print();
+    match std::env::args_os().nth(1) {
+        // To a monitoring system, the status of wrong usage would mean that the pool is broken.
+        Some(command) if command == "check-pool" => commands::unreadable(&error.to_string()),
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
+}
+
+fn perform(job: Job) -> Result<ExitCode, Failure> {
+    let done = match job {
         Job::Run(args) => start(&args),
         Job::Other(Command::Demo(args)) => demo::demo(&args, run::accelerate),
         Job::Other(Command::Check(args)) => check::check(&args),
@@ -31,8 +42,13 @@ fn perform(job: Job) -> Result<(), Failure> {
         Job::Other(Command::Ban(args)) => commands::ban(&args),
         Job::Other(Command::Reload(args)) => commands::reload(&args),
         Job::Other(Command::Log(args)) => commands::log(&args),
+        Job::Other(Command::Pools(args)) => commands::pools(&args),
+        Job::Other(Command::Pool(args)) => commands::pool(&args),
+        Job::Other(Command::CheckPool(args)) => return Ok(commands::check_pool(&args)),
         Job::Other(Command::Simulate(args)) => simulate::simulate(&args),
-    }
+        Job::Other(Command::Replay(args)) => replay::replay(&args),
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn start(args: &RunArgs) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The running accelerator: its workers, its listeners, its store, its logs and its admin interface.
 
 mod control;
+mod pools;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,7 +13,8 @@ use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
 use sandarac_net::{Command, Entrance, ListenAddress, Listeners, run_worker};
-use sandarac_proxy::{Shared, Site, Worker};
+
+use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -26,6 +28,9 @@ use control::ProcessControl;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 const SWEEP_PLACES: usize = 2048;
 
+/// How long a start waits for pools to find their first backends.
+const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Descriptors that are not for connections: listeners, logs, the admin interface, the runtime.
 const OWN_DESCRIPTORS: u64 = 64;
 
@@ -33,6 +38,8 @@ const OWN_DESCRIPTORS: u64 = 64;
 pub struct Process {
     inner: Arc<Inner>,
     admin: Option<Server>,
+    /// Gone before the rest of the process is.
+    upkeep: Option<Upkeep>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -98,6 +105,9 @@ impl Process {
             workers.push(commands);
             threads.push(thread);
         }
+        let upkeep = Upkeep::start(shared.clone());
+        let upkeep = Some(upkeep.map_err(|error| about("cannot start to look after pools", &error))?);
+        settle(&shared, DISCOVERY_PATIENCE);
         for (listener, entrance) in listeners.into_iter().zip(entrances) {
             listen(&workers, listener, &entrance);
         }
@@ -117,7 +127,7 @@ impl Process {
         });
         threads.push(sweep(Arc::downgrade(&inner))?);
         let admin = if admin { Some(start_admin(&inner, endpoint)?) } else { None };
-        Ok(Process { inner, admin, threads })
+        Ok(Process { inner, admin, upkeep, threads })
     }
 
     /// The addresses bound.
@@ -128,6 +138,11 @@ impl Process {
     /// Where the admin interface is.
     pub fn admin(&self) -> Option<&Endpoint> {
         self.admin.as_ref().map(Server::endpoint)
+    }
+
+    /// What its workers share: the pools, the store and the counters.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
     }
 
     /// Reads the configuration again and takes it up if it is valid. Opens the access log anew in any case.
@@ -160,6 +175,7 @@ impl Drop for Process {
             let _ = worker.send(Command::Stop);
         }
         self.admin = None;
+        self.upkeep = None;
         for address in self.inner.listeners.lock().iter() {
             if let ListenAddress::Unix(path, _) = address {
                 let _ = std::fs::remove_file(path);

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
-use sandarac_lab::{Scenario, chart, simulate as play, table};
+use sandarac_lab::{Report, Scenario, chart, simulate as play, table};
 
 use crate::cli::SimulateArgs;
 use crate::failure::Failure;
@@ -17,12 +18,17 @@ pub fn simulate(args: &SimulateArgs) -> Result<(), Failure> {
         Scenario::from_toml(&text).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     let reports: Vec<_> = scenario.algorithms.iter().map(|algorithm| play(&scenario, algorithm)).collect();
-    if let Some(path) = &args.svg {
-        fs::write(path, chart(&scenario.title, &reports))
+    show(&scenario.title, "", &reports, args.svg.as_deref())
+}
+
+/// Prints reports, `facts` in lines before them, and draws them where it is wished.
+pub(crate) fn show(title: &str, facts: &str, reports: &[Report], svg: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = svg {
+        fs::write(path, chart(title, reports))
             .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
     }
     let mut out = io::stdout().lock();
-    writeln!(out, "{}\n", scenario.title)?;
-    out.write_all(table(&reports).as_bytes())?;
+    writeln!(out, "{title}\n{facts}")?;
+    out.write_all(table(reports).as_bytes())?;
     Ok(())
 }

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 
 from . import __version__
 from .control import Plan
+from .etcd import PASSWORD, Etcd
 from .fields import Malformed, read_version
 from .listener import Tcp
+from .registry import Registry
 from .resume import HISTORY, Settings
 from .runner import NotStarted, Runner
+from .zookeeper import ZooKeeper
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,11 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.app_version is not None:
             read_version(options.app_version)
         if options.bind is not None:
-            Tcp.parse(options.bind)
+            tcp = Tcp.parse(options.bind)
+            if (options.zookeeper or options.etcd) and tcp.host in ("0.0.0.0", "::") and not options.advertise:
+                parser.error(f"--bind {options.bind}: --advertise has to say by which name others reach this machine")
+        registries = _registries(options)
     except Malformed as error:
         parser.error(f"--app-version: {error}")
     except ValueError as error:
         parser.error(str(error))
+    except ImportError:
+        parser.error("--zookeeper takes kazoo: pip install sandarac-worker[zookeeper]")
     plan = Plan(
         app=options.app,
         slot=0,
@@ -52,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sockets=None if options.bind else options.sockets,
             resumes=options.resumes,
             addresses=options.addresses and os.path.abspath(options.addresses),
+            registries=registries,
+            advertise=options.advertise,
         )
     except NotStarted as error:
         print(f"sandarac-worker: {error}", file=sys.stderr)
@@ -76,6 +86,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     where.add_argument("--bind", metavar="HOST:PORT", help="TCP instead: port 0, or the first of N in a row")
     parser.add_argument("--addresses", metavar="FILE", help="file that names the workers in service, for a balancer")
+    parser.add_argument(
+        "--zookeeper", metavar="HOSTS/PATH", help="register there, as in zk1:2181,zk2:2181/shop, and take settings"
+    )
+    parser.add_argument(
+        "--etcd",
+        metavar="URL/PREFIX",
+        help="register there, as in http://USER@etcd1:2379,etcd2:2379/shop, and take settings; the password is "
+        f"${PASSWORD}",
+    )
+    parser.add_argument("--advertise", metavar="HOST", help="host to register instead of that of --bind")
     parser.add_argument("--mode", type=_mode, default=0o660, help="permissions of the sockets, octal (660)")
     parser.add_argument("--interface", choices=("auto", "wsgi", "asgi"), default="auto", help="what the application is")
     parser.add_argument("--threads", type=_count, default=1, metavar="K", help="application threads a worker (1)")
@@ -98,6 +118,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trace-log", metavar="FILE", help="five lines a request; - for standard error")
     parser.add_argument("--version", action="version", version=f"sandarac-worker {__version__}")
     return parser
+
+
+def _registries(options: argparse.Namespace) -> dict[str, Registry]:
+    """Raises ``ValueError``, and ``ImportError`` where kazoo is missing."""
+    registries: dict[str, Registry] = {}
+    if options.zookeeper is not None:
+        registries["ZooKeeper"] = ZooKeeper(options.zookeeper)
+    if options.etcd is not None:
+        registries["etcd"] = Etcd(options.etcd)
+    return registries
 
 
 def _count(text: str) -> int:

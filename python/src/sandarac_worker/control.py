@@ -8,6 +8,7 @@ worker      spent          it has served its share of requests and wants a succe
 runner      save           write the résumé file: a successor is about to read it
 worker      saved          it is written
 runner      replaced       do not write it again: it is the successor's now
+runner      history N M    remember N requests, and drop skills after M, from now on
 ==========  =============  ==========================================================
 
 The end of the stream says to a worker that its runner is gone: then it drains, for nobody would restart it.
@@ -82,4 +83,7 @@ class Control:
                     self.say("saved")
                 elif line == "replaced\n":
                     worker.stop_saving()
+                elif line.startswith("history "):
+                    _, history, max_skill_age = line.split()
+                    worker.update_settings(int(history), int(max_skill_age))
         on_end()

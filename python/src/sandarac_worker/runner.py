@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import glob
 import os
 import selectors
@@ -18,12 +19,15 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import Enum, auto
+from queue import SimpleQueue
 
 from .control import Plan
 from .listener import Tcp, is_free, socket_name
+from .registry import Live, Registrar, Registry
+from .resume import SKILL_AGE
 
 #: Seconds a worker has to load its application and accept.
 START_TIMEOUT = 60.0
@@ -123,7 +127,8 @@ class Runner:
     """Runs workers by ``plan``, their sockets in ``sockets`` or on TCP where that is ``None``.
 
     ``resumes`` is a directory for résumé files, ``addresses`` a file that always names the workers in service, one
-    address a line. Raises :class:`NotStarted`.
+    address a line. They are registered in ``registries``, by name, which may tell them settings; those on TCP under the
+    host ``advertise``, where it is given. Raises :class:`NotStarted`.
     """
 
     def __init__(
@@ -134,8 +139,18 @@ class Runner:
         sockets: str | None,
         resumes: str | None = None,
         addresses: str | None = None,
+        registries: Mapping[str, Registry] | None = None,
+        advertise: str | None = None,
     ) -> None:
         self._addresses = addresses
+        self._advertise = advertise
+        self._history, self._max_skill_age = plan.history, plan.max_skill_age
+        #: What registries say, as it is heard from them by threads.
+        self._told: SimpleQueue[tuple[str, Live]] = SimpleQueue()
+        self._live: dict[str, Live] = {}
+        self._wake, self._woken = socket.socketpair()
+        for end in (self._wake, self._woken):
+            end.setblocking(False)
         self._drain_timeout = plan.drain_timeout
         self._selector = selectors.DefaultSelector()
         self._reloads: deque[_Slot] = deque()
@@ -153,14 +168,15 @@ class Runner:
         except OSError as error:
             raise NotStarted(str(error)) from error
         self._slots = [_Slot(_place(plan, number, sockets, resumes)) for number in range(workers)]
+        self._registrars = [
+            Registrar(name, registry, functools.partial(self._tell, name))
+            for name, registry in (registries or {}).items()
+        ]
 
     def run(self) -> int:
         """Runs until told to stop. Returns the exit status: 1 where the workers could not be started at all."""
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            end.setblocking(False)
-        self._selector.register(ours, selectors.EVENT_READ, None)
-        signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         for heeded in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             # The byte on the wake-up descriptor says it all; a handler has to be there for it to be written.
             signal.signal(heeded, lambda *_: None)
@@ -171,15 +187,43 @@ class Runner:
             self._reload_next(now)
             self._kill_overdue(now)
             if self._stopping and not self._processes():
+                for registrar in self._registrars:
+                    registrar.close()
                 return self._status
             for key, _ in self._selector.select(self._patience(now)):
                 if key.data is None:
-                    for number in ours.recv(4096):
+                    for number in self._woken.recv(4096):
                         self._signalled(number, time.monotonic())
+                    self._hear_registries()
                 else:
                     slot, process = key.data
                     self._hear(slot, process, time.monotonic())
             self._bury(time.monotonic())
+
+    def _tell(self, registry: str, live: Live) -> None:
+        """Called by a registrar's thread."""
+        self._told.put((registry, live))
+        with contextlib.suppress(BlockingIOError):
+            # No signal has this number.
+            self._wake.send(b"\0")
+
+    def _hear_registries(self) -> None:
+        changed = False
+        while not self._told.empty():
+            registry, live = self._told.get()
+            self._live[registry] = live
+            changed = True
+        if not changed:
+            return
+        # What none says is as the command line has it.
+        told = list(self._live.values())
+        history = next((live.history for live in told if live.history), self._history)
+        age = next((live.max_skill_age for live in told if live.max_skill_age), self._max_skill_age)
+        _say(f"workers remember {history} requests from now on")
+        for slot in self._slots:
+            slot.plan = replace(slot.plan, history=history, max_skill_age=age)
+        for _, process in self._processes():
+            process.say(f"history {history} {SKILL_AGE * history if age is None else age}")
 
     def _processes(self) -> list[tuple[_Slot | None, _Process]]:
         found: list[tuple[_Slot | None, _Process]] = [(None, process) for process in self._leaving]
@@ -332,10 +376,13 @@ class Runner:
         _say(f"worker {slot.plan.slot} {_ended(status)}: started again in {pause:g} s")
 
     def _write_addresses(self) -> None:
+        serving = [slot.current for slot in self._slots if slot.current is not None and not self._stopping]
+        addresses = [process.address for process in serving if process.phase is _Phase.SERVING]
+        for registrar in self._registrars:
+            registrar.keep(_advertised(address, self._advertise) for address in addresses)
         if self._addresses is None:
             return
-        serving = [slot.current for slot in self._slots if slot.current is not None and not self._stopping]
-        lines = [f"{process.address}\n" for process in serving if process.phase is _Phase.SERVING]
+        lines = [f"{address}\n" for address in addresses]
         temporary = f"{self._addresses}.{os.getpid()}.tmp"
         try:
             with open(temporary, "w", encoding="utf-8") as file:
@@ -359,6 +406,13 @@ def _place(plan: Plan, number: int, sockets: str | None, resumes: str | None) ->
             raise NotStarted(f"something listens on port {tcp.port} already")
     host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
     return replace(placed, bind=f"{host}:{tcp.port}")
+
+
+def _advertised(address: str, host: str | None) -> str:
+    """The address by which others reach a worker."""
+    if host is None or not address.startswith("http://"):
+        return address
+    return f"http://{host}:{address.rpartition(':')[2]}"
 
 
 def _take_directory(path: str) -> int:

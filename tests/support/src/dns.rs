@@ -5,14 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A name server on a free UDP port of 127.0.0.1 that gives every name the same IPv4 addresses. It stops when dropped.
+/// A name server on a free UDP port of 127.0.0.1 that gives every name the same IPv4 addresses, and the same SRV records. It stops
+/// when dropped.
 pub struct NameServer {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
+/// An SRV record (RFC 2782): priority, weight, port and target.
+pub type Service<'a> = (u16, u16, u16, &'a str);
+
 struct State {
     addresses: Vec<Ipv4Addr>,
+    /// The data of SRV records.
+    services: Vec<Vec<u8>>,
+    /// What it answers with: 0, or an error.
+    code: u8,
     ttl: u32,
     silent: bool,
     questions: usize,
@@ -25,8 +33,15 @@ impl NameServer {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = socket.local_addr().expect("a bound socket has an address");
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout can be set");
-        let state =
-            State { addresses: addresses.to_vec(), ttl, silent: false, questions: 0, stopping: false };
+        let state = State {
+            addresses: addresses.to_vec(),
+            services: Vec::new(),
+            code: 0,
+            ttl,
+            silent: false,
+            questions: 0,
+            stopping: false,
+        };
         let state = Arc::new(Mutex::new(state));
         let told = Arc::clone(&state);
         thread::spawn(move || {
@@ -57,6 +72,25 @@ impl NameServer {
         self.state.lock().expect("no name server panics").addresses = addresses.to_vec();
     }
 
+    /// From now on, names have these SRV records.
+    pub fn serve_at(&self, services: &[Service<'_>]) {
+        let data = |(priority, weight, port, target): &Service<'_>| {
+            let mut data = [priority, weight, port].map(|number| number.to_be_bytes()).concat();
+            for label in target.split('.').filter(|label| !label.is_empty()) {
+                data.push(label.len() as u8);
+                data.extend(label.bytes());
+            }
+            data.push(0);
+            data
+        };
+        self.state.lock().expect("no name server panics").services = services.iter().map(data).collect();
+    }
+
+    /// From now on, answers with this code: 0 that there is what there is, 2 that it failed, 3 that there is no such name.
+    pub fn answer_with(&self, code: u8) {
+        self.state.lock().expect("no name server panics").code = code;
+    }
+
     /// From now on, says nothing.
     pub fn fall_silent(&self) {
         self.state.lock().expect("no name server panics").silent = true;
@@ -74,25 +108,30 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a message with one question (RFC 1035 §4.1); to anything but type A, that there is nothing of it.
+/// The answer to a message with one question (RFC 1035 §4.1); to anything but types A and SRV, that there is nothing of it.
 fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
     let mut end = 12;
     while *query.get(end)? != 0 {
         end += 1 + usize::from(query[end]);
     }
     let question = query.get(12..end + 5)?;
-    let addresses = if question.ends_with(&[0, 1, 0, 1]) { &state.addresses[..] } else { &[] };
+    let (kind, records) = match question {
+        _ if state.code != 0 => (0, Vec::new()),
+        [.., 0, 1, 0, 1] => (1, state.addresses.iter().map(|address| address.octets().to_vec()).collect()),
+        [.., 0, 33, 0, 1] => (33, state.services.clone()),
+        _ => (0, Vec::new()),
+    };
     // The same id; a response, authoritative, recursion desired and available; one question.
-    let mut answer = [&query[..2], &[0x85, 0x80, 0, 1]].concat();
-    answer.extend((addresses.len() as u16).to_be_bytes());
+    let mut answer = [&query[..2], &[0x85, 0x80 | state.code, 0, 1]].concat();
+    answer.extend((records.len() as u16).to_be_bytes());
     answer.extend([0; 4]);
     answer.extend(question);
-    for address in addresses {
-        // The name of the question; type A, class IN.
-        answer.extend([0xc0, 12, 0, 1, 0, 1]);
+    for record in records {
+        // The name of the question; the type, class IN.
+        answer.extend([0xc0, 12, 0, kind, 0, 1]);
         answer.extend(state.ttl.to_be_bytes());
-        answer.extend([0, 4]);
-        answer.extend(address.octets());
+        answer.extend((record.len() as u16).to_be_bytes());
+        answer.extend(record);
     }
     Some(answer)
 }

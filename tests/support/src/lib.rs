@@ -11,16 +11,18 @@ mod dns;
 mod message;
 mod origin;
 mod process;
+pub mod registry;
 mod reply;
 mod request;
 mod temp;
 mod terminal;
 mod wait;
+mod worker;
 
 pub use address::Address;
 pub use conn::{Conn, Trouble};
 pub use date::{http_date, http_date_in};
-pub use dns::NameServer;
+pub use dns::{NameServer, Service};
 pub use message::{Fields, Request, Response};
 pub use origin::{Listener, Origin, Port};
 pub use process::{Output, Sandarac, Setup, Signal};
@@ -29,6 +31,7 @@ pub use request::{Req, get, head, post, request};
 pub use temp::TempDir;
 pub use terminal::Terminal;
 pub use wait::{Gate, PATIENCE, within};
+pub use worker::Worker;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{Conn, Gate, Listener, Origin, Port, Reply, TempDir, Trouble, get, head, post, reply, within};
+use crate::{
+    Address, Conn, Gate, Listener, Origin, Port, Reply, TempDir, Trouble, Worker, get, head, post, reply,
+    within,
+};
 
 #[test]
 fn an_origin_answers_by_its_rule_and_remembers() {
@@ -113,4 +116,28 @@ fn a_peer_that_trickles_does_not_hold_up_a_wait() {
     assert_eq!(client.try_response("GET").err(), Some(Trouble::TimedOut));
     drop(client);
     trickle.join().expect("it ends with the connection");
+}
+
+#[test]
+fn a_worker_tells_its_resume_and_what_changed_of_it() {
+    let worker = Worker::new("w1", &[("a", 1.5)]);
+    let url = worker.url();
+    let mut client = Conn::to(&Address::parse(url.trim_start_matches("http://")));
+    let class =
+        |known: &str| get("/").with("Request-Class", &format!("\"a\";by=\"0123456789abcdef\"{known}"));
+    let response = client.exchange(&class("")).expect(200);
+    assert_eq!(response.text(), "w1");
+    assert_eq!(response.field("worker-state"), Some("id=\"w1\", rev=1, inflight=0"));
+    assert!(!worker.is_known());
+    worker.learns("b", 2.0).runs("v1");
+    let response = client.exchange(&class(";known=\"w1.1\"")).expect(200);
+    assert_eq!(response.field("worker-state"), Some("id=\"w1\", rev=2, inflight=0, version=\"v1\""));
+    assert_eq!(response.field("worker-skills"), Some("\"b\";score=2.000"));
+    assert!(!client.exchange(&class(";known=\"w1.2\"")).fields.has("worker-skills") && worker.is_known());
+    let whole = client.get("/.well-known/worker-resume?by=0123456789abcdef").expect(200);
+    assert_eq!(whole.field("etag"), Some("\"w1.2\""));
+    assert!(whole.text().contains("{\"a\":1.5,\"b\":2.0}"), "{whole:?}");
+    let other = client.get("/.well-known/worker-resume?by=0000000000000000").expect(200);
+    assert!(other.text().contains("\"skills\":{}"), "{other:?}");
+    assert_eq!((worker.served().len(), worker.asked().len()), (3, 2));
 }

@@ -1,9 +1,10 @@
 //! Consistent hashing with bounded loads.
 
 use super::resume::ClassKey;
-use crate::Backend;
 use crate::candidates::Candidates;
+use crate::choices::Chosen;
 use crate::hash::{hash, mix};
+use crate::{Backend, ChoiceReason};
 
 /// Points on the ring for a backend of weight 1. With 100 of them the shares of backends differ by about a tenth.
 const POINTS: u32 = 100;
@@ -37,8 +38,9 @@ impl Ring {
 
     /// The first candidate from the place of the class on that is below its bound; the least loaded for a request
     /// without a class.
-    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
-        let Some(ClassKey(place)) = class else { return candidates.least_loaded() };
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
+        let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));
+        let Some(ClassKey(place)) = class else { return least_loaded(ChoiceReason::Unclassified) };
         let start = self.points.partition_point(|&(point, _)| point < place);
         let all = self.load_factor * candidates.total_load();
         let around = self.points[start..].iter().chain(&self.points[..start]);
@@ -51,9 +53,9 @@ impl Ring {
             last = Some(at);
             let bound = (all * candidates.share_of_all(at)).ceil().max(1.0);
             if (candidates.backends[at].in_flight() as f32) < bound && candidates.eligible(at) {
-                return Some(at);
+                return Some(Chosen::new(at, ChoiceReason::NextOnRing));
             }
         }
-        candidates.least_loaded()
+        least_loaded(ChoiceReason::LeastLoaded)
     }
 }

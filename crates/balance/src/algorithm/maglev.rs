@@ -1,9 +1,10 @@
 //! Maglev's lookup table.
 
 use super::resume::ClassKey;
-use crate::Backend;
 use crate::candidates::Candidates;
+use crate::choices::Chosen;
 use crate::hash::{hash, mix};
+use crate::{Backend, ChoiceReason};
 
 /// Table sizes, primes: the first is the paper's small one. A table is to hold a hundred places for each backend, so
 /// that their shares differ by about a hundredth.
@@ -63,14 +64,16 @@ impl Maglev {
 
     /// The candidate at the place of the class, or at one of the places that follow by rehashing; the least loaded for a
     /// request without a class.
-    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
-        let Some(ClassKey(key)) = class else { return candidates.least_loaded() };
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
+        let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));
+        let Some(ClassKey(key)) = class else { return least_loaded(ChoiceReason::Unclassified) };
         let place = |probe: u64| {
             (mix(key ^ probe.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % self.places.len() as u64) as usize
         };
         (0..PROBES)
             .map(|probe| self.places[place(probe)] as usize)
             .find(|&at| candidates.eligible(at))
-            .or_else(|| candidates.least_loaded())
+            .map(|at| Chosen::new(at, ChoiceReason::InTable))
+            .or_else(|| least_loaded(ChoiceReason::LeastLoaded))
     }
 }

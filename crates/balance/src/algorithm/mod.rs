@@ -12,7 +12,8 @@ pub(crate) mod round_robin;
 use std::str::FromStr;
 
 use crate::candidates::Candidates;
-use crate::{Backend, Settings};
+use crate::choices::Chosen;
+use crate::{Backend, ChoiceReason, Settings};
 use consistent_hash::Ring;
 use maglev::Maglev;
 use random::Draw;
@@ -136,18 +137,21 @@ impl Chooser {
         }
     }
 
-    /// Chooses among `candidates`, of which there is at least one, without taking a place.
-    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
-        match self {
-            Chooser::LeastRequests(draw) => least_requests::choose(draw, candidates),
-            Chooser::Resume(resume) => resume.choose(candidates, class),
-            Chooser::PeakEwma(draw) => peak_ewma::choose(draw, candidates),
-            Chooser::RoundRobin(turns) => turns.choose(candidates),
-            Chooser::Random(draw) => draw.choose(candidates),
-            Chooser::ConsistentHash(ring) => ring.choose(candidates, class),
-            Chooser::Maglev(table) => table.choose(candidates, class),
-            Chooser::Fallback => fallback::choose(candidates),
-        }
+    /// Chooses among `candidates`, of which there is at least one, without taking a place, and says why.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
+        let (at, reason) = match self {
+            Chooser::Resume(resume) => return resume.choose(candidates, class),
+            Chooser::ConsistentHash(ring) => return ring.choose(candidates, class),
+            Chooser::Maglev(table) => return table.choose(candidates, class),
+            Chooser::LeastRequests(draw) => {
+                (least_requests::choose(draw, candidates), ChoiceReason::FewerInFlight)
+            }
+            Chooser::PeakEwma(draw) => (peak_ewma::choose(draw, candidates), ChoiceReason::SoonerDone),
+            Chooser::RoundRobin(turns) => (turns.choose(candidates), ChoiceReason::InTurn),
+            Chooser::Random(draw) => (draw.choose(candidates), ChoiceReason::Drawn),
+            Chooser::Fallback => (fallback::choose(candidates), ChoiceReason::FirstInOrder),
+        };
+        Some(Chosen::new(at?, reason))
     }
 
     /// Whether the algorithm goes by the load of the whole pool.

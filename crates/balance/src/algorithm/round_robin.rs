@@ -25,12 +25,17 @@ impl RoundRobin {
         RoundRobin { round: turns.into_iter().map(|(_, at)| at).collect(), turn: AtomicUsize::new(0) }
     }
 
-    /// The next candidate in turn.
+    /// The next candidate in turn. One that starts slowly lets a turn pass now and then.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let steps = 0..self.round.len();
         let at = |step: usize| self.round[turn.wrapping_add(step) % self.round.len()] as usize;
-        steps.map(at).find(|&at| candidates.eligible(at))
+        let mut in_turn = (0..self.round.len()).map(at).filter(|&at| candidates.eligible(at));
+        let first = in_turn.next()?;
+        let takes = |at: usize| {
+            let warmth = candidates.warmth(at);
+            warmth >= 1.0 || candidates.random.happens(warmth)
+        };
+        if takes(first) { Some(first) } else { in_turn.find(|&at| takes(at)).or(Some(first)) }
     }
 }
 

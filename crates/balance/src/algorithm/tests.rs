@@ -153,7 +153,8 @@ fn a_draining_pool_says_so() {
 
 #[test]
 fn a_backend_that_joins_starts_slowly_where_that_is_asked_for() {
-    for algorithm in [Algorithm::Random, Algorithm::LeastRequests, Algorithm::PeakEwma] {
+    for algorithm in [Algorithm::Random, Algorithm::LeastRequests, Algorithm::PeakEwma, Algorithm::RoundRobin]
+    {
         let settings = Settings { slow_start: Duration::from_secs(10), ..algorithm.into() };
         let before = Pool::new("app", (0..3).map(backend).collect(), settings.clone());
         let pool = Pool::new("app", (0..4).map(backend).collect(), settings).succeeding(&before, 0);

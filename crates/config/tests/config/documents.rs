@@ -38,6 +38,21 @@ fn walk(path: &str, settings: &[Setting], visit: &mut impl FnMut(&str, &Setting)
     }
 }
 
+/// What else a table of a pool needs beside `name`.
+fn needed(path: &str, name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let others: &[_] = match (path, name) {
+        ("pool.app.backends.", _) => &[("address", "\"http://a\"")],
+        ("pool.app.class.", "of") => &[("regex", "'(?<class>.)'")],
+        ("pool.app.resume.", "skills_file") => &[("skills", "\"inferred\"")],
+        ("pool.app.discover.zookeeper.", _) => &[("servers", "\"a\""), ("path", "\"/a\"")],
+        ("pool.app.discover.etcd.", _) => {
+            &[("endpoints", "\"http://a\""), ("prefix", "\"/a\""), ("user", "\"a\""), ("password", "\"a\"")]
+        }
+        _ => &[],
+    };
+    others.iter().copied().filter(move |(other, _)| *other != name)
+}
+
 #[test]
 fn every_default_and_every_example_is_valid_where_it_stands() {
     let mut seen = 0;
@@ -49,7 +64,10 @@ fn every_default_and_every_example_is_valid_where_it_stands() {
         if values.is_empty() {
             return;
         }
-        let line = format!("{path}{} = {values}", setting.name);
+        let mut line = format!("{path}{} = {values}", setting.name);
+        for (key, value) in needed(path, setting.name) {
+            line.push_str(&format!("\n{path}{key} = {value}"));
+        }
         // What else the table needs.
         let (first, more) = match path {
             "listen." if setting.name == "mode" => (format!("[[listen]]\naddress = \"unix:/a\"\n{line}"), ""),
@@ -85,7 +103,7 @@ fn every_default_and_every_example_is_valid_where_it_stands() {
         }
         seen += 1;
     });
-    assert!(seen > 80, "{seen}");
+    assert!(seen > 130, "{seen}");
 }
 
 #[test]
@@ -116,6 +134,13 @@ fn the_schema_is_json_that_knows_every_table_and_no_other_key() {
     assert_eq!(schema["additionalProperties"], false);
     assert_eq!(schema["properties"]["timeouts"]["properties"]["head"]["default"], "10s");
     assert_eq!(schema["properties"]["pool"]["additionalProperties"]["properties"]["retries"]["maximum"], 2);
+    let pool = &schema["properties"]["pool"]["additionalProperties"]["properties"];
+    assert_eq!(
+        (&pool["load_factor"]["type"], pool["load_factor"]["default"].as_f64()),
+        (&"number".into(), Some(1.25))
+    );
+    assert_eq!(pool["backends"]["anyOf"][0]["anyOf"][1]["required"][0], "address");
+    assert_eq!(pool["discover"]["anyOf"][1]["items"]["additionalProperties"], false);
     assert_eq!(schema["properties"]["listen"]["items"]["required"][0], "address");
     assert_eq!(schema["properties"]["route"]["items"]["properties"]["cache"]["anyOf"][0]["enum"][1], "pass");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandarac_config::{Action, AdminToken, ByteSize, Config, Flags, ListenAddress};
+use sandarac_config::{Action, AdminToken, ByteSize, Config, Flags, ListenAddress, Source};
 use sandarac_message::caching::Profile;
 
 use crate::BASE;
@@ -37,6 +37,8 @@ fn flags_count_more_than_the_file() {
     let flags = Flags {
         listen: vec!["127.0.0.1:0".to_owned(), "[::1]:0".to_owned()],
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
+        sockets: Some("/run/app".to_owned()),
+        balance: Some("round_robin".to_owned()),
         memory: Some("1G".to_owned()),
         grace: Some("30s".to_owned()),
         admin: Some("/run/a.sock".to_owned()),
@@ -47,6 +49,8 @@ fn flags_count_more_than_the_file() {
     let (config, _) = Config::from_toml_and_flags("sandarac.toml", &file, &flags).unwrap();
     assert_eq!(config.listeners.len(), 2);
     assert_eq!((config.pools[0].name.as_str(), config.pools[0].backends.len()), ("app", 2));
+    assert_eq!(config.pools[0].discover, [Source::Directory("/run/app".into())]);
+    assert_eq!(config.pools[0].algorithm().name(), "round_robin");
     assert_eq!(config.cache.memory, ByteSize(1 << 30));
     assert_eq!(config.cache.profile, Profile::Rfc);
     assert_eq!(config.admin.listen, Some(ListenAddress::Unix("/run/a.sock".into())));
@@ -80,9 +84,32 @@ fn a_wrong_flag_is_named_with_what_was_meant() {
 }
 
 #[test]
+fn a_directory_of_sockets_alone_makes_a_pool_that_is_balanced_by_resume() {
+    let flags =
+        Flags { listen: vec![":8080".to_owned()], sockets: Some("/run/shop".to_owned()), ..Flags::default() };
+    let (from_flags, warnings) = Config::from_flags(&flags).unwrap();
+    assert!(warnings.is_empty());
+    let file = "[[listen]]\naddress = \":8080\"\n[pool.default]\nbalance = \"resume\"\n\
+                discover = { directory = \"/run/shop\" }\n[[route]]\npool = \"default\"\n";
+    assert_eq!(format!("{from_flags:?}"), format!("{:?}", crate::load(file)));
+    let (config, _) =
+        Config::from_flags(&Flags { balance: Some("random".to_owned()), ..flags.clone() }).unwrap();
+    assert_eq!(config.pools[0].algorithm().name(), "random");
+    // How the pool of a file is balanced is the file's to say.
+    let file = format!("{BASE}[[route]]\npool = \"app\"\n");
+    let (config, _) = Config::from_toml_and_flags("sandarac.toml", &file, &flags).unwrap();
+    assert_eq!(config.pools[0].algorithm().name(), "least_requests");
+    assert_eq!(config.pools[0].discover, [Source::Directory("/run/shop".into())]);
+    let relative = Flags { sockets: Some("shop".to_owned()), ..flags };
+    assert!(refused("", &relative).contains("--sockets: \"shop\" is not a path from the root"));
+}
+
+#[test]
 fn a_backend_for_a_file_of_several_pools_is_refused() {
     let file = format!("{BASE}[pool.b]\nbackends = \"http://b\"\n[[route]]\npool = \"app\"\n");
     assert!(refused(&file, &flags()).contains("--backend: the file has several pools"));
+    let sockets = Flags { backends: Vec::new(), sockets: Some("/run/shop".to_owned()), ..flags() };
+    assert!(refused(&file, &sockets).contains("--sockets: the file has several pools"));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The configuration as its users meet it.
 
+mod classes;
 mod diagnostics;
 mod documents;
 mod flags;
 mod pages;
+mod pools;
 mod reading;
 mod robustness;
 mod routes;

@@ -52,10 +52,12 @@ fn blocks(text: &str, language: &str) -> Vec<(usize, String)> {
 /// A part of a configuration, with what is left out of it: a listener, a pool called `app`, a route to it.
 fn completed(part: &str) -> String {
     let mut whole = part.to_owned();
+    let pool = part.split_once("[pool.").and_then(|(_, rest)| rest.split(['.', ']']).next()).unwrap_or("app");
+    let route = format!("\n[[route]]\npool = \"{pool}\"\n");
     for (table, more) in [
         ("[[listen]]", "\n[[listen]]\naddress = \":8080\"\n"),
         ("[pool.", "\n[pool.app]\nbackends = [\"http://127.0.0.1:8000\"]\n"),
-        ("[[route]]", "\n[[route]]\npool = \"app\"\n"),
+        ("[[route]]", &*route),
     ] {
         if !part.contains(table) {
             whole.push_str(more);

@@ -20,7 +20,7 @@ fn one_listener_one_pool_and_one_route_make_a_whole() {
     let config = load(&format!("{BASE}[[route]]\npool = \"app\"\n"));
     assert_eq!(config.listeners[0].address, ListenAddress::Any(8080));
     assert_eq!(config.pools[0].name, "app");
-    assert_eq!(config.pools[0].backends[0].to_string(), "http://127.0.0.1:8000");
+    assert_eq!(config.pools[0].backends[0].address.to_string(), "http://127.0.0.1:8000");
     assert_eq!(config.pools[0].retries, 2);
     assert_eq!(rule(&config, 0).policy, Policy::safe());
     assert_eq!(rule(&config, 0).max_object, ByteSize(32 << 20));
@@ -133,7 +133,7 @@ fn listeners_logs_limits_and_the_rest_are_read() {
     assert_eq!(config.listeners[0].trusted_proxies[1], Network::Unix);
     assert_eq!((config.listeners[1].mode, config.listeners[1].proxy_protocol), (Some(0o660), true));
     let pool = &config.pools[0];
-    assert_eq!((pool.balance.name(), pool.max_in_flight, pool.retries), ("round_robin", Some(3), 0));
+    assert_eq!((pool.algorithm().name(), pool.max_in_flight, pool.retries), ("round_robin", Some(3), 0));
     assert_eq!(pool.queue_timeout, Duration::from_secs(2));
     assert_eq!((pool.build(1).backends().len(), pool.build(1).queue_report().limit), (1, 7));
     assert_eq!(config.limits.head.get(), 60 << 10);

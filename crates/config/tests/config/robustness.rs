@@ -72,6 +72,8 @@ proptest! {
         let flags = Flags {
             listen: listen.into_iter().collect(),
             backends: backend.into_iter().collect(),
+            sockets: memory.clone(),
+            balance: memory.clone(),
             grace: memory.clone(),
             admin: memory.clone(),
             token: memory.clone().map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }),

@@ -11,7 +11,7 @@ use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
 use crate::worker::Worker;
 use sandarac_cache::Flight;
-use sandarac_config::{CacheRule, Route};
+use sandarac_config::{CacheRule, Route, Subject};
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::target::{Scheme, Target};
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
@@ -85,6 +85,7 @@ impl Revalidation {
             introduction: &site.introduction,
             edits: &route.request,
             target: &hash::target(&rule.key, target.path_and_query),
+            sticky: site.pools[self.pool].sticky.as_ref(),
             framing: BodyFraming::None,
             expect_continue: false,
             purpose: Purpose::Fill {
@@ -94,10 +95,19 @@ impl Revalidation {
             },
         };
         let Ok(head) = forward.encode() else { return };
-        let around = Surroundings::of(worker, site, self.pool);
-        let Ok(arrived) =
-            fetch(&around, &Errand { method: Method::Get, head: &head, tunnel: false }, None).await
-        else {
+        let live = site.pools[self.pool].live();
+        let subject = Subject {
+            host: &self.host,
+            method: request.method_text,
+            target: target.path_and_query,
+            fields: request.fields,
+        };
+        let mut class = Vec::new();
+        let class = live.classify(subject, &mut class, &worker.counters);
+        let around = Surroundings { worker, site, place: self.pool, live: &live, class, sticks_to: None };
+        let errand =
+            Errand { method: Method::Get, head: &head, tunnel: false, one_client: false, bodiless: true };
+        let Ok(arrived) = fetch(&around, &errand, None).await else {
             // The stale response goes on being served while its lifetimes allow it.
             flight.fail();
             return;
@@ -112,7 +122,7 @@ impl Revalidation {
             rule,
             edits: &route.response,
             directives: RequestDirectives::default(),
-            between_bytes: around.timeouts.between_bytes,
+            between_bytes: around.pool().timeouts.between_bytes,
             transaction: worker.transaction(),
         };
         let mut handling = Handling::new(Outcome::Miss);

@@ -2,16 +2,17 @@
 
 use crate::downstream::Downstream;
 use crate::origin::{Origins, Provenance};
+use crate::pool::{Live, SitePool};
 use crate::site::Site;
+use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
-use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Pool};
-use sandarac_message::hop::HopByHop;
+use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick};
+use sandarac_message::hop::{HopByHop, is_of_workers};
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
-use sandarac_wire::h1::{BodyFraming, Limits, Parsed, encode};
-use std::cell::Cell;
+use sandarac_wire::h1::{BodyFraming, Parsed, encode};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -23,6 +24,10 @@ const ADDED: usize = 352;
 
 /// Interim responses before the final one: 100, a few 103 and 102 while something slow is under way.
 const INTERIM: usize = 64;
+
+/// Backends that may refuse connections for one request before they count as others that it was lost at. They cost next
+/// to nothing, but a pool of a thousand that are all gone is not to be gone through by each request.
+const REFUSALS: usize = 16;
 
 /// How long an exchange waits for an origin.
 #[derive(Clone, Copy, Debug)]
@@ -42,36 +47,32 @@ pub struct OriginTimeouts {
 }
 
 /// What a fetch needs of its surroundings.
+#[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
-    pub(crate) origins: &'a Rc<Origins>,
-    pub(crate) counters: &'a Counters,
-    pub(crate) pool: &'a Pool,
+    pub(crate) worker: &'a Worker,
+    pub(crate) site: &'a Site,
+    /// The pool's place among the site's.
+    pub(crate) place: usize,
+    /// The pool as it was when the fetch began.
+    pub(crate) live: &'a Live,
     pub(crate) class: Option<&'a [u8]>,
-    pub(crate) timeouts: OriginTimeouts,
-    /// Retries for one request; few, because it may be what kills workers.
-    pub(crate) retries: u32,
-    pub(crate) limits: &'a Limits,
-    /// Memory for parsing heads.
-    pub(crate) spans: &'a Cell<Vec<Span>>,
-    /// The zero of the balancer's clock.
-    pub(crate) epoch: Moment,
+    /// The backend that the client's session sticks to.
+    pub(crate) sticks_to: Option<BackendId>,
 }
 
 impl<'a> Surroundings<'a> {
-    /// For a pool of the site, from this worker.
-    pub(crate) fn of(worker: &'a Worker, site: &'a Site, pool: usize) -> Surroundings<'a> {
-        let pool = &site.pools[pool];
-        Surroundings {
-            origins: &worker.origins,
-            counters: &worker.counters,
-            pool: &pool.pool,
-            class: None,
-            timeouts: pool.timeouts,
-            retries: pool.retries,
-            limits: &site.response_head,
-            spans: &worker.spans,
-            epoch: worker.shared.epoch,
-        }
+    /// How the pool is configured.
+    pub(crate) fn pool(&self) -> &'a SitePool {
+        &self.site.pools[self.place]
+    }
+
+    pub(crate) fn counters(&self) -> &'a Counters {
+        &self.worker.counters
+    }
+
+    /// The time on the balancer's clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.worker.shared.epoch.elapsed()
     }
 }
 
@@ -82,6 +83,10 @@ pub(crate) struct Errand<'a> {
     pub(crate) head: &'a [u8],
     /// Whether it asks for another protocol.
     pub(crate) tunnel: bool,
+    /// Whether the response is for one client alone, so that nobody wants it once that has reset its connection.
+    pub(crate) one_client: bool,
+    /// Whether the head is all there is to send.
+    pub(crate) bodiless: bool,
 }
 
 /// A connection to a backend, in use.
@@ -91,27 +96,44 @@ pub(crate) struct Link {
     pick: Pick,
     origins: Rc<Origins>,
     keep_alive: bool,
+    /// The status blames the backend.
+    server_error: bool,
     epoch: Moment,
 }
 
 impl Link {
+    /// A connection that a request is to be sent over.
+    pub(super) fn new(
+        around: &Surroundings<'_>,
+        conn: Box<Conn>,
+        provenance: Provenance,
+        pick: Pick,
+    ) -> Link {
+        let (origins, epoch) = (around.worker.origins.clone(), around.worker.shared.epoch);
+        Link { conn, provenance, pick, origins, keep_alive: false, server_error: false, epoch }
+    }
+
+    pub(crate) fn backend_id(&self) -> BackendId {
+        self.pick.id()
+    }
+
     /// The backend.
-    pub(crate) fn address(&self) -> &Address {
-        self.pick.backend().address()
+    pub(crate) fn backend(&self) -> &Backend {
+        self.pick.backend()
     }
 
     /// The response has ended: the connection can serve another request if both sides allow it.
     pub(crate) fn finish(self) {
-        let now = Moment::now().since(self.epoch);
+        let now = self.epoch.elapsed();
         if self.keep_alive {
             self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
         }
-        self.pick.finish(Outcome::Answered, now);
+        self.pick.finish(if self.server_error { Outcome::ServerError } else { Outcome::Answered }, now);
     }
 
     /// The response broke off.
     pub(crate) fn broken(self) {
-        let now = Moment::now().since(self.epoch);
+        let now = self.epoch.elapsed();
         self.pick.finish(Outcome::Broken, now);
     }
 
@@ -135,17 +157,20 @@ pub(crate) struct Arrived {
 }
 
 /// An attempt that brought no response.
-struct Failed {
-    fault: Fault,
+pub(super) struct Failed {
+    pub(super) fault: Fault,
     /// Whether any byte of the request may have reached the backend.
-    sent: bool,
+    pub(super) sent: bool,
     /// Whether any byte of a response came.
-    answered: bool,
+    pub(super) answered: bool,
 }
 
 /// Sends the request to a backend of the pool and receives the response head, with retries where they are safe:
 /// another attempt after a kept connection turned out dead, or at another backend after one was lost, if no response
 /// byte came and either the method is idempotent and the body at hand, or nothing was sent.
+///
+/// What is limited is at how many backends it may be lost, as it may be what kills them. One that refuses the connection
+/// has not seen it; and one that ends breaks kept connections first, and then the new one that it still let in.
 pub(crate) async fn fetch(
     around: &Surroundings<'_>,
     errand: &Errand<'_>,
@@ -153,39 +178,56 @@ pub(crate) async fn fetch(
 ) -> Result<Box<Arrived>, Fault> {
     let mut tried: Vec<BackendId> = Vec::new();
     let mut fresh = false;
-    let mut retries = 0;
+    let mut lost_at: Vec<BackendId> = Vec::new();
+    let mut refusals = 0;
+    around.pool().budget.request();
     loop {
         let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
         let pick = place(around, &tried, timer).await?;
         let backend = pick.id();
         let address = pick.backend().address();
-        let pooled = if fresh { None } else { around.origins.checkout(address, &around.timeouts) };
+        let pooled =
+            if fresh { None } else { around.worker.origins.checkout(address, &around.pool().timeouts) };
         let reused = pooled.is_some();
         let failed = match connect(around, pooled, address).await {
             Ok((conn, provenance)) => {
-                let link = Link {
-                    conn,
-                    provenance,
-                    pick,
-                    origins: around.origins.clone(),
-                    keep_alive: false,
-                    epoch: around.epoch,
+                let link = Link::new(around, conn, provenance, pick);
+                let done = match around.pool().hedge_after.filter(|_| errand.can_be_hedged()) {
+                    Some(patience) => {
+                        let down = downstream.as_deref_mut();
+                        Box::pin(hedged(around, errand, link, patience, down)).await
+                    }
+                    None => {
+                        attempt(around, errand, link, downstream.as_deref_mut(), !lost_at.is_empty()).await
+                    }
                 };
-                match attempt(around, errand, link, downstream.as_deref_mut(), retries > 0).await {
+                match done {
                     Ok(arrived) => return Ok(arrived),
                     Err(failed) => failed,
                 }
             }
             Err(fault) => {
-                pick.finish(Outcome::ConnectFailed, Moment::now().since(around.epoch));
+                pick.finish(Outcome::ConnectFailed, around.now());
                 Failed { fault, sent: false, answered: false }
             }
         };
-        around.counters.one(Counter::FetchFailures);
+        around.counters().one(Counter::FetchFailures);
         let body_at_hand = downstream.as_deref().is_none_or(|down| down.can_replay());
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
-        let another = around.pool.backends().len() > tried.len() + 1;
-        if !safe || retries == around.retries || !failed.fault.is_origins() || !(reused || another) {
+        let another = around.live.backends().len() > tried.len() + 1;
+        let possible = safe && failed.fault.is_origins() && (reused || another);
+        if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < REFUSALS {
+            refusals += 1;
+        } else if !lost_at.contains(&backend) {
+            lost_at.push(backend);
+        }
+        let retries = around.pool().retries as usize;
+        if !possible || retries == 0 || lost_at.len() > retries {
+            return Err(failed.fault);
+        }
+        let lost = matches!(failed.fault, Fault::ConnectFailed(_) | Fault::NoResponse);
+        if !lost && !around.pool().budget.retry(around.now()) {
+            around.counters().one(Counter::RetriesRefused);
             return Err(failed.fault);
         }
         if reused {
@@ -194,8 +236,7 @@ pub(crate) async fn fetch(
         } else {
             tried.push(backend);
         }
-        retries += 1;
-        around.counters.one(Counter::FetchRetries);
+        around.counters().one(Counter::FetchRetries);
     }
 }
 
@@ -205,8 +246,12 @@ async fn place(
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    let now = || Moment::now().since(around.epoch);
-    match around.pool.pick(around.class, now(), tried) {
+    if let Some(backend) = around.sticks_to.filter(|backend| !tried.contains(backend))
+        && let Some(pick) = around.live.pick_sticky(backend, around.class, around.now())
+    {
+        return Ok(pick);
+    }
+    match around.live.pick(around.class, around.now(), tried) {
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
@@ -219,60 +264,60 @@ async fn wait_for_place(
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    let now = || Moment::now().since(around.epoch);
-    around.counters.one(Counter::FetchesQueued);
-    let mut ticket = around.pool.queue();
+    around.counters().one(Counter::FetchesQueued);
+    let mut ticket = around.live.queue();
     let mut own = Timer::new();
     let timer = timer.unwrap_or(&mut own);
-    timer.set(around.timeouts.queue);
-    poll_fn(|cx| match ticket.poll_pick(cx, around.class, now(), tried) {
+    timer.set(around.pool().timeouts.queue);
+    poll_fn(|cx| match ticket.poll_pick(cx, around.class, around.now(), tried) {
         Poll::Ready(picked) => Poll::Ready(picked.map_err(Fault::NoBackend)),
         Poll::Pending => timer.poll(cx).map(|()| Err(Fault::QueuedTooLong)),
     })
     .await
 }
 
-async fn connect(
+pub(super) async fn connect(
     around: &Surroundings<'_>,
     pooled: Option<(Box<Conn>, Provenance)>,
     address: &Address,
 ) -> Result<(Box<Conn>, Provenance), Fault> {
     if let Some(conn) = pooled {
-        around.counters.one(Counter::OriginConnectionsReused);
+        around.counters().one(Counter::OriginConnectionsReused);
         return Ok(conn);
     }
-    around.counters.one(Counter::OriginConnections);
+    around.counters().one(Counter::OriginConnections);
     // Resolving a name is a large state machine that a kept connection has no use for.
-    Box::pin(around.origins.connect(address, around.timeouts.connect)).await
+    Box::pin(around.worker.origins.connect(address, around.pool().timeouts.connect)).await
 }
 
 /// Sends the request once, and its body as it comes; forwards interim responses.
-async fn attempt(
+pub(super) async fn attempt(
     around: &Surroundings<'_>,
     errand: &Errand<'_>,
     mut link: Link,
     mut downstream: Option<&mut Downstream<'_>>,
     again: bool,
 ) -> Result<Box<Arrived>, Failed> {
-    around.counters.one(Counter::Fetches);
+    around.counters().one(Counter::Fetches);
     let requested = wall();
     let mut own_timer = Timer::new();
     let mut sent = false;
     let mut answered = false;
     let mut interim = 0;
+    let class_line = around.class_line(link.pick.id());
     let arrived = poll_fn(|cx| {
         if !sent {
             sent = true;
-            if send_head(cx, errand, &mut link.conn, downstream.as_deref_mut(), again).is_err() {
+            if send_head(cx, errand, &class_line, &mut link.conn, downstream.as_deref_mut(), again).is_err() {
                 return Poll::Ready(Err(Fault::NoResponse));
             }
-            timer(&mut own_timer, &mut downstream).set(around.timeouts.first_byte);
+            timer(&mut own_timer, &mut downstream).set(around.pool().timeouts.first_byte);
         }
         let mut uploading = false;
         if let Some(down) = downstream.as_deref_mut() {
             let before = down.is_uploaded();
             match down.poll_upload(cx, &mut link.conn) {
-                Poll::Ready(Ok(())) if !before => down.client.timer.set(around.timeouts.first_byte),
+                Poll::Ready(Ok(())) if !before => down.client.timer.set(around.pool().timeouts.first_byte),
                 Poll::Ready(Ok(())) => {}
                 // The origin may have answered before it closed on us: look for the answer first.
                 Poll::Ready(Err(Fault::NoResponse)) => {}
@@ -284,9 +329,9 @@ async fn attempt(
         }
         loop {
             let down = downstream.as_deref_mut();
-            let mut spans = around.spans.take();
-            let received = receive(around.limits, errand, &mut link, &mut spans, &mut interim, cx, down);
-            around.spans.set(spans);
+            let mut spans = around.worker.spans.take();
+            let received = receive(around, errand, &mut link, &mut spans, &mut interim, cx, down);
+            around.worker.spans.set(spans);
             match received {
                 Ok(Some(arrived)) => return Poll::Ready(Ok(arrived)),
                 Ok(None) => {}
@@ -303,7 +348,11 @@ async fn attempt(
                             Fault::ResponseLate
                         }));
                     }
-                    return Poll::Pending;
+                    let down = downstream.as_deref_mut().filter(|_| errand.one_client && !uploading);
+                    return match down.map(|down| down.poll_gone(cx)) {
+                        Some(Poll::Ready(())) => Poll::Ready(Err(Fault::ClientGone)),
+                        Some(Poll::Pending) | None => Poll::Pending,
+                    };
                 }
             }
         }
@@ -312,11 +361,16 @@ async fn attempt(
     match arrived {
         Ok(Head { head, body, keep_alive, switched }) => {
             link.keep_alive = keep_alive;
+            link.server_error = head.status >= 500;
+            link.pick.responded(link.epoch.elapsed());
             Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall() }))
         }
         Err(fault) => {
             let wrote = link.conn.sent() > 0;
-            link.broken();
+            // What the client did is not held against the backend.
+            if fault.is_origins() {
+                link.broken();
+            }
             Err(Failed { fault, sent: wrote && sent, answered })
         }
     }
@@ -333,11 +387,17 @@ fn timer<'t>(own: &'t mut Timer, downstream: &'t mut Option<&mut Downstream<'_>>
 fn send_head(
     cx: &mut Context<'_>,
     errand: &Errand<'_>,
+    class_line: &[u8],
     conn: &mut Conn,
     downstream: Option<&mut Downstream<'_>>,
     again: bool,
 ) -> std::io::Result<()> {
-    conn.write(cx, &[IoSlice::new(errand.head)])?;
+    if class_line.is_empty() {
+        conn.write(cx, &[IoSlice::new(errand.head)])?;
+    } else {
+        let (head, end) = errand.head.split_at(errand.head.len() - encode::CRLF.len());
+        conn.write(cx, &[IoSlice::new(head), IoSlice::new(class_line), IoSlice::new(end)])?;
+    }
     match downstream {
         Some(down) if again => down.replay(cx, conn),
         _ => Ok(()),
@@ -353,7 +413,7 @@ struct Head {
 
 /// Parses what has arrived: the final head, or `None` where more is to be read. Interim ones are forwarded.
 fn receive(
-    limits: &Limits,
+    around: &Surroundings<'_>,
     errand: &Errand<'_>,
     link: &mut Link,
     spans: &mut Vec<Span>,
@@ -365,8 +425,8 @@ fn receive(
         if link.conn.data().is_empty() {
             return Ok(None);
         }
-        let parsed =
-            response::parse(link.conn.data(), limits, spans, errand.method).map_err(Fault::BadResponse)?;
+        let parsed = response::parse(link.conn.data(), &around.site.response_head, spans, errand.method)
+            .map_err(Fault::BadResponse)?;
         let Parsed::Complete(response) = parsed else { return Ok(None) };
         let head_len = response.head_len;
         match response.kind {
@@ -385,9 +445,12 @@ fn receive(
             Kind::Switching if !errand.tunnel => return Err(Fault::UnaskedSwitch),
             kind => {
                 let switched = kind != Kind::Final;
+                around.hear(link.pick.id(), response.head.fields);
                 // What a new protocol is called stands in hop-by-hop fields.
                 let fields = if switched {
-                    FieldsBuf::copy_of(response.head.fields)
+                    let mut kept = FieldsBuf::new();
+                    let kept_all = kept.extend(response.head.fields, |field| !is_of_workers(field.id));
+                    kept_all.map(|()| kept).map_err(|_| Fault::HeadTooLarge)?
                 } else {
                     let fields = response.head.fields;
                     let body = match response.framing {

@@ -4,6 +4,7 @@ pub(crate) mod background;
 pub(crate) mod deliver;
 pub(crate) mod fetch;
 pub(crate) mod hash;
+mod hedge;
 pub(crate) mod join;
 pub(crate) mod lookup;
 pub(crate) mod pipe;

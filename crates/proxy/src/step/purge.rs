@@ -108,7 +108,7 @@ pub(crate) fn storable_post(
 /// The pool and the cache rule of the route.
 pub(crate) fn rule<'a>(received: &Received<'a>) -> Option<(usize, &'a CacheRule)> {
     match &received.route.action {
-        Action::Forward { pool, cache: Some(rule) } => Some((*pool, rule)),
+        Action::Forward { pool, cache: Some(rule), .. } => Some((*pool, rule)),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
 use sandarac_net::Peer;
+use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 
 /// A request that can be served.
@@ -98,9 +99,27 @@ pub(crate) fn receive<'a>(
         Form::Origin | Form::Absolute => route_path(target.path()).map_err(Fault::BadPath)?,
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
     };
+    if may_tell_resume(&path) {
+        // What workers say of themselves there is for balancers alone.
+        return Err(Fault::NoRoute);
+    }
     let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
     let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
     Ok(Received { target, host, asker, route })
+}
+
+/// Whether a worker might take `path`, as routes see it, for that of its résumé. WSGI and CGI hand applications an encoded
+/// slash as one that was none.
+fn may_tell_resume(path: &[u8]) -> bool {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    // Few paths end as this one does.
+    let (_, last) = WELL_KNOWN.rsplit_once('/').unwrap_or_default();
+    if !path.ends_with(last.as_bytes()) {
+        return false;
+    }
+    let path = String::from_utf8_lossy(path).replace("%2F", "/");
+    // Of several slashes some servers make one.
+    path.split('/').filter(|segment| !segment.is_empty()).eq(WELL_KNOWN.split('/').skip(1))
 }
 
 /// What is to be done with a request.
@@ -134,19 +153,18 @@ pub(crate) fn verdict<'a>(
             fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
             Ok(Verdict::Synth(Box::new(Synthetic { status: redirect.status, fields, body: Bytes::new() })))
         }
-        Action::Forward { pool, .. } if request.method == Method::Connect => {
-            if received.route.connect {
-                Ok(Verdict::Pipe(*pool))
-            } else {
-                Err(Fault::TunnelNotAllowed)
+        Action::Forward { pool, unsafe_pool, cache } => {
+            let pool = unsafe_pool.filter(|_| !request.method.is_safe()).unwrap_or(*pool);
+            match cache {
+                _ if request.method == Method::Connect && received.route.connect => Ok(Verdict::Pipe(pool)),
+                _ if request.method == Method::Connect => Err(Fault::TunnelNotAllowed),
+                _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
+                None => Ok(Verdict::Pass(pool, PassReason::Rule)),
+                Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
+                    Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
+                    None => Verdict::Lookup(pool, rule),
+                }),
             }
-        }
-        Action::Forward { pool, .. } if is_upgrade(received.route, request) => Ok(Verdict::Pipe(*pool)),
-        Action::Forward { pool, cache: None } => Ok(Verdict::Pass(*pool, PassReason::Rule)),
-        Action::Forward { pool, cache: Some(rule) } => {
-            let bypass = lookup_bypass(request, &rule.policy);
-            Ok(bypass
-                .map_or(Verdict::Lookup(*pool, rule), |why| Verdict::Pass(*pool, PassReason::Bypass(why))))
         }
     }
 }

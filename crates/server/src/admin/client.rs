@@ -9,10 +9,16 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Banned, Endpoint, Fault, Purge, Purged, Refusal, Reloaded, Stats, Status};
+use super::{
+    AddBackend, AskPools, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged, Refusal,
+    Reloaded, RemoveBackend, Stats, Status,
+};
 
 /// How long the process may take to begin an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long connecting over TCP may take.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// The longest answer that is read whole, in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -25,6 +31,7 @@ const MAX_HEAD: u64 = 64 << 10;
 pub struct Client {
     endpoint: Endpoint,
     token: Option<String>,
+    patience: Duration,
 }
 
 /// Why an answer did not come.
@@ -124,7 +131,12 @@ impl Iterator for LogLines {
 impl Client {
     /// A client of the process at `endpoint`. It connects for each request.
     pub fn new(endpoint: Endpoint, token: Option<String>) -> Client {
-        Client { endpoint, token }
+        Client { endpoint, token, patience: PATIENCE }
+    }
+
+    /// The same, giving up on an answer that does not begin in this time.
+    pub fn patience(self, patience: Duration) -> Client {
+        Client { patience, ..self }
     }
 
     /// How the process is.
@@ -145,6 +157,31 @@ impl Client {
     /// Bans what an expression matches.
     pub fn ban(&self, expression: &str) -> Result<Banned, Error> {
         self.ask("POST", "/ban", Some(encode(&serde_json::json!({ "expr": expression }))))
+    }
+
+    /// What is known of pools.
+    pub fn pools(&self, ask: &AskPools) -> Result<Pools, Error> {
+        let mut target = format!("/pools?classes={}", ask.classes);
+        let names = ask.names.iter().map(|name| ("pool", name));
+        for (parameter, value) in names.chain(ask.class.iter().map(|name| ("class", name))) {
+            target.push_str(&format!("&{parameter}={}", percent(value)));
+        }
+        self.ask("GET", &target, None)
+    }
+
+    /// Adds a backend to a pool.
+    pub fn add_backend(&self, order: &AddBackend) -> Result<Ordered, Error> {
+        self.ask("POST", "/pool/add", Some(encode(order)))
+    }
+
+    /// Removes a backend from a pool.
+    pub fn remove_backend(&self, order: &RemoveBackend) -> Result<Ordered, Error> {
+        self.ask("POST", "/pool/remove", Some(encode(order)))
+    }
+
+    /// Gives a backend no new requests, or gives it some again.
+    pub fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Error> {
+        self.ask("POST", "/pool/drain", Some(encode(order)))
     }
 
     /// Makes the process read its configuration again.
@@ -209,12 +246,12 @@ impl Client {
         match &self.endpoint {
             Endpoint::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(self.patience))?;
                 Ok(Stream::Unix(stream))
             }
             Endpoint::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, Duration::from_secs(5))?;
-                stream.set_read_timeout(Some(PATIENCE))?;
+                let stream = TcpStream::connect_timeout(address, self.patience.min(CONNECT))?;
+                stream.set_read_timeout(Some(self.patience))?;
                 Ok(Stream::Tcp(stream))
             }
         }
@@ -265,6 +302,15 @@ impl Client {
             None => Err(self.foreign("its answer is not HTTP")),
         }
     }
+}
+
+/// `text` as a part of a query.
+fn percent(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Metric, MetricKind, Stats};
+use super::{Metric, MetricKind, Stats, Value};
 
 /// What the text is called in `Content-Type`.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -31,7 +31,11 @@ pub(super) fn text(stats: &Stats) -> String {
         let name = format!("sandarac_{}{suffix}", metric.name);
         heading(&mut out, &name, &metric.text, kind);
         for sample in stats.metrics.iter().filter(|sample| sample.name == metric.name) {
-            let _ = writeln!(out, "{name}{} {}", labels(sample), sample.value);
+            let labels = labels(sample);
+            let _ = match sample.value {
+                Value::Whole(number) => writeln!(out, "{name}{labels} {number}"),
+                Value::Part(number) => writeln!(out, "{name}{labels} {number}"),
+            };
         }
     }
     let name = "sandarac_request_duration_seconds";
@@ -76,6 +80,7 @@ mod tests {
             metrics: vec![
                 Metric::counter("responses", "Responses sent.", 7).with("class", "2xx"),
                 Metric::gauge("cache_bytes", "Memory in use.", 42),
+                Metric::measure("load", "Load.", 0.25),
                 Metric::counter("responses", "Responses sent.", 1).with("class", "a\"b\\\n"),
             ],
             latency: Latency { buckets: vec![(49, 2), (99, 1), (20_000_000, 1)], sum_us: 20_000_200 },
@@ -84,7 +89,8 @@ mod tests {
         assert!(text.starts_with(
             "# HELP sandarac_responses_total Responses sent.\n# TYPE sandarac_responses_total counter\n\
              sandarac_responses_total{class=\"2xx\"} 7\nsandarac_responses_total{class=\"a\\\"b\\\\\\n\"} 1\n\
-             # HELP sandarac_cache_bytes Memory in use.\n# TYPE sandarac_cache_bytes gauge\nsandarac_cache_bytes 42\n"
+             # HELP sandarac_cache_bytes Memory in use.\n# TYPE sandarac_cache_bytes gauge\nsandarac_cache_bytes 42\n\
+             # HELP sandarac_load Load.\n# TYPE sandarac_load gauge\nsandarac_load 0.25\n"
         ));
         assert!(text.contains("_bucket{le=\"0.00005\"} 2\n"), "{text}");
         assert!(text.contains("_bucket{le=\"10\"} 3\n"), "{text}");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::{Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
+use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::logs::Subscription;
 use crate::service::Service;
 
@@ -112,6 +113,10 @@ fn router(shared: Arc<Shared>, max_body: usize) -> Router {
         .route("/purge", post(purge))
         .route("/ban", post(ban))
         .route("/reload", post(reload))
+        .route("/pools", get(pools))
+        .route("/pool/add", post(add_backend))
+        .route("/pool/remove", post(remove_backend))
+        .route("/pool/drain", post(drain_backend))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(max_body))
@@ -218,6 +223,46 @@ async fn reload(State(shared): Process) -> Result<Response, Failure> {
     Ok(as_json(&call(shared, |control| control.reload()).await?))
 }
 
+async fn pools(
+    State(shared): Process,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let wrong = |what: String| {
+        Refusal::invalid(what).at("query").instead(
+            "`pool=NAME`, again for each pool; `classes=N`: so many classes; `class=NAME`, again for each class",
+        )
+    };
+    let Query(query) = query.map_err(|rejection| wrong(rejection.body_text()))?;
+    let mut ask = AskPools::default();
+    for (name, value) in query {
+        match name.as_str() {
+            "pool" => ask.names.push(value),
+            "class" => ask.class.push(value),
+            "classes" => {
+                let number = value.parse();
+                ask.classes = number.map_err(|_| wrong(format!("`classes` is no number: {value:?}")))?;
+            }
+            other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
+        }
+    }
+    Ok(as_json(&call(shared, move |control| control.pools(&ask)).await?))
+}
+
+async fn add_backend(State(shared): Process, request: Request) -> Result<Response, Failure> {
+    let order = read(request, r#"{"pool": "app", "backend": "http://10.0.0.1:8000", "weight": 1}"#).await?;
+    Ok(as_json(&call(shared, move |control| control.add_backend(&order)).await?))
+}
+
+async fn remove_backend(State(shared): Process, request: Request) -> Result<Response, Failure> {
+    let order = read(request, r#"{"pool": "app", "backend": "http://10.0.0.1:8000"}"#).await?;
+    Ok(as_json(&call(shared, move |control| control.remove_backend(&order)).await?))
+}
+
+async fn drain_backend(State(shared): Process, request: Request) -> Result<Response, Failure> {
+    let order = read(request, r#"{"pool": "app", "backend": "http://10.0.0.1:8000", "undo": false}"#).await?;
+    Ok(as_json(&call(shared, move |control| control.drain_backend(&order)).await?))
+}
+
 /// Reads a JSON body whatever its `Content-Type`.
 async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T, Failure> {
     let body = Bytes::from_request(request, &()).await.map_err(|rejection| {
@@ -245,7 +290,7 @@ struct LogQuery {
 
 async fn log(
     State(shared): Process,
-    query: Result<Query<LogQuery>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<LogQuery>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let Query(query) = query.map_err(|rejection| {
         Refusal::invalid(rejection.body_text()).at("query").instead("`limit=N`: at most N entries a second")
@@ -256,15 +301,17 @@ async fn log(
         .into_response())
 }
 
+/// What there is.
+const CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /ban, /reload, /pool/add, /pool/remove or \
+                     /pool/drain";
+
 async fn unknown() -> Failure {
-    let refusal = Refusal::invalid("there is nothing at this address")
-        .instead("GET /status, /stats, /metrics or /log; POST /purge, /ban or /reload");
+    let refusal = Refusal::invalid("there is nothing at this address").instead(CALLS);
     Failure(StatusCode::NOT_FOUND, refusal)
 }
 
 async fn wrong_method() -> Failure {
-    let refusal = Refusal::invalid("this method does nothing here")
-        .instead("GET /status, /stats, /metrics or /log; POST /purge, /ban or /reload");
+    let refusal = Refusal::invalid("this method does nothing here").instead(CALLS);
     Failure(StatusCode::METHOD_NOT_ALLOWED, refusal)
 }
 

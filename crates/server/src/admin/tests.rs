@@ -35,12 +35,36 @@ impl Control for Process {
         Err(Refusal::failed("the file is gone"))
     }
 
+    fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal> {
+        self.told.lock().unwrap().push(format!("{ask:?}"));
+        Ok(Pools { pools: Vec::new() })
+    }
+
+    fn add_backend(&self, order: &AddBackend) -> Result<Ordered, Refusal> {
+        self.told.lock().unwrap().push(format!("{order:?}"));
+        Ok(ordered())
+    }
+
+    fn remove_backend(&self, order: &RemoveBackend) -> Result<Ordered, Refusal> {
+        self.told.lock().unwrap().push(format!("{order:?}"));
+        Err(Refusal::invalid("it is the last backend of the pool"))
+    }
+
+    fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Refusal> {
+        self.told.lock().unwrap().push(format!("{order:?}"));
+        Ok(ordered())
+    }
+
     fn subscribe(&self, limit: u64) -> Subscription {
         self.feed.subscribe(limit)
     }
 }
 
-fn status() -> Status {
+fn ordered() -> Ordered {
+    Ordered { pool: "app".to_owned(), backend: "http://a:80".to_owned(), in_flight: 3, backends: 2 }
+}
+
+pub(crate) fn status() -> Status {
     Status {
         version: "1.2.3".to_owned(),
         pid: 7,
@@ -114,6 +138,38 @@ fn purges_name_what_they_are_for() {
         assert!(running.post("/purge", body).starts_with("HTTP/1.0 400"), "{body}");
     }
     assert_eq!(running.process.told.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn pools_are_asked_for_and_told_by_name() {
+    let running = running();
+    let class = vec!["a&b=%".to_owned(), "www.example/ü".to_owned()];
+    let ask = AskPools { names: vec!["app".to_owned(), "api".to_owned()], classes: 3, class };
+    assert_eq!(running.client().pools(&ask).unwrap(), Pools { pools: Vec::new() });
+    running.raw("GET /pools HTTP/1.0\r\n\r\n");
+    let (pool, backend) = ("app".to_owned(), "http://a:80".to_owned());
+    let add = AddBackend { pool: pool.clone(), backend: backend.clone(), weight: 7 };
+    assert_eq!(running.client().add_backend(&add).unwrap(), ordered());
+    let drain = DrainBackend { pool: pool.clone(), backend: backend.clone(), undo: true };
+    assert_eq!(running.client().drain_backend(&drain).unwrap(), ordered());
+    let remove = RemoveBackend { pool, backend };
+    assert!(matches!(running.client().remove_backend(&remove), Err(client::Error::Refused(_))));
+    let told = [
+        format!("{ask:?}"),
+        format!("{:?}", AskPools::default()),
+        format!("{add:?}"),
+        format!("{drain:?}"),
+        format!("{remove:?}"),
+    ];
+    assert_eq!(*running.process.told.lock().unwrap(), told);
+
+    for target in ["/pools?classes=many", "/pools?name=app", "/pools?classes"] {
+        let answer = running.raw(&format!("GET {target} HTTP/1.0\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.0 400") && answer.contains("classes=N"), "{target}: {answer}");
+    }
+    let without_weight = running.post("/pool/add", r#"{"pool": "app", "backend": "http://a:80"}"#);
+    assert!(without_weight.starts_with("HTTP/1.0 200"), "{without_weight}");
+    assert!(running.process.told.lock().unwrap().last().unwrap().ends_with("weight: 1 }"));
 }
 
 #[test]

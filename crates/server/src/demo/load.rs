@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::client::{Answer, Client};
-use super::visitors::{Kind, Visitor, Wrong, is_hit};
+use super::visitors::{Kind, Visitor, Wrong};
+use crate::client::{self, Answer, Client};
 use crate::histogram::Histogram;
 
 /// How long one answer may take before it counts as an error.
@@ -181,7 +181,7 @@ impl Measured {
         self.answers += 1;
         if let Some(cache_status) = &answer.cache_status {
             self.labelled += 1;
-            if is_hit(cache_status) {
+            if client::is_hit(cache_status) {
                 self.hits += 1;
                 if visitor.kind == Kind::Member {
                     self.leak(format_args!("{path}, private to {}, came out of a cache", visitor.name));

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use memchr::memmem;
 
-use super::client::Answer;
 use super::content;
+use crate::client::Answer;
 
 /// A small generator of even pseudo-random numbers (SplitMix64), seeded, so that both runs see the same visitors.
 #[derive(Clone, Debug)]
@@ -232,13 +232,6 @@ fn attribute<'a>(body: &'a [u8], opening: &[u8]) -> Option<&'a [u8]> {
     Some(&rest[..memchr::memchr(b'"', rest)?])
 }
 
-/// Whether the cache nearest to the client says that it answered from what it holds (RFC 9211 §2.1).
-pub(super) fn is_hit(cache_status: &[u8]) -> bool {
-    sandarac_message::members(cache_status).last().is_some_and(|cache| {
-        cache.split(|&byte| byte == b';').skip(1).any(|parameter| parameter.trim_ascii() == b"hit")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,13 +273,6 @@ mod tests {
         let mut cut = page("article-3", "", 1);
         cut.body.truncate(cut.body.len() - 3);
         assert!(matches!(reader.check(&Wish::article(3), &cut), Err(Wrong::Body { .. })));
-    }
-
-    #[test]
-    fn the_nearest_cache_says_whether_it_was_a_hit() {
-        assert!(is_hit(b"Far; fwd=miss, sandarac; hit; ttl=30"));
-        assert!(!is_hit(b"Far; hit, sandarac; fwd=uri-miss; stored"));
-        assert!(!is_hit(b"hit"));
     }
 
     #[test]

@@ -8,10 +8,10 @@ use sandarac_message::caching::Profile;
 use sandarac_net::{Command, ListenAddress, wall};
 use sandarac_proxy::{Counter, Site};
 
-use super::{Inner, bind, connection_limit, entrance, is_bound, listen, log_target, seed};
+use super::{Inner, bind, connection_limit, entrance, is_bound, listen, log_target, pools, seed};
 use crate::admin::{
-    BackendStatus, Banned, CacheStatus, Control, Latency, Metric, PoolStatus, Purge, Purged, Refusal,
-    Reloaded, State, Stats, Status,
+    AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
+    Purged, Refusal, Reloaded, RemoveBackend, State, Stats, Status,
 };
 use crate::calendar;
 use crate::check;
@@ -25,22 +25,6 @@ impl Control for ProcessControl {
         let inner = &*self.0;
         let site = inner.shared.site();
         let store = inner.shared.store.stats();
-        let pools = inner.shared.pools().into_iter().map(|(name, backends)| PoolStatus {
-            name,
-            backends: backends
-                .into_iter()
-                .map(|backend| BackendStatus {
-                    address: backend.address,
-                    state: match (backend.ejected_for, backend.failing) {
-                        (Some(_), _) => "ejected",
-                        (None, true) => "failing",
-                        (None, false) => "healthy",
-                    }
-                    .to_owned(),
-                    in_flight: u64::from(backend.in_flight),
-                })
-                .collect(),
-        });
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -57,7 +41,7 @@ impl Control for ProcessControl {
             listeners: inner.listeners.lock().iter().map(ToString::to_string).collect(),
             admin: inner.admin.lock().clone(),
             cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
-            pools: pools.collect(),
+            pools: pools::status(&inner.shared),
         }
     }
 
@@ -88,46 +72,7 @@ impl Control for ProcessControl {
             shared.connection_limit() as u64,
         ));
         store_metrics(&shared.store.stats(), &mut metrics);
-        for (pool, backends) in shared.pools() {
-            for backend in backends {
-                let labelled = |metric: Metric| {
-                    metric.with("pool", pool.clone()).with("backend", backend.address.clone())
-                };
-                metrics.push(labelled(Metric::counter(
-                    "backend_requests",
-                    "Requests given to a backend.",
-                    backend.picks,
-                )));
-                metrics.push(labelled(Metric::counter(
-                    "backend_connect_failures",
-                    "Failures to connect to a backend.",
-                    backend.connect_failures,
-                )));
-                metrics.push(labelled(Metric::gauge(
-                    "backend_in_flight",
-                    "Requests that a backend is answering now.",
-                    u64::from(backend.in_flight),
-                )));
-                metrics.push(labelled(Metric::gauge(
-                    "backend_ejected",
-                    "Whether a backend is left out because it could not be connected to.",
-                    u64::from(backend.ejected_for.is_some()),
-                )));
-            }
-        }
-        for (pool, queue) in shared.queues() {
-            let waiting = Metric::gauge(
-                "pool_queue",
-                "Requests that wait for a place at a backend.",
-                queue.waiting as u64,
-            );
-            let refused = Metric::counter(
-                "pool_queue_refused",
-                "Requests refused because as many waited already as may.",
-                queue.refused,
-            );
-            metrics.extend([waiting, refused].map(|metric| metric.with("pool", pool.clone())));
-        }
+        pools::metrics(shared, &mut metrics);
         Stats { at_ms: wall().as_millis(), metrics, latency: latency(inner) }
     }
 
@@ -166,6 +111,22 @@ impl Control for ProcessControl {
         self.0.reload()
     }
 
+    fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal> {
+        pools::pools(&self.0.shared, ask)
+    }
+
+    fn add_backend(&self, order: &AddBackend) -> Result<Ordered, Refusal> {
+        self.0.order(|| pools::add(&self.0.shared, order))
+    }
+
+    fn remove_backend(&self, order: &RemoveBackend) -> Result<Ordered, Refusal> {
+        self.0.order(|| pools::remove(&self.0.shared, order))
+    }
+
+    fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Refusal> {
+        self.0.order(|| pools::drain(&self.0.shared, order))
+    }
+
     fn subscribe(&self, limit: u64) -> Subscription {
         self.0.feed.subscribe(limit)
     }
@@ -189,6 +150,12 @@ impl Inner {
             }
         }
         outcome
+    }
+
+    /// Carries out an order to a pool. Not while a reload puts another pool in its place, which would not know of it.
+    fn order<T>(&self, order: impl FnOnce() -> T) -> T {
+        let _no_reload = self.reloading.lock();
+        order()
     }
 
     fn take_up(&self) -> Result<Reloaded, Refusal> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::admin::{MetricKind, Stats};
+use crate::admin::{MetricKind, PoolStatus, Stats};
 use crate::human::{bytes, grouped, milliseconds, percent, printable, span};
 use crate::top::Look;
 
@@ -136,8 +136,38 @@ fn head(look: &Look, sample: &Sample) -> Vec<String> {
         ),
         statuses(sample),
     ];
+    lines.extend(pools(&status.pools));
     lines.extend(troubles(before, now));
     lines
+}
+
+/// The pools of several backends, and those with one that is not healthy; of many, the busiest.
+fn pools(pools: &[PoolStatus]) -> Vec<String> {
+    const MOST: usize = 4;
+    let in_flight = |pool: &PoolStatus| pool.backends.iter().map(|backend| backend.in_flight).sum::<u64>();
+    let healthy =
+        |pool: &PoolStatus| pool.backends.iter().filter(|backend| backend.state == "healthy").count();
+    let told = |pool: &&PoolStatus| pool.backends.len() > 1 || healthy(pool) < pool.backends.len();
+    let mut shown: Vec<&PoolStatus> = pools.iter().filter(told).collect();
+    shown.sort_by_key(|pool| std::cmp::Reverse(in_flight(pool)));
+    let line = |pool: &PoolStatus| {
+        let mut line = format!(
+            "pool {}   {} of {} healthy   in flight {}   mean backlog {}",
+            pool.name,
+            healthy(pool),
+            pool.backends.len(),
+            grouped(in_flight(pool)),
+            pool.mean_backlog
+        );
+        if let Some(seconds) = pool.oldest_seconds {
+            let _ = write!(line, "   oldest {seconds} s");
+        }
+        if pool.waiting > 0 {
+            let _ = write!(line, "   waiting {}", grouped(pool.waiting));
+        }
+        line
+    };
+    shown.into_iter().take(MOST).map(line).collect()
 }
 
 fn statuses(sample: &Sample) -> String {
@@ -163,7 +193,7 @@ fn troubles(before: &Stats, now: &Stats) -> Option<String> {
     let counters = now.metrics.iter().filter(|metric| metric.kind == MetricKind::Counter);
     let grown: Vec<_> = counters
         .filter(|metric| names.contains(&&*metric.name))
-        .map(|metric| (&metric.name, metric.value.saturating_sub(before.get(&metric.name))))
+        .map(|metric| (&metric.name, metric.value.whole().saturating_sub(before.get(&metric.name))))
         .filter(|(_, grown)| *grown > 0)
         .map(|(name, grown)| format!("{} {}", name.replace('_', " "), grouped(grown)))
         .collect();
@@ -173,7 +203,7 @@ fn troubles(before: &Stats, now: &Stats) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{CacheStatus, Latency, Metric, State, Status};
+    use crate::admin::{BackendStatus, CacheStatus, Latency, Metric, State, Status};
 
     fn stats(at_ms: u64, requests: u64, hits: u64, refused: u64) -> Stats {
         Stats {
@@ -230,6 +260,39 @@ status   2xx 75.0 %   4xx 25.0 %
  75.0 %  100.0 %    0.05 ms  a/1
  25.0 %    0.0 %    0.05 ms  a/\u{fffd}[2J
 "
+        );
+    }
+
+    #[test]
+    fn pools_show_where_there_is_something_to_balance_or_something_wrong() {
+        let pool = |name: &str, states: &[&str]| PoolStatus {
+            name: name.to_owned(),
+            mean_backlog: 1.5,
+            oldest_seconds: Some(0.25),
+            backends: states
+                .iter()
+                .map(|state| BackendStatus {
+                    address: String::new(),
+                    state: (*state).to_owned(),
+                    in_flight: states.len() as u64,
+                })
+                .collect(),
+            waiting: 0,
+        };
+        let mut look = look(0);
+        look.status.pools = vec![
+            pool("single", &["healthy"]),
+            pool("broken", &["failing"]),
+            pool("app", &["healthy", "draining", "healthy"]),
+        ];
+        let picture = render(&look, &Sample::default(), 120, 40);
+        let lines: Vec<_> = picture.lines().filter(|line| line.starts_with("pool ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "pool app   2 of 3 healthy   in flight 9   mean backlog 1.5   oldest 0.25 s",
+                "pool broken   0 of 1 healthy   in flight 1   mean backlog 1.5   oldest 0.25 s",
+            ]
         );
     }
 

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 
 use super::skills::{Class, Skill};
 use super::{ClassKey, Resume};
+use crate::ChoiceReason;
 use crate::candidates::Candidates;
+use crate::choices::Chosen;
 
 /// Skilled workers looked at.
 const SAMPLE: usize = 16;
@@ -29,13 +31,20 @@ const IDLEST_OF: usize = 8;
 const WARM: f32 = 2.0;
 
 /// Chooses a worker for a request of `class`.
-pub(super) fn choose(resume: &Resume, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+pub(super) fn choose(
+    resume: &Resume,
+    candidates: &Candidates<'_>,
+    class: Option<ClassKey>,
+) -> Option<Chosen> {
     let choice = Choice { resume, candidates };
     let idlest = choice.idlest()?;
-    let Some(key) = class else { return Some(idlest) };
+    let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
     let shard = resume.skills.read(key);
-    let Some(class) = shard.get(key) else { return Some(idlest) };
-    choice.trial(class).or_else(|| choice.best(class, idlest)).or(Some(idlest))
+    let Some(class) = shard.get(key) else { return Some(Chosen::new(idlest, ChoiceReason::NewClass)) };
+    if let Some(at) = choice.trial(class) {
+        return Some(Chosen::new(at, ChoiceReason::Explored));
+    }
+    Some(choice.best(class, idlest))
 }
 
 /// A skilled candidate.
@@ -91,8 +100,8 @@ impl Choice<'_> {
     }
 
     /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
-    /// know nothing of the class unless it is skilled, where it is done before them.
-    fn best(&self, class: &Class, idlest: usize) -> Option<usize> {
+    /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
+    fn best(&self, class: &Class, idlest: usize) -> Chosen {
         let Choice { resume, candidates } = self;
         let workers = candidates.count() as f32;
         let variance = resume.settings.variance as f32;
@@ -116,11 +125,13 @@ impl Choice<'_> {
         let mut warm = 0;
         let mut knows = false;
         let mut loaded = false;
+        let mut skipped = 0;
         for seen in looked_at {
             knows |= seen.at == idlest;
             loaded |= seen.loaded;
             warm += u32::from(seen.seconds <= WARM * quickest);
             if load(seen.at).backlog() > ceiling {
+                skipped += 1;
                 continue;
             }
             let cost = cost(seen.at, seen.seconds, seen.seconds - quickest, seen.slowness);
@@ -128,19 +139,20 @@ impl Choice<'_> {
                 best = Some((seen.at, cost));
             }
         }
-        let (at, least) = best?;
+        let Some((at, least)) = best else {
+            return Chosen { at: idlest, reason: ChoiceReason::LeastRecentlyUsed, skipped };
+        };
         // However busy it is, a class does not spread over more than its part of the workers of its own accord; over two
         // in any case where memory is in plenty, as a choice between two evens out most.
         let homes = if charged < 1.0 { 2.0 } else { 1.0 };
         let may_spread = (warm as f32) < (workers / variance).max(homes);
-        if knows || !may_spread {
-            return Some(at);
-        }
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
         let will_be = if loaded { quickest } else { quickest.min(class.least) };
         let loading = (cold - will_be).max(cold / 4.0);
-        let spread = cost(idlest, cold, loading, self.slowness(idlest)) < least;
-        Some(if spread { idlest } else { at })
+        if !knows && may_spread && cost(idlest, cold, loading, self.slowness(idlest)) < least {
+            return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
+        }
+        Chosen { at, reason: ChoiceReason::BestScore, skipped }
     }
 
     /// Candidates among the skilled: all, or the best and a few drawn from the rest.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::skills::Skill;
@@ -87,6 +87,42 @@ pub enum Disbelief {
     NotAsked,
 }
 
+impl Disbelief {
+    /// Every reason; each stands at its own number, `reason as usize`.
+    pub const ALL: [Disbelief; 12] = [
+        Disbelief::NotANumber,
+        Disbelief::Negative,
+        Disbelief::Absurd,
+        Disbelief::LongClass,
+        Disbelief::TooManySkills,
+        Disbelief::TooManyClasses,
+        Disbelief::OtherClassifier,
+        Disbelief::OtherInstance,
+        Disbelief::Elsewhere,
+        Disbelief::Outdated,
+        Disbelief::Stranger,
+        Disbelief::NotAsked,
+    ];
+
+    /// The name of the reason, as logs and counters write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Disbelief::NotANumber => "not-a-number",
+            Disbelief::Negative => "negative",
+            Disbelief::Absurd => "absurd",
+            Disbelief::LongClass => "long-class",
+            Disbelief::TooManySkills => "too-many-skills",
+            Disbelief::TooManyClasses => "no-room-for-classes",
+            Disbelief::OtherClassifier => "other-classifier",
+            Disbelief::OtherInstance => "other-instance",
+            Disbelief::Elsewhere => "elsewhere",
+            Disbelief::Outdated => "outdated",
+            Disbelief::Stranger => "stranger",
+            Disbelief::NotAsked => "not-asked",
+        }
+    }
+}
+
 impl std::fmt::Display for Disbelief {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -137,7 +173,7 @@ pub struct Resumes<'a> {
 impl Resumes<'_> {
     /// What is known of a worker's résumé, to be told to it with each request.
     pub fn known(&self, worker: BackendId) -> Option<Known> {
-        lock(self.backend(worker)?).clone()
+        self.held(self.backend(worker)?)
     }
 
     /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
@@ -152,7 +188,7 @@ impl Resumes<'_> {
         if self.resume.settings.skills != SkillSource::Reported {
             return Heard::NotAsked;
         }
-        match &*lock(backend) {
+        match self.ours(&lock(backend)) {
             Some(known) if *known.instance == *said.instance => {
                 if known.revision < said.revision {
                     Heard::Behind
@@ -178,13 +214,15 @@ impl Resumes<'_> {
     ) -> Result<Believed, Disbelief> {
         let backend = self.open(worker, classifier)?;
         let elsewhere = |(other, id): (&Backend, &BackendId)| {
-            *id != worker && lock(other).as_ref().is_some_and(|known| *known.instance == *instance)
+            *id != worker && lock(other).as_ref().is_some_and(|(_, known)| *known.instance == *instance)
         };
         if self.pool.backends().iter().zip(self.pool.ids()).any(elsewhere) {
             return Err(Disbelief::Elsewhere);
         }
-        // Held to the end: of two résumés of one worker, one is taken after the other.
-        let mut known = lock(backend);
+        // Held to the end: of two résumés of one worker, one is taken after the other. What is known is not locked so long,
+        // for every request to the worker asks for it.
+        let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.held(backend);
         let same = known.as_ref().filter(|known| *known.instance == *instance);
         if same.is_some_and(|known| known.revision > revision) {
             return Err(Disbelief::Outdated);
@@ -202,7 +240,7 @@ impl Resumes<'_> {
             backend.state.load.renew();
             self.resume.memory.emptied(self.pool.backends().len());
         }
-        *known = Some(Known { instance: instance.into(), revision });
+        self.hold(backend, Known { instance: instance.into(), revision });
         Ok(believed)
     }
 
@@ -219,28 +257,51 @@ impl Resumes<'_> {
         skills: impl IntoIterator<Item = (&'c [u8], f64)>,
     ) -> Result<Believed, Disbelief> {
         let backend = self.open(worker, classifier)?;
-        let mut known = lock(backend);
-        let Some(known) = known.as_mut().filter(|known| *known.instance == *instance) else {
+        // Who answers requests does not wait for a whole résumé to be taken in. Should that be older, the worker's next
+        // response says so.
+        let Ok(_alone) = backend.state.load.taking.try_lock() else { return Err(Disbelief::Outdated) };
+        let known = self.held(backend);
+        let Some(known) = known.filter(|known| *known.instance == *instance) else {
             return Err(Disbelief::OtherInstance);
         };
         if known.revision >= revision {
             return Err(Disbelief::Outdated);
         }
-        known.revision = revision;
-        Ok(self.take(worker, skills, |_| ()))
+        let believed = self.take(worker, skills, |_| ());
+        self.hold(backend, Known { revision, ..known });
+        Ok(believed)
     }
 
     /// The worker is gone, or has started anew: nothing is known of it.
     pub fn forget(&self, worker: BackendId) {
         let Some(backend) = self.backend(worker) else { return };
-        let mut known = lock(backend);
+        let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
         self.resume.skills.retain(worker, |_, _| false);
-        *known = None;
+        *lock(backend) = None;
     }
 
     /// How much is known.
     pub fn counts(&self) -> SkillCounts {
         self.resume.skills.counts()
+    }
+
+    /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of may have
+    /// others, which what was under way there still reaches: a whole résumé, the responses to its requests.
+    fn held(&self, backend: &Backend) -> Option<Known> {
+        self.ours(&lock(backend)).cloned()
+    }
+
+    fn ours<'k>(&self, known: &'k Option<(usize, Known)>) -> Option<&'k Known> {
+        known.as_ref().filter(|(skills, _)| *skills == self.skills()).map(|(_, known)| known)
+    }
+
+    fn hold(&self, backend: &Backend, known: Known) {
+        *lock(backend) = Some((self.skills(), known));
+    }
+
+    /// Which skills these are. No others have their address as long as somebody can ask for it.
+    fn skills(&self) -> usize {
+        Arc::as_ptr(&self.resume.skills).addr()
     }
 
     fn backend(&self, worker: BackendId) -> Option<&Backend> {
@@ -297,6 +358,6 @@ impl Resumes<'_> {
     }
 }
 
-fn lock(backend: &Backend) -> std::sync::MutexGuard<'_, Option<Known>> {
+fn lock(backend: &Backend) -> std::sync::MutexGuard<'_, Option<(usize, Known)>> {
     backend.state.load.known.lock().unwrap_or_else(PoisonError::into_inner)
 }

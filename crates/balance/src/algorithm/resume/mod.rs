@@ -8,11 +8,13 @@ mod feed;
 mod inferred;
 mod memory;
 mod skills;
+mod view;
 mod worker;
 
 use std::sync::Arc;
 
 use crate::candidates::Candidates;
+use crate::choices::Chosen;
 use crate::hash::hash;
 use crate::ids::Places;
 use crate::load::PoolLoad;
@@ -23,6 +25,7 @@ pub use inferred::{SavedSkills, SavedWorker};
 use memory::Memory;
 pub use skills::{MAX_CLASS_BYTES, SkillCounts};
 use skills::{Skill, Skills};
+pub(crate) use view::ClassView;
 pub(crate) use worker::WorkerLoad;
 
 /// How `resume` chooses.
@@ -206,7 +209,7 @@ impl Resume {
         }
     }
 
-    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<usize> {
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         choice::choose(self, candidates, class)
     }
 }

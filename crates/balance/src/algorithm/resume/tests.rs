@@ -146,6 +146,31 @@ fn what_a_worker_says_tells_whether_its_resume_is_known() {
     assert!(Pool::new("app", vec![backend(0)], Algorithm::Random).resumes().is_none());
 }
 
+/// Regression: a résumé that was being fetched as the classifier changed counted as known to the pool that followed, which had no
+/// skills of it and never asked for them.
+#[test]
+fn what_a_pool_hears_late_is_not_known_to_the_one_that_followed_with_other_skills() {
+    let settings = |classifier| {
+        let resume = ResumeSettings { classifier, ..ResumeSettings::default() };
+        Settings { resume, ..Algorithm::Resume.into() }
+    };
+    let pool = |classifier| Pool::new("app", vec![backend(0)], settings(classifier));
+    let worker = BackendId(0);
+    let first = pool(1);
+    let second = pool(2).succeeding(&first, 0);
+    let third = pool(1).succeeding(&second, 0);
+    for late in [&first, &second] {
+        let resumes = late.resumes().unwrap();
+        let classifier = late.settings().resume.classifier;
+        resumes.whole(worker, classifier, "x", 1, [(&b"a"[..], 10.0)]).unwrap();
+        assert!(resumes.known(worker).is_some());
+        assert_eq!(third.resumes().unwrap().known(worker), None);
+    }
+    third.resumes().unwrap().whole(worker, 1, "x", 1, [(&b"a"[..], 10.0)]).unwrap();
+    assert!(third.resumes().unwrap().known(worker).is_some());
+    assert_eq!(third.resumes().unwrap().counts().skills, 1);
+}
+
 #[test]
 fn a_whole_resume_takes_the_place_of_the_one_before() {
     let pool = plain(1);
@@ -261,6 +286,26 @@ fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
     announce(1, "3");
     announce(2, "1");
     assert_eq!(serving(), [2, 3]);
+}
+
+#[test]
+fn a_request_that_has_tried_all_of_the_version_that_serves_goes_to_another() {
+    let single = Settings { single_version: true, ..Algorithm::Resume.into() };
+    let full = (0..4).map(|n| backend(n).max_in_flight(1)).collect();
+    let pool = Pool::new("app", full, single);
+    for (worker, version) in [(0, "1"), (1, "1"), (2, "2"), (3, "2")] {
+        let state = WorkerState { instance: "i", revision: 0, in_flight: None, version: Some(version) };
+        pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
+    }
+    let first = pick(&pool, b"a").id().0;
+    let (serving, others) = if first < 2 { ([0, 1], 2..4) } else { ([2, 3], 0..2) };
+    let tried = serving.map(BackendId);
+    let other = pool.pick(Some(b"a"), NOW, &tried).unwrap();
+    assert!(others.contains(&other.id().0));
+    // But not where one of them is only full.
+    drop(other);
+    let _full = pool.pick(Some(b"a"), NOW, &tried[..1]).unwrap();
+    assert_eq!(pool.pick(Some(b"a"), NOW, &tried[..1]).unwrap_err(), NoBackend::AllFull);
 }
 
 #[test]

@@ -33,8 +33,10 @@ pub(crate) struct WorkerLoad {
     faults: DecayedMean,
     /// Requests that it may still be given for its own sake, being new.
     trials: AtomicU32,
-    /// What is known of its résumé.
-    pub(crate) known: Mutex<Option<Known>>,
+    /// What is known of its résumé, and by which skills, which are told by their address.
+    pub(crate) known: Mutex<Option<(usize, Known)>>,
+    /// Held by whoever takes in what it reports.
+    pub(crate) taking: Mutex<()>,
     /// The version it announced.
     pub(crate) version: Mutex<Option<Box<str>>>,
 }

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 keep-alive client for the load driver: it costs little beside what it measures, and reads
+//! A small HTTP/1.1 keep-alive client for those who drive a load: it costs little beside what it measures, and reads
 //! every answer to its stated end, so that a truncated one is noticed.
 
 use std::fmt;
@@ -9,12 +9,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const MAX_HEAD: usize = 64 * 1024;
+/// A longer body is not kept.
 const MAX_BODY: usize = 4 * 1024 * 1024;
 const READ: usize = 16 * 1024;
 
 /// Why a request got no whole answer.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The connection could not be made, or failed.
     Io(io::Error),
     /// The other side closed before the answer was whole.
@@ -41,15 +42,15 @@ impl From<io::Error> for Fault {
 
 /// A whole answer.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The status code.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The `Cache-Status` value; several lines joined by commas.
-    pub(super) cache_status: Option<Vec<u8>>,
+    pub(crate) cache_status: Option<Vec<u8>>,
     /// The first `Set-Cookie` value.
-    pub(super) set_cookie: Option<Vec<u8>>,
-    /// The body, without chunk framing.
-    pub(super) body: Vec<u8>,
+    pub(crate) set_cookie: Option<Vec<u8>>,
+    /// The body, without chunk framing; empty where bodies are not kept.
+    pub(crate) body: Vec<u8>,
 }
 
 enum Framing {
@@ -60,22 +61,28 @@ enum Framing {
 
 /// One connection, made when first needed and again after it was closed.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     address: SocketAddr,
     stream: Option<TcpStream>,
     /// Bytes received and not yet consumed.
     received: Vec<u8>,
     answer: Answer,
+    keeps_bodies: bool,
 }
 
 impl Client {
-    pub(super) fn new(address: SocketAddr) -> Client {
-        Client { address, stream: None, received: Vec::new(), answer: Answer::default() }
+    pub(crate) fn new(address: SocketAddr) -> Client {
+        Client { address, stream: None, received: Vec::new(), answer: Answer::default(), keeps_bodies: true }
+    }
+
+    /// A client that reads bodies, however long, and keeps nothing of them.
+    pub(crate) fn without_bodies(address: SocketAddr) -> Client {
+        Client { keeps_bodies: false, ..Client::new(address) }
     }
 
     /// Sends `request`, a whole request without body or with it included, and reads its answer. A kept connection
     /// that turns out closed before any byte came is replaced once, as every HTTP client does.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> Result<&Answer, Fault> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<&Answer, Fault> {
         let reused = self.stream.is_some();
         let mut result = self.exchange(request).await;
         if reused && self.received.is_empty() && matches!(result, Err(Fault::Io(_) | Fault::Truncated)) {
@@ -97,7 +104,7 @@ impl Client {
     }
 
     /// Drops the connection, and with it whatever was still to come.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.stream = None;
         self.received.clear();
     }
@@ -112,8 +119,9 @@ impl Client {
             }
         };
         stream.write_all(request).await?;
+        let no_body = request.starts_with(b"HEAD ");
         loop {
-            if let Some((framing, keep)) = self.parse_head()? {
+            if let Some((framing, keep)) = self.parse_head(no_body)? {
                 match framing {
                     Framing::None => {}
                     Framing::Length(length) => self.read_body(length).await?,
@@ -135,7 +143,7 @@ impl Client {
     }
 
     /// Takes a head off the received bytes; interim answers are skipped. `None` where it is not whole yet.
-    fn parse_head(&mut self) -> Result<Option<(Framing, bool)>, Fault> {
+    fn parse_head(&mut self, no_body: bool) -> Result<Option<(Framing, bool)>, Fault> {
         loop {
             let mut fields = [httparse::EMPTY_HEADER; 64];
             let mut head = httparse::Response::new(&mut fields);
@@ -157,7 +165,7 @@ impl Client {
             for field in head.headers.iter() {
                 if field.name.eq_ignore_ascii_case("content-length") {
                     let length = std::str::from_utf8(field.value).ok().and_then(|text| text.parse().ok());
-                    let length = length.filter(|&length| length <= MAX_BODY);
+                    let length = length.filter(|&length| !self.keeps_bodies || length <= MAX_BODY);
                     framing =
                         Some(Framing::Length(length.ok_or(Fault::Malformed("Content-Length is too large"))?));
                 } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
@@ -175,7 +183,7 @@ impl Client {
                 }
             }
             self.received.drain(..length);
-            if matches!(status, 204 | 304) {
+            if no_body || matches!(status, 204 | 304) {
                 framing = Some(Framing::None);
             }
             return match framing {
@@ -186,11 +194,18 @@ impl Client {
     }
 
     async fn read_body(&mut self, length: usize) -> Result<(), Fault> {
-        while self.received.len() < length {
-            self.fill().await?;
+        let mut left = length;
+        while left > 0 {
+            if self.received.is_empty() {
+                self.fill().await?;
+            }
+            let part = left.min(self.received.len());
+            if self.keeps_bodies {
+                self.answer.body.extend_from_slice(&self.received[..part]);
+            }
+            self.received.drain(..part);
+            left -= part;
         }
-        self.answer.body.extend_from_slice(&self.received[..length]);
-        self.received.drain(..length);
         Ok(())
     }
 
@@ -214,7 +229,7 @@ impl Client {
             let size = std::str::from_utf8(line.split(|&byte| byte == b';').next().unwrap_or_default())
                 .ok()
                 .and_then(|size| usize::from_str_radix(size.trim(), 16).ok())
-                .filter(|size| self.answer.body.len().saturating_add(*size) <= MAX_BODY)
+                .filter(|size| !self.keeps_bodies || self.answer.body.len().saturating_add(*size) <= MAX_BODY)
                 .ok_or(Fault::Malformed("a chunk size cannot be read"))?;
             if size == 0 {
                 while !self.read_line().await?.is_empty() {}
@@ -226,6 +241,13 @@ impl Client {
             }
         }
     }
+}
+
+/// Whether the cache nearest to the client says that it answered from what it holds (RFC 9211 §2.1).
+pub(crate) fn is_hit(cache_status: &[u8]) -> bool {
+    sandarac_message::members(cache_status).last().is_some_and(|cache| {
+        cache.split(|&byte| byte == b';').skip(1).any(|parameter| parameter.trim_ascii() == b"hit")
+    })
 }
 
 #[cfg(test)]
@@ -271,12 +293,30 @@ mod tests {
         assert_eq!(answer.cache_status.as_deref(), Some(&b"a; fwd=miss,b; hit"[..]));
     }
 
+    #[test]
+    fn the_nearest_cache_says_whether_it_was_a_hit() {
+        assert!(is_hit(b"Far; fwd=miss, sandarac; hit; ttl=30"));
+        assert!(!is_hit(b"Far; hit, sandarac; fwd=uri-miss; stored"));
+        assert!(!is_hit(b"hit"));
+    }
+
     #[tokio::test]
     async fn a_truncated_answer_is_a_fault() {
         let answer = ask_once(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc").await;
         assert!(matches!(answer, Err(Fault::Truncated)), "{answer:?}");
         let answer = ask_once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab").await;
         assert!(matches!(answer, Err(Fault::Truncated)), "{answer:?}");
+    }
+
+    #[tokio::test]
+    async fn bodies_need_not_be_kept_and_heads_have_none() {
+        let long =
+            [&b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n"[..], &vec![b'x'; 5_000_000]].concat();
+        let mut client =
+            Client::without_bodies(serve(vec![long.leak(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]));
+        assert_eq!(ask(&mut client).await.unwrap().body, b"");
+        client.close();
+        assert_eq!(client.ask(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().status, 200);
     }
 
     #[tokio::test]

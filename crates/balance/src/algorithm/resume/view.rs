@@ -1,0 +1,60 @@
+//! The classes, for people.
+
+use super::skills::{Class, Skill};
+use super::{ClassKey, HORIZON, Resume};
+use crate::{SkillReport, SkillWord};
+
+/// A class as it is at a moment.
+pub(crate) struct ClassView<'a> {
+    pub(crate) key: ClassKey,
+    /// Its share of the requests of late.
+    pub(crate) share: f32,
+    class: &'a Class,
+}
+
+impl<'a> ClassView<'a> {
+    fn new(key: ClassKey, class: &'a Class, tick: u64) -> ClassView<'a> {
+        ClassView { key, share: class.asked.share(tick, HORIZON), class }
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.class.name
+    }
+
+    /// The workers skilled in it, the best first.
+    pub(crate) fn skilled(&self) -> impl Iterator<Item = SkillReport> {
+        self.class.skilled.iter().map(|skill| SkillReport {
+            worker: skill.worker,
+            score: skill.score,
+            word: word(skill),
+        })
+    }
+}
+
+fn word(skill: &Skill) -> SkillWord {
+    if skill.is_reported() {
+        SkillWord::Reported
+    } else if skill.is_known() {
+        SkillWord::Inferred
+    } else {
+        SkillWord::Assumed
+    }
+}
+
+impl Resume {
+    /// Shows `see` every class, as it is at the choice of number `tick`.
+    pub(crate) fn each_class(&self, tick: u64, mut see: impl FnMut(ClassView<'_>)) {
+        self.skills.each(|key, class| see(ClassView::new(key, class, tick)));
+    }
+
+    /// Shows `see` one class, if it is known.
+    pub(crate) fn class<T>(
+        &self,
+        key: ClassKey,
+        tick: u64,
+        see: impl FnOnce(ClassView<'_>) -> T,
+    ) -> Option<T> {
+        let shard = self.skills.read(key);
+        shard.get(key).map(|class| see(ClassView::new(key, class, tick)))
+    }
+}

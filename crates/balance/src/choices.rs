@@ -1,0 +1,287 @@
+//! Why the last choices fell as they did: kept for people, and in nobody's way.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::BackendId;
+use crate::algorithm::resume::MAX_CLASS_BYTES;
+
+/// Choices kept.
+const KEPT: usize = 64;
+
+/// Why a choice fell on a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChoiceReason {
+    /// The pool has no other.
+    OnlyOne,
+    /// The session of the request sticks to it.
+    Sticky,
+    /// None that is in service could take the request: it is ejected.
+    ForWantOfOthers,
+    /// `resume`: of the workers skilled in the class, it is done first.
+    BestScore,
+    /// `resume`: the class is known to others, and it is done before them although it has to load the data.
+    Unskilled,
+    /// `resume`: it is new, and is to get a share of the class.
+    Explored,
+    /// `resume`: nobody knows the class; it has the least to do, and of several such was used least recently.
+    NewClass,
+    /// `resume`: the workers that know the class may not take the request or are too busy; it was used least recently.
+    LeastRecentlyUsed,
+    /// The request is of no class: it has the least to do.
+    Unclassified,
+    /// `least_requests`: of two drawn, it has fewer requests in flight.
+    FewerInFlight,
+    /// `peak_ewma`: of two drawn, it has the smaller product of latency and requests in flight.
+    SoonerDone,
+    /// `round_robin`: it is its turn.
+    InTurn,
+    /// `random`: it was drawn.
+    Drawn,
+    /// `consistent_hash`: it is the next on the ring with a load below its bound.
+    NextOnRing,
+    /// `maglev`: the table says so.
+    InTable,
+    /// `consistent_hash`, `maglev`: no place of the class leads to one that can take the request; it has the least load.
+    LeastLoaded,
+    /// `fallback`: it is the first that can take the request.
+    FirstInOrder,
+}
+
+impl ChoiceReason {
+    /// Every reason; each stands at its own number, `reason as usize`.
+    pub const ALL: [ChoiceReason; 17] = [
+        ChoiceReason::OnlyOne,
+        ChoiceReason::Sticky,
+        ChoiceReason::ForWantOfOthers,
+        ChoiceReason::BestScore,
+        ChoiceReason::Unskilled,
+        ChoiceReason::Explored,
+        ChoiceReason::NewClass,
+        ChoiceReason::LeastRecentlyUsed,
+        ChoiceReason::Unclassified,
+        ChoiceReason::FewerInFlight,
+        ChoiceReason::SoonerDone,
+        ChoiceReason::InTurn,
+        ChoiceReason::Drawn,
+        ChoiceReason::NextOnRing,
+        ChoiceReason::InTable,
+        ChoiceReason::LeastLoaded,
+        ChoiceReason::FirstInOrder,
+    ];
+
+    /// The name of the reason, as reports and counters write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChoiceReason::OnlyOne => "only-one",
+            ChoiceReason::Sticky => "sticky",
+            ChoiceReason::ForWantOfOthers => "for-want-of-others",
+            ChoiceReason::BestScore => "best-score",
+            ChoiceReason::Unskilled => "unskilled",
+            ChoiceReason::Explored => "explored",
+            ChoiceReason::NewClass => "new-class",
+            ChoiceReason::LeastRecentlyUsed => "least-recently-used",
+            ChoiceReason::Unclassified => "unclassified",
+            ChoiceReason::FewerInFlight => "fewer-in-flight",
+            ChoiceReason::SoonerDone => "sooner-done",
+            ChoiceReason::InTurn => "in-turn",
+            ChoiceReason::Drawn => "drawn",
+            ChoiceReason::NextOnRing => "next-on-ring",
+            ChoiceReason::InTable => "in-table",
+            ChoiceReason::LeastLoaded => "least-loaded",
+            ChoiceReason::FirstInOrder => "first-in-order",
+        }
+    }
+}
+
+impl std::fmt::Display for ChoiceReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A choice that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// When, by the clock of the pool.
+    pub at: Duration,
+    /// The class of the request; of a long name, the first [`MAX_CLASS_BYTES`].
+    pub class: Option<Box<[u8]>>,
+    /// The backend, which may be gone since.
+    pub backend: BackendId,
+    /// Why it was this one.
+    pub reason: ChoiceReason,
+    /// How many workers skilled in the class were passed over because their backlog is too far above the others'.
+    pub skipped: u32,
+    /// How many backends had been tried for this request before.
+    pub tried: u32,
+}
+
+/// What an algorithm has chosen: the place of the backend, and why it is this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) at: usize,
+    pub(crate) reason: ChoiceReason,
+    pub(crate) skipped: u32,
+}
+
+impl Chosen {
+    pub(crate) fn new(at: usize, reason: ChoiceReason) -> Chosen {
+        Chosen { at, reason, skipped: 0 }
+    }
+}
+
+/// The last choices of a pool, and how many fell for each reason; shared by the pools that follow each other.
+#[derive(Debug)]
+pub(crate) struct Choices {
+    next: AtomicU64,
+    ring: Box<[Mutex<Slot>]>,
+    counts: [AtomicU64; ChoiceReason::ALL.len()],
+    skipped: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// The number of the choice, from 1; 0 where there is none.
+    number: u64,
+    micros: u64,
+    /// Overwritten in place, so that nothing is allocated once the ring has been round.
+    class: Vec<u8>,
+    classified: bool,
+    chosen: Option<(BackendId, ChoiceReason)>,
+    skipped: u32,
+    tried: u32,
+}
+
+impl Default for Choices {
+    fn default() -> Choices {
+        Choices {
+            next: AtomicU64::new(0),
+            ring: (0..KEPT).map(|_| Mutex::default()).collect(),
+            counts: [const { AtomicU64::new(0) }; ChoiceReason::ALL.len()],
+            skipped: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Choices {
+    /// Takes a choice down. It waits for nobody: where the slot is being read, or written by one that has been round the
+    /// ring, this choice is only counted.
+    #[inline(never)]
+    pub(crate) fn record(
+        &self,
+        chosen: Chosen,
+        class: Option<&[u8]>,
+        backend: BackendId,
+        tried: usize,
+        micros: u64,
+    ) {
+        self.counts[chosen.reason as usize].fetch_add(1, Ordering::Relaxed);
+        if chosen.skipped > 0 {
+            self.skipped.fetch_add(u64::from(chosen.skipped), Ordering::Relaxed);
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let Ok(mut slot) = self.ring[number as usize % KEPT].try_lock() else { return };
+        slot.number = number + 1;
+        slot.micros = micros;
+        slot.class.clear();
+        slot.classified = class.is_some();
+        if let Some(class) = class {
+            slot.class.extend_from_slice(&class[..class.len().min(MAX_CLASS_BYTES)]);
+        }
+        slot.chosen = Some((backend, chosen.reason));
+        slot.skipped = chosen.skipped;
+        slot.tried = tried as u32;
+    }
+
+    /// The last choices, the newest first.
+    pub(crate) fn last(&self) -> Vec<Choice> {
+        let mut numbered: Vec<(u64, Choice)> = self
+            .ring
+            .iter()
+            .filter_map(|slot| {
+                let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                let (backend, reason) = slot.chosen?;
+                let choice = Choice {
+                    at: Duration::from_micros(slot.micros),
+                    class: slot.classified.then(|| slot.class.as_slice().into()),
+                    backend,
+                    reason,
+                    skipped: slot.skipped,
+                    tried: slot.tried,
+                };
+                Some((slot.number, choice))
+            })
+            .collect();
+        numbered.sort_unstable_by_key(|&(number, _)| std::cmp::Reverse(number));
+        numbered.into_iter().map(|(_, choice)| choice).collect()
+    }
+
+    /// How many choices fell for a reason, ever.
+    pub(crate) fn count(&self, reason: ChoiceReason) -> u64 {
+        self.counts[reason as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many skilled workers were passed over for their backlog, ever.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(choices: &Choices, n: usize) {
+        let class = format!("class-{n}");
+        let chosen = Chosen { at: 0, reason: ChoiceReason::BestScore, skipped: n as u32 };
+        choices.record(chosen, Some(class.as_bytes()), BackendId(n as u32), 0, n as u64);
+    }
+
+    #[test]
+    fn the_last_choices_are_kept_and_all_are_counted() {
+        let choices = Choices::default();
+        (0..KEPT + 10).for_each(|n| record(&choices, n));
+        let last = choices.last();
+        let newest_first: Vec<u32> = last.iter().map(|choice| choice.backend.0).collect();
+        let expected: Vec<u32> = (10..KEPT as u32 + 10).rev().collect();
+        assert_eq!(newest_first, expected);
+        assert_eq!(last[0].class.as_deref(), Some(&b"class-73"[..]));
+        assert_eq!(choices.count(ChoiceReason::BestScore), KEPT as u64 + 10);
+        assert_eq!(choices.skipped(), (0..KEPT as u64 + 10).sum::<u64>());
+    }
+
+    #[test]
+    fn a_choice_does_not_wait_for_a_reader() {
+        let choices = Choices::default();
+        let reader = choices.ring[0].lock().unwrap();
+        record(&choices, 7);
+        drop(reader);
+        assert!(choices.last().is_empty());
+        assert_eq!(choices.count(ChoiceReason::BestScore), 1);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_class_is_bounded_and_no_class_is_another_thing_than_an_empty_one() {
+        let choices = Choices::default();
+        let chosen = Chosen::new(0, ChoiceReason::Unclassified);
+        choices.record(chosen, Some(&[b'x'; 10_000]), BackendId(0), 0, 0);
+        choices.record(chosen, Some(b""), BackendId(0), 0, 0);
+        choices.record(chosen, None, BackendId(0), 2, 0);
+        let classes: Vec<_> =
+            choices.last().into_iter().map(|choice| choice.class.map(|name| name.len())).collect();
+        assert_eq!(classes, [None, Some(0), Some(MAX_CLASS_BYTES)]);
+        assert_eq!(choices.last()[0].tried, 2);
+    }
+
+    #[test]
+    fn each_reason_stands_at_its_number_and_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<_> =
+            ChoiceReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), ChoiceReason::ALL.len());
+        for (number, &reason) in ChoiceReason::ALL.iter().enumerate() {
+            assert_eq!(reason as usize, number, "{reason}");
+        }
+    }
+}

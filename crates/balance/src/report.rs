@@ -1,0 +1,283 @@
+//! What is known of a pool, for people and monitoring.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::ages::Ages;
+use crate::algorithm::resume::{ClassView, Known};
+use crate::backend::millis;
+use crate::pool::micros;
+use crate::{Backend, BackendId, Choice, ChoiceReason, Pool};
+
+/// What is known of a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackendReport {
+    /// The backend.
+    pub id: BackendId,
+    /// Its address.
+    pub address: String,
+    /// How much of the load it is to bear, compared with others.
+    pub weight: u32,
+    /// The requests it is answering now.
+    pub in_flight: u32,
+    /// For how long it has been answering the oldest of them; `None` where there is none.
+    pub oldest: Option<Duration>,
+    /// The requests it was given, ever.
+    pub picks: u64,
+    /// The failures to connect to it, ever.
+    pub connect_failures: u64,
+    /// For how much longer it is ejected; `None` where it is not.
+    pub ejected_for: Option<Duration>,
+    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
+    /// the last one left.
+    pub failing: bool,
+    /// Whether active checks have it out of service.
+    pub down: bool,
+    /// Whether it gets no new requests, by order.
+    pub draining: bool,
+    /// Whether it is of another version than the one that serves.
+    pub sidelined: bool,
+    /// The requests in flight to it: of late where the pool chooses by résumé, now otherwise.
+    pub mean_backlog: f32,
+    /// The share of requests to it that failed of late.
+    pub faults: f32,
+    /// The version it announced, where the pool chooses by résumé.
+    pub version: Option<Box<str>>,
+    /// Which of its résumés is known.
+    pub resume: Option<Known>,
+}
+
+impl BackendReport {
+    /// Whether requests go to it, in one word: of several reasons why not, the one that lasts longest.
+    pub fn state(&self) -> BackendState {
+        match self {
+            BackendReport { draining: true, .. } => BackendState::Draining,
+            BackendReport { down: true, .. } => BackendState::Down,
+            BackendReport { ejected_for: Some(_), .. } => BackendState::Ejected,
+            BackendReport { sidelined: true, .. } => BackendState::Sidelined,
+            BackendReport { failing: true, .. } => BackendState::Failing,
+            _ => BackendState::Healthy,
+        }
+    }
+}
+
+/// Whether requests go to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BackendState {
+    /// They do.
+    Healthy,
+    /// They do, for want of others or on trial, though the last ones failed.
+    Failing,
+    /// For a while they do not, because they failed.
+    Ejected,
+    /// They do not until active checks pass.
+    Down,
+    /// New ones do not, by order.
+    Draining,
+    /// They do not, as it is of another version than the one that serves.
+    Sidelined,
+}
+
+impl BackendState {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackendState::Healthy => "healthy",
+            BackendState::Failing => "failing",
+            BackendState::Ejected => "ejected",
+            BackendState::Down => "down",
+            BackendState::Draining => "draining",
+            BackendState::Sidelined => "sidelined",
+        }
+    }
+}
+
+impl std::fmt::Display for BackendState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is known of a pool as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolReport {
+    /// The requests in flight to its backends.
+    pub in_flight: u32,
+    /// The requests in flight to a backend, in the mean over all backends: of late where the pool chooses by résumé, now
+    /// otherwise. 0 where none is in flight.
+    pub mean_backlog: f32,
+    /// For how long the oldest request has been in flight; `None` where there is none. Of more than some thousand
+    /// requests in flight not all are looked at.
+    pub oldest: Option<Duration>,
+    /// How many choices fell for each reason, ever; those for which none did are left out.
+    pub reasons: Vec<(ChoiceReason, u64)>,
+    /// How many workers skilled in a class were passed over for their backlog, ever.
+    pub skipped: u64,
+}
+
+/// The classes of a pool that chooses by résumé.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Classes {
+    /// Those asked for most, the first first.
+    pub top: Vec<ClassReport>,
+    /// In how many classes each backend is skilled, in the order of the backends.
+    pub skills: Vec<usize>,
+}
+
+/// A class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassReport {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// Its share of the requests of late.
+    pub share: f32,
+    /// The workers skilled in it, the best first.
+    pub skilled: Vec<SkillReport>,
+}
+
+/// How good a worker is at a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SkillReport {
+    /// The worker.
+    pub worker: BackendId,
+    /// Requests per second.
+    pub score: f32,
+    /// Whose word that is.
+    pub word: SkillWord,
+}
+
+/// Whose word a score is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SkillWord {
+    /// The worker's.
+    Reported,
+    /// The balancer's, by how long answers took.
+    Inferred,
+    /// Nobody's yet: the worker has been given the class and has not answered.
+    Assumed,
+}
+
+impl SkillWord {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SkillWord::Reported => "reported",
+            SkillWord::Inferred => "inferred",
+            SkillWord::Assumed => "assumed",
+        }
+    }
+}
+
+impl Pool {
+    /// What is known of every backend, in their order.
+    pub fn report(&self, now: Duration) -> Vec<BackendReport> {
+        let inner = self.inner();
+        let (now, micros) = (millis(now), micros(now));
+        let mut oldest: Vec<(u32, u64)> = Vec::new();
+        inner.ages().each(|whose, since| oldest.push((whose, since)));
+        oldest.sort_unstable();
+        let failures = inner.settings().ejection.failures.max(1);
+        let by_resume = inner.resume().is_some();
+        let report = |(backend, &id): (&Backend, &BackendId)| {
+            let state = &backend.state;
+            let left = state.ejected_until.load(Ordering::Relaxed).saturating_sub(now);
+            let tag = Ages::tag(id);
+            let first = oldest.get(oldest.partition_point(|&(whose, _)| whose < tag));
+            let in_flight = backend.in_flight();
+            BackendReport {
+                id,
+                address: backend.address().to_string(),
+                weight: backend.weight(),
+                in_flight,
+                oldest: first.filter(|(whose, _)| *whose == tag).map(|&(_, since)| age(since, micros)),
+                picks: state.picks.load(Ordering::Relaxed),
+                connect_failures: state.connect_failures.load(Ordering::Relaxed),
+                ejected_for: (left > 0).then(|| Duration::from_millis(left)),
+                failing: state.failures.load(Ordering::Relaxed) >= failures,
+                down: state.down.load(Ordering::Relaxed),
+                draining: state.draining.load(Ordering::Relaxed),
+                sidelined: state.sidelined.load(Ordering::Relaxed),
+                mean_backlog: if by_resume { state.load.backlog() } else { in_flight as f32 },
+                faults: state.load.faults(),
+                version: state.load.version.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+                resume: self.resumes().and_then(|resumes| resumes.known(id)),
+            }
+        };
+        inner.backends().iter().zip(inner.ids()).map(report).collect()
+    }
+
+    /// What is known of the pool as a whole.
+    pub fn summary(&self, now: Duration) -> PoolReport {
+        let inner = self.inner();
+        let in_flight = inner.backends().iter().map(Backend::in_flight).fold(0, u32::saturating_add);
+        let all = match inner.resume() {
+            // What is left of the past where nothing is in flight is no backlog.
+            Some(_) if in_flight > 0 => inner.load().backlog.get(),
+            _ => in_flight as f32,
+        };
+        let reasons = ChoiceReason::ALL.iter().map(|&reason| (reason, inner.choices().count(reason)));
+        PoolReport {
+            in_flight,
+            mean_backlog: all / inner.backends().len().max(1) as f32,
+            oldest: self.oldest(now),
+            reasons: reasons.filter(|&(_, count)| count > 0).collect(),
+            skipped: inner.choices().skipped(),
+        }
+    }
+
+    /// For how long the oldest request has been in flight, see [`PoolReport::oldest`].
+    pub fn oldest(&self, now: Duration) -> Option<Duration> {
+        let mut oldest = u64::MAX;
+        self.inner().ages().each(|_, since| oldest = oldest.min(since));
+        (oldest < u64::MAX).then(|| age(oldest, micros(now)))
+    }
+
+    /// The last choices, the newest first; also those of the pools before this one.
+    pub fn choices(&self) -> Vec<Choice> {
+        self.inner().choices().last()
+    }
+
+    /// The `limit` classes that are asked for most. Empty where the pool does not choose by résumé. It looks at every class,
+    /// a part of them at a time: for people, not for each request.
+    pub fn classes(&self, limit: usize) -> Classes {
+        let inner = self.inner();
+        let Some(resume) = inner.resume() else { return Classes::default() };
+        let mut skills = vec![0; inner.backends().len()];
+        let mut shares = Vec::new();
+        let tick = inner.load().ticks();
+        resume.each_class(tick, |class| {
+            for skill in class.skilled() {
+                if let Some(at) = inner.places().of(skill.worker) {
+                    skills[at] += 1;
+                }
+            }
+            shares.push((class.share, class.key));
+        });
+        // Of classes that are asked for as often, those of one time and another should be the same.
+        shares.sort_unstable_by(|(a, one), (b, two)| b.total_cmp(a).then(one.0.cmp(&two.0)));
+        shares.truncate(limit);
+        let top =
+            shares.into_iter().filter_map(|(_, key)| resume.class(key, tick, |class| report_of(&class)));
+        Classes { top: top.collect(), skills }
+    }
+
+    /// What is known of the class of this name; `None` where that is nothing.
+    pub fn class(&self, name: &[u8]) -> Option<ClassReport> {
+        let inner = self.inner();
+        let resume = inner.resume()?;
+        resume.class(resume.key(name), inner.load().ticks(), |class| report_of(&class))
+    }
+}
+
+fn age(since: u64, now: u64) -> Duration {
+    Duration::from_micros(now.saturating_sub(since))
+}
+
+fn report_of(class: &ClassView<'_>) -> ClassReport {
+    ClassReport { name: class.name().into(), share: class.share, skilled: class.skilled().collect() }
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

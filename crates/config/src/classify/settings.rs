@@ -1,0 +1,158 @@
+//! A classifier as the file writes it.
+
+use std::sync::Arc;
+
+use crate::classify::part::{Part, segment_number};
+use crate::classify::pattern::{Expression, Of, Pattern};
+use crate::classify::table::Table;
+use crate::classify::template::ClassTemplate;
+use crate::classify::{Classifier, How};
+use crate::path::AbsolutePath;
+use crate::report::{At, Complaint, Place, Report};
+use crate::setting::{Kind, Node, Value, settings};
+use crate::suggest::closest;
+use crate::value::Text;
+
+settings! {
+    /// What sorts requests into classes: a regular expression or a file.
+    pub(crate) struct ClassTable {
+        /// The class is what the group `class` of this expression matches.
+        regex: Option<At<Expression>> = None, unset "the table has a `file`" "'^/(?<class>[^/]+)'";
+        /// What `regex` looks at: `host` (in lower case, without port and leading `www.`), `path` (decoded), `query`,
+        /// `header:NAME` or `cookie:NAME`.
+        of: At<Of> = At::nowhere(Of(Part::Path));
+        /// A file of lines with a host, a path or both, as routes match them, and a class: `example.com/blog blog`. It is
+        /// watched. The most exact line counts, wherever it stands.
+        file: Option<At<AbsolutePath>> = None, unset "the table has a `regex`" "\"/etc/sandarac/classes\"";
+    }
+}
+
+/// A classifier in short.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Short {
+    Host,
+    PathSegment(u32),
+    Template(ClassTemplate),
+}
+
+impl Text for Short {
+    fn form() -> Kind {
+        Kind::Text {
+            name: "`host`, `path_segment(N)` or a template",
+            form: "\"host\", \"path_segment(N)\" or a template",
+            examples: &["host", "path_segment(1)", "{host}/{segment:1}"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<Short, Complaint> {
+        if text == "host" {
+            return Ok(Short::Host);
+        }
+        if text.contains('{') {
+            return ClassTemplate::read(text).map(Short::Template);
+        }
+        if let Some(number) = text.strip_prefix("path_segment(").and_then(|rest| rest.strip_suffix(')')) {
+            return segment_number(number.trim()).map(Short::PathSegment);
+        }
+        let complaint = Complaint::new(format!("{text:?} is not {}", Short::form().words()));
+        let word = text.split('(').next().unwrap_or_default();
+        Err(match closest(word, &["host", "path_segment"]) {
+            Some("host") => complaint.help("did you mean \"host\"?"),
+            Some(_) => complaint.help("did you mean \"path_segment(1)\"?"),
+            None => complaint.help("parts of a request stand in braces: \"{host}/{segment:1}\""),
+        })
+    }
+
+    fn text(&self) -> String {
+        self.clone().how().to_string()
+    }
+}
+
+impl std::str::FromStr for Classifier {
+    type Err = String;
+
+    /// Reads what `class` of a pool may say in short: `host`, `path_segment(1)` or a template.
+    fn from_str(text: &str) -> Result<Classifier, String> {
+        Short::from_text(text).map(|short| Classifier::new(short.how())).map_err(Complaint::into_line)
+    }
+}
+
+impl Short {
+    fn how(self) -> How {
+        match self {
+            Short::Host => How::Host,
+            Short::PathSegment(number) => How::PathSegment(number),
+            Short::Template(template) => How::Template(template),
+        }
+    }
+}
+
+/// A classifier, in short or as a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ClassSettings {
+    Short(Short),
+    Table(Box<ClassTable>, Option<Place>),
+}
+
+impl Default for ClassSettings {
+    fn default() -> ClassSettings {
+        ClassSettings::Short(Short::Host)
+    }
+}
+
+impl Value for ClassSettings {
+    fn kind() -> Kind {
+        Kind::Either(vec![Short::form(), ClassTable::kind()])
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<ClassSettings> {
+        if node.get_ref().is_table() {
+            let table = ClassTable::read(node, report)?;
+            return Some(ClassSettings::Table(Box::new(table), Some(node.span())));
+        }
+        Value::read(node, report).map(ClassSettings::Short)
+    }
+
+    fn show(&self) -> Option<String> {
+        match self {
+            ClassSettings::Short(short) => short.show(),
+            ClassSettings::Table(..) => None,
+        }
+    }
+}
+
+impl ClassSettings {
+    /// The classifier; of what cannot be one, reports why.
+    pub(crate) fn make(&self, report: &mut Report) -> Option<Classifier> {
+        let (table, place) = match self {
+            ClassSettings::Short(short) => return Some(Classifier::new(short.clone().how())),
+            ClassSettings::Table(table, place) => (table, place),
+        };
+        match (&table.regex, &table.file) {
+            (Some(regex), None) => {
+                Some(Classifier::new(How::Pattern(Pattern::new(&regex.value, table.of.value.0.clone()))))
+            }
+            (None, Some(file)) => {
+                if table.of.place.is_some() {
+                    report.error(table.of.place.clone(), "`of` belongs to a `regex`");
+                }
+                let empty = Arc::new(Table::default());
+                Some(Classifier::new(How::File { path: file.value.to_path(), table: empty }))
+            }
+            (Some(regex), Some(file)) => {
+                let message = "classes come from a `regex` or from a `file`, not from both";
+                report.error(file.place.clone(), message).also =
+                    regex.place.clone().map(|place| (place, "the other".to_owned()));
+                None
+            }
+            (None, None) => {
+                report.missing(
+                    place.clone(),
+                    "a class needs a `regex` or a `file`",
+                    "regex = '^/(?<class>[^/]+)'",
+                );
+                None
+            }
+        }
+    }
+}

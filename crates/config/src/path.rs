@@ -1,0 +1,34 @@
+//! Paths of files and directories, as settings.
+
+use std::path::PathBuf;
+
+use crate::report::Complaint;
+use crate::setting::Kind;
+use crate::value::Text;
+
+/// A path from the root. Where the process was started must not matter to what is watched for as long as it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AbsolutePath(Box<str>);
+
+impl AbsolutePath {
+    pub(crate) fn to_path(&self) -> PathBuf {
+        PathBuf::from(&*self.0)
+    }
+}
+
+impl Text for AbsolutePath {
+    fn form() -> Kind {
+        Kind::Text { name: "path", form: "a path from the root", examples: &["/run/app"] }
+    }
+
+    fn from_text(text: &str) -> Result<AbsolutePath, Complaint> {
+        match text.starts_with('/') && text.len() < 4096 && !text.contains('\0') {
+            true => Ok(AbsolutePath(text.into())),
+            false => Err(Complaint::new(format!("{text:?} is not {}", AbsolutePath::form().words()))),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}

@@ -1,0 +1,174 @@
+//! From the settings of a pool to a [`PoolConfig`].
+
+use std::collections::HashMap;
+
+use sandarac_balance::{Address, Algorithm, Checks, Ejection, ResumeSettings, Settings, SkillSource};
+
+use crate::classify::Classifier;
+use crate::pool::settings::{
+    BackendTable, CheckSettings, EjectionSettings, PoolName, PoolSettings, ResumeTable,
+};
+use crate::pool::sticky::StickySettings;
+use crate::pool::{BackendConfig, CheckConfig, PoolConfig, RetryBudgetConfig};
+use crate::report::{At, Place, Report};
+
+/// The pool that `settings` make.
+pub(crate) fn pool_config(
+    (name, settings): &(At<PoolName>, PoolSettings),
+    report: &mut Report,
+) -> PoolConfig {
+    let algorithm = settings.balance.value;
+    warn_of_idle_settings(settings, report);
+    let classifier = settings.class.value.make(report).filter(|_| tells_classes_apart(algorithm));
+    let balance = Settings {
+        algorithm,
+        load_factor: settings.load_factor.value.get(),
+        resume: resume(&settings.resume.value, classifier.as_ref(), report),
+        ejection: ejection(&settings.ejection, report),
+        checks: settings
+            .check
+            .as_ref()
+            .map_or_else(Checks::default, |check| Checks { rise: check.rise.get(), fall: check.fall.get() }),
+        slow_start: settings.slow_start,
+        queue_limit: settings.queue.get(),
+        single_version: settings.single_version.value,
+        seed: 0,
+    };
+    PoolConfig {
+        name: name.value.0.clone(),
+        backends: backends(name, settings, report),
+        discover: settings.discover.make(report),
+        max_in_flight: settings.max_in_flight.map(|limit| limit.get()),
+        settings: balance,
+        classifier,
+        skills_file: settings.resume.value.skills_file.as_ref().map(|path| path.value.to_path()),
+        check: settings.check.as_ref().map(check),
+        sticky: settings.sticky.as_ref().map(|sticky| StickySettings::make(sticky, report)),
+        queue_timeout: *settings.queue_timeout,
+        connect_timeout: *settings.connect_timeout,
+        first_byte_timeout: *settings.first_byte_timeout,
+        between_bytes_timeout: *settings.between_bytes_timeout,
+        idle_timeout: *settings.idle_timeout,
+        connection_age: *settings.connection_age,
+        retries: settings.retries.get(),
+        retry_budget: RetryBudgetConfig {
+            percent: settings.retry_budget.percent.get(),
+            per_second: settings.retry_budget.per_second.get(),
+        },
+        hedge_after: settings.hedge_after.map(|after| *after),
+    }
+}
+
+/// Whether the algorithm goes by the class of a request.
+fn tells_classes_apart(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Resume | Algorithm::ConsistentHash | Algorithm::Maglev)
+}
+
+fn backends(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -> Vec<BackendConfig> {
+    if settings.backends.is_empty() && settings.discover.is_empty() {
+        let message = format!("the pool `{}` has no backends", name.value.0);
+        report.missing(name.place.clone(), message, "backends = [\"http://127.0.0.1:8000\"]");
+    }
+    let mut seen: HashMap<&Address, Option<Place>> = HashMap::new();
+    let mut backends = Vec::new();
+    for At { value, place } in &settings.backends {
+        let BackendTable { address, weight, max_in_flight } = &value.0;
+        let Some(address) = address else {
+            report.missing(
+                place.clone(),
+                "a backend needs an `address`",
+                "address = \"http://127.0.0.1:8000\"",
+            );
+            continue;
+        };
+        if let Some(first) = seen.insert(&address.value, address.place.clone()) {
+            let message = format!("the backend {} is there twice", address.value);
+            let error = report.error(address.place.clone(), message);
+            error.also = first.map(|place| (place, "here already".to_owned()));
+            if weight.place.is_none() {
+                error.help =
+                    Some("to give it more of the load, write { address = …, weight = 2 }".to_owned());
+            }
+        }
+        if weight.place.is_some() && settings.balance.value == Algorithm::Fallback {
+            let message = "`weight` has no effect with balance = \"fallback\": the order decides";
+            report.warning(weight.place.clone(), message);
+        }
+        backends.push(BackendConfig {
+            address: address.value.clone(),
+            weight: weight.value.get(),
+            max_in_flight: max_in_flight.or(settings.max_in_flight).map(|limit| limit.get()),
+        });
+    }
+    backends
+}
+
+/// What is written, and not the default, but means nothing to the algorithm.
+fn warn_of_idle_settings(settings: &PoolSettings, report: &mut Report) {
+    let algorithm = settings.balance.value;
+    let usual = PoolSettings::default();
+    let resume = &settings.resume;
+    let idle = [
+        ("class", &settings.class.place, settings.class != usual.class && !tells_classes_apart(algorithm)),
+        (
+            "load_factor",
+            &settings.load_factor.place,
+            settings.load_factor != usual.load_factor && algorithm != Algorithm::ConsistentHash,
+        ),
+        ("resume", &resume.place, *resume != usual.resume && algorithm != Algorithm::Resume),
+    ];
+    for (name, place, _) in idle.into_iter().filter(|(.., idle)| *idle) {
+        report.warning(place.clone(), format!("`{name}` has no effect with balance = \"{algorithm}\""));
+    }
+    if settings.single_version.value && algorithm != Algorithm::Resume {
+        let message = format!(
+            "`single_version` goes by what workers say in résumés, and balance = \"{algorithm}\" hears none"
+        );
+        report.error(settings.single_version.place.clone(), message).help =
+            Some("balance = \"resume\"".to_owned());
+    }
+}
+
+fn resume(table: &ResumeTable, classifier: Option<&Classifier>, report: &mut Report) -> ResumeSettings {
+    if let Some(file) = &table.skills_file
+        && table.skills != SkillSource::Inferred
+    {
+        let message =
+            "`skills_file` is for skills that are inferred; those that are reported the workers keep";
+        report.error(file.place.clone(), message).help = Some("skills = \"inferred\"".to_owned());
+    }
+    ResumeSettings {
+        variance: table.variance.get(),
+        backlog_history: table.backlog_history.get(),
+        unskilled_score: table.unskilled_score.get(),
+        exploration: table.exploration.get(),
+        skills: table.skills,
+        classifier: classifier.map_or(0, Classifier::fingerprint),
+        max_classes: table.max_classes.get() as usize,
+    }
+}
+
+fn ejection(settings: &At<EjectionSettings>, report: &mut Report) -> Ejection {
+    let At { value: EjectionSettings { failures, fault_percent, first, longest, max_percent }, place } =
+        settings;
+    if **first > **longest {
+        report.error(place.clone(), "`first` is more than `longest`");
+    }
+    Ejection {
+        failures: failures.get(),
+        fault_percent: fault_percent.get(),
+        first: **first,
+        longest: **longest,
+        max_percent: max_percent.get(),
+    }
+}
+
+fn check(settings: &CheckSettings) -> CheckConfig {
+    CheckConfig {
+        path: settings.path.0.clone(),
+        host: settings.host.as_ref().map(|host| host.0.clone()),
+        status: settings.status.clone(),
+        interval: *settings.interval,
+        timeout: *settings.timeout,
+    }
+}

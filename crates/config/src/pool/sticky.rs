@@ -1,0 +1,107 @@
+//! Sessions that stick to a backend, by a cookie.
+
+use std::time::Duration;
+
+use crate::field::Token;
+use crate::limited::Timeout;
+use crate::report::{At, Complaint, Report};
+use crate::setting::{Kind, settings};
+use crate::value::{Text, choice};
+
+settings! {
+    /// How sessions stick to a backend.
+    pub(crate) struct StickySettings {
+        /// The name of the cookie. Its value names the backend without telling where it is. It sends no request past the cache.
+        cookie: Token = Token::literal("sandarac_backend");
+        /// How long browsers keep it.
+        max_age: Option<Timeout> = None, unset "until the browser is closed" "\"1d\"";
+        /// The paths that it is sent for: this one and all below it.
+        path: CookiePath = CookiePath("/".to_owned());
+        /// Whether browsers send it by https alone.
+        secure: Option<bool> = None, unset "where it was set by https" "true";
+        /// Whether requests that other sites cause carry it: `strict`: none does. `lax`: those that follow a link do. `none`:
+        /// all do; it needs `secure = true`.
+        same_site: SameSite = SameSite::Lax;
+    }
+}
+
+/// How sessions stick to a backend. The cookie is `HttpOnly`, for no script has any use for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sticky {
+    /// The name of the cookie.
+    pub cookie: Token,
+    /// How long browsers keep it; as long as they run where it is `None`.
+    pub max_age: Option<Duration>,
+    /// The value of `Path`.
+    pub path: String,
+    /// Whether it is `Secure`; where it is `None`, it is if the request came by https.
+    pub secure: Option<bool>,
+    /// The value of `SameSite`.
+    pub same_site: SameSite,
+}
+
+/// Whether requests that other sites cause carry a cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// None does.
+    Strict,
+    /// Those that follow a link do.
+    Lax,
+    /// All do.
+    None,
+}
+
+choice!(SameSite { "strict" => SameSite::Strict, "lax" => SameSite::Lax, "none" => SameSite::None });
+
+impl SameSite {
+    /// The value of the attribute.
+    pub const fn attribute(self) -> &'static str {
+        match self {
+            SameSite::Strict => "Strict",
+            SameSite::Lax => "Lax",
+            SameSite::None => "None",
+        }
+    }
+}
+
+impl StickySettings {
+    pub(crate) fn make(settings: &At<StickySettings>, report: &mut Report) -> Sticky {
+        let At { value: StickySettings { cookie, max_age, path, secure, same_site }, place } = settings;
+        if *same_site == SameSite::None && *secure != Some(true) {
+            let message = "browsers refuse a cookie with `same_site = \"none\"` that is not secure";
+            report.error(place.clone(), message).help = Some("add secure = true".to_owned());
+        }
+        Sticky {
+            cookie: cookie.clone(),
+            max_age: max_age.map(|age| *age),
+            path: path.0.clone(),
+            secure: *secure,
+            same_site: *same_site,
+        }
+    }
+}
+
+/// The path of a cookie (RFC 6265 §4.1.1).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CookiePath(String);
+
+impl Text for CookiePath {
+    fn form() -> Kind {
+        Kind::Text { name: "path", form: "the path of a cookie", examples: &["/", "/shop"] }
+    }
+
+    fn from_text(text: &str) -> Result<CookiePath, Complaint> {
+        let not = || Complaint::new(format!("{text:?} is not {}", CookiePath::form().words()));
+        if !text.starts_with('/') {
+            return Err(not().help(format!("a path begins with a slash: \"/{text}\"")));
+        }
+        match text.len() <= 1024 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b';') {
+            true => Ok(CookiePath(text.to_owned())),
+            false => Err(not()),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
+    }
+}

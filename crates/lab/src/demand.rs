@@ -1,0 +1,88 @@
+//! What the requests of a simulation ask for: what chance says, or what a log tells.
+
+use crate::chance::{Chance, Lottery};
+use crate::scenario::Sites;
+use crate::trace::Trace;
+
+/// What is asked for.
+pub(crate) enum Demand<'a> {
+    /// Sites and their objects, drawn by how popular they are. A site is a class.
+    Sites { settings: &'a Sites, sites: Lottery, objects: Lottery },
+    /// What a log tells, request by request. What is called a site elsewhere is a class of it.
+    Log(&'a Trace),
+}
+
+impl<'a> Demand<'a> {
+    pub(crate) fn of_sites(settings: &'a Sites) -> Demand<'a> {
+        Demand::Sites {
+            settings,
+            sites: Lottery::new(settings.popularity, settings.count),
+            objects: Lottery::new(settings.object_popularity, settings.objects),
+        }
+    }
+
+    pub(crate) fn classes(&self) -> u32 {
+        match self {
+            Demand::Sites { settings, .. } => settings.count,
+            Demand::Log(trace) => trace.classes(),
+        }
+    }
+
+    pub(crate) fn objects(&self) -> u32 {
+        match self {
+            Demand::Sites { settings, .. } => settings.count * settings.objects,
+            Demand::Log(trace) => trace.objects(),
+        }
+    }
+
+    /// The names of the classes; an empty one is of requests without a class.
+    pub(crate) fn names(&self) -> Vec<Vec<u8>> {
+        let name = |class| match self {
+            Demand::Sites { .. } => format!("site-{class}.example").into_bytes(),
+            Demand::Log(trace) => trace.class_name(class).to_vec(),
+        };
+        (0..self.classes()).map(name).collect()
+    }
+
+    /// The site that request `number`, from 1, is for; `None` where there are no more requests.
+    pub(crate) fn site(&self, number: u64, chance: &mut Chance) -> Option<u32> {
+        match self {
+            Demand::Sites { sites, .. } => Some(sites.draw(chance)),
+            Demand::Log(trace) => trace.get(number).map(|request| request.class),
+        }
+    }
+
+    /// The objects that request `number` needs.
+    pub(crate) fn objects_of(&self, number: u64, site: u32, mut chance: Chance) -> impl Iterator<Item = u32> {
+        let count = match self {
+            Demand::Sites { settings, .. } => settings.objects_per_request,
+            Demand::Log(_) => 1,
+        };
+        (0..count).filter_map(move |_| match self {
+            Demand::Sites { settings, objects, .. } => {
+                Some(site * settings.objects + objects.draw(&mut chance))
+            }
+            Demand::Log(trace) => trace.get(number).map(|request| request.object),
+        })
+    }
+
+    /// Tells `changed` of each object that a request finds changed. A log says nothing of that.
+    pub(crate) fn churn(&self, chance: &mut Chance, mut changed: impl FnMut(u32)) {
+        let Demand::Sites { settings, sites, objects } = self else { return };
+        let mut changes = settings.churn;
+        while changes > 0.0 {
+            if changes >= 1.0 || chance.unit() < changes {
+                changed(sites.draw(chance) * settings.objects + objects.draw(chance));
+            }
+            changes -= 1.0;
+        }
+    }
+
+    /// When request `number` comes, in microseconds from the first, where that is known.
+    pub(crate) fn comes_at(&self, number: u64) -> Option<u64> {
+        match self {
+            Demand::Sites { .. } => None,
+            Demand::Log(trace) => trace.get(number).map(|request| request.at),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Times as logs write them.
+
+use sandarac_message::Timestamp;
+
+const MONTHS: [&[u8]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+/// Reads `21/Nov/2026:13:55:36 +0100`.
+pub(super) fn ncsa(text: &[u8]) -> Option<Timestamp> {
+    let text: &[u8; 26] = text.try_into().ok()?;
+    let signs = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':'), (20, b' ')];
+    if signs.iter().any(|&(at, sign)| text[at] != sign) {
+        return None;
+    }
+    let month = MONTHS.iter().position(|month| **month == text[3..6])? as u64 + 1;
+    let date = (number(&text[7..11])?, month, number(&text[..2])?);
+    let clock = (number(&text[12..14])?, number(&text[15..17])?, number(&text[18..20])?);
+    let (hours, minutes) = (number(&text[22..24])?, number(&text[24..26])?);
+    let offset = i64::try_from(hours * 3600 + minutes * 60).ok()?;
+    let offset = match text[21] {
+        b'+' => offset,
+        b'-' => -offset,
+        _ => return None,
+    };
+    Some(Timestamp::from_secs(seconds(date, clock)?.checked_add_signed(-offset)?))
+}
+
+/// Reads `2026-11-21T13:55:36.042Z`, with or without a fraction of a second.
+pub(super) fn rfc3339(text: &[u8]) -> Option<Timestamp> {
+    let text = text.strip_suffix(b"Z")?;
+    let (whole, fraction) = text.split_at_checked(19)?;
+    let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    if signs.iter().any(|&(at, sign)| whole[at] != sign) {
+        return None;
+    }
+    let date = (number(&whole[..4])?, number(&whole[5..7])?, number(&whole[8..10])?);
+    let clock = (number(&whole[11..13])?, number(&whole[14..16])?, number(&whole[17..])?);
+    let millis = match fraction {
+        [] => 0,
+        [b'.', digits @ ..] if !digits.is_empty() => {
+            number(digits)?;
+            let digit = |at: usize| digits.get(at).map_or(0, |digit| u64::from(digit - b'0'));
+            digit(0) * 100 + digit(1) * 10 + digit(2)
+        }
+        _ => return None,
+    };
+    Some(Timestamp::from_millis(seconds(date, clock)? * 1000 + millis))
+}
+
+/// A number of at most 18 digits, and nothing but digits.
+fn number(digits: &[u8]) -> Option<u64> {
+    let fits = (1..=18).contains(&digits.len());
+    digits
+        .iter()
+        .filter(|_| fits)
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))
+        .filter(|_| fits)
+}
+
+/// Seconds from the epoch to a date and time of day in UTC; `None` of what is no date, or lies before the epoch. A leap second
+/// counts as the one after it.
+fn seconds((year, month, day): (u64, u64, u64), (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let length = match month {
+        2 => 28 + u64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1970..=9999).contains(&year)
+        || !(1..=length).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
+        return None;
+    }
+    // Years that begin in March put the leap day last; eras of 400 years repeat (Hinnant, "chrono-compatible low-level
+    // date algorithms").
+    let shifted_year = year - u64::from(month <= 2);
+    let (era, year_of_era) = (shifted_year / 400, shifted_year % 400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = era * 146_097 + day_of_era - 719_468;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(time: Option<Timestamp>) -> Option<u64> {
+        time.map(Timestamp::as_millis)
+    }
+
+    #[test]
+    fn both_formats_are_read_to_the_same_time() {
+        let expected = Some(1_795_269_336_000);
+        assert_eq!(millis(ncsa(b"21/Nov/2026:13:55:36 +0000")), expected);
+        assert_eq!(millis(ncsa(b"21/Nov/2026:14:55:36 +0100")), expected);
+        assert_eq!(millis(ncsa(b"21/Nov/2026:08:25:36 -0530")), expected);
+        assert_eq!(millis(rfc3339(b"2026-11-21T13:55:36Z")), expected);
+        assert_eq!(millis(rfc3339(b"2026-11-21T13:55:36.0429Z")), Some(1_795_269_336_042));
+        assert_eq!(millis(ncsa(b"29/Feb/2024:00:00:00 +0000")), Some(1_709_164_800_000));
+        assert_eq!(millis(ncsa(b"01/Jan/1970:00:00:00 +0000")), Some(0));
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in [
+            "",
+            "29/Feb/2026:00:00:00 +0000",
+            "21/Nov/2026:24:00:00 +0000",
+            "1/Nov/2026:13:55:36 +0000",
+            "21/nov/2026:13:55:36 +0000",
+            "21/Nov/2026:13:55:36 *0000",
+            "01/Jan/1970:00:00:00 +0001",
+            "21/Nov/2026:13:55:36 +00x0",
+            "00/Nov/2026:13:55:36 +0000",
+        ] {
+            assert_eq!(ncsa(text.as_bytes()), None, "{text}");
+        }
+        for text in [
+            "2026-11-21T13:55:36",
+            "2026-11-21T13:55:36.Z",
+            "2026-11-21T13:55:36.0x2Z",
+            "2026-13-01T00:00:00Z",
+        ] {
+            assert_eq!(rfc3339(text.as_bytes()), None, "{text}");
+        }
+    }
+}

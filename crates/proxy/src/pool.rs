@@ -1,0 +1,469 @@
+//! A pool of the configuration in force: its backends, which come and go while requests are under way, and what sorts
+//! requests into classes.
+
+use crate::step::fetch::OriginTimeouts;
+use crate::{Counter, Counters};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget, SkillSource};
+use sandarac_config::{BackendConfig, Classifier, PoolConfig, Sticky, Subject};
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// A pool of the configuration in force.
+pub struct SitePool {
+    /// What requests are balanced over now.
+    live: ArcSwap<Live>,
+    members: Mutex<Members>,
+    changed: Arc<Notify>,
+    /// Whether the table of classes was looked for.
+    table_told: AtomicBool,
+    /// Whether each worker was asked for its résumé.
+    resumes_told: AtomicBool,
+    /// As configured, but for what a source or a table says of it meanwhile.
+    config: Mutex<PoolConfig>,
+    seed: u64,
+    pub(crate) timeouts: OriginTimeouts,
+    pub(crate) retries: u32,
+    pub(crate) budget: Arc<RetryBudget>,
+    pub(crate) hedge_after: Option<Duration>,
+    pub(crate) sticky: Option<Sticky>,
+}
+
+/// What requests are balanced over at a moment.
+#[derive(Debug)]
+pub struct Live {
+    pool: Pool,
+    /// What sorts requests into classes, where the pool goes by them. Its fingerprint is the one that the pool knows skills
+    /// under.
+    pub(crate) classifier: Option<Classifier>,
+}
+
+impl Deref for Live {
+    type Target = Pool;
+
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl Live {
+    /// What sorts requests into classes, where the pool goes by them.
+    pub fn classifier(&self) -> Option<&Classifier> {
+        self.classifier.as_ref()
+    }
+
+    /// The class of a request, if the pool goes by classes and it has one. What cannot be borrowed is put into `buffer`.
+    pub(crate) fn classify<'a>(
+        &'a self,
+        subject: Subject<'a>,
+        buffer: &'a mut Vec<u8>,
+        counters: &Counters,
+    ) -> Option<&'a [u8]> {
+        let class = self.classifier.as_ref()?.classify(subject, buffer);
+        if class.is_none() {
+            counters.one(Counter::Unclassified);
+        }
+        class
+    }
+}
+
+/// A backend that is not in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it is.
+    pub address: Address,
+    /// How much of the load it is to bear, compared with others.
+    pub weight: u32,
+}
+
+/// What makes up the backends of a pool.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    /// What each source of the pool, by its place in the configuration, has found.
+    found: Vec<Vec<Member>>,
+    /// Added by order.
+    added: Vec<Member>,
+    /// How each source is.
+    sources: Vec<SourceState>,
+    /// Removed by order.
+    removed: Vec<Address>,
+}
+
+/// How a source of backends is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceState {
+    /// Whether anything was heard of it yet.
+    pub told: bool,
+    /// How many backends it names.
+    pub members: usize,
+    /// How many of its entries were not taken.
+    pub ignored: u32,
+    /// Why it cannot be reached or read, if it cannot; what it named last stays in force.
+    pub lost: Option<String>,
+}
+
+/// Why an order to a pool was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolRefusal {
+    /// The pool has this backend already.
+    There,
+    /// The pool has no such backend.
+    NotThere,
+    /// It is the last one.
+    Last,
+    /// It is the last one that is not draining.
+    LastServing,
+}
+
+impl std::fmt::Display for PoolRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PoolRefusal::There => "the pool has this backend already",
+            PoolRefusal::NotThere => "the pool has no such backend",
+            PoolRefusal::Last => "it is the last backend of the pool",
+            PoolRefusal::LastServing => "all the other backends of the pool are draining",
+        })
+    }
+}
+
+impl std::error::Error for PoolRefusal {}
+
+impl SitePool {
+    /// The pool that `config` describes. It goes on with what `before` knew of the same backends, and with the backends
+    /// that were found or ordered meanwhile. `changed` is told whenever its backends change.
+    pub(crate) fn new(
+        config: &PoolConfig,
+        before: Option<&SitePool>,
+        seed: u64,
+        changed: Arc<Notify>,
+    ) -> SitePool {
+        let mut members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
+        // What a source has found that is no more stays until the one in its place names something: no reload empties a pool.
+        members.found.truncate(config.discover.len());
+        members.sources.clear();
+        let mut config = config.clone();
+        let path = |config: &PoolConfig| Some(config.classifier.as_ref()?.table_path()?.to_path_buf());
+        if let Some(before) = before.map(|before| before.config.lock())
+            && path(&config).is_some_and(|table| path(&before).is_some_and(|before| before == table))
+            && let Some(classifier) = &before.classifier
+        {
+            // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
+            config = config.with_classifier(classifier.clone());
+        }
+        let built = Live { pool: config.build(seed), classifier: config.classifier.clone() };
+        let pool = SitePool {
+            live: ArcSwap::from_pointee(built),
+            members: Mutex::default(),
+            changed,
+            resumes_told: AtomicBool::new(false),
+            table_told: AtomicBool::new(path(&config).is_none()),
+            seed,
+            timeouts: OriginTimeouts {
+                queue: config.queue_timeout,
+                connect: config.connect_timeout,
+                first_byte: config.first_byte_timeout,
+                between_bytes: config.between_bytes_timeout,
+                idle: config.idle_timeout,
+                age: config.connection_age,
+            },
+            retries: config.retries,
+            hedge_after: config.hedge_after,
+            sticky: config.sticky.clone(),
+            budget: Arc::new(config.retry_budget.build()),
+            config: Mutex::new(config),
+        };
+        pool.put(&members, before.map(SitePool::live).as_deref().map(|live| &live.pool));
+        *pool.members.lock() = members;
+        pool
+    }
+
+    /// What requests are balanced over now.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> String {
+        self.live.load().name().to_owned()
+    }
+
+    /// What is known of each backend.
+    pub fn report(&self, now: Duration) -> Vec<BackendReport> {
+        self.live.load().report(now)
+    }
+
+    /// How many wait for a place.
+    pub fn queue_report(&self) -> QueueReport {
+        self.live.load().queue_report()
+    }
+
+    /// The source at this place among the pool's has found these backends, and no others.
+    pub fn found(&self, source: usize, found: Vec<Member>) {
+        let mut members = self.members.lock();
+        if members.found.len() <= source {
+            members.found.resize(source + 1, Vec::new());
+        }
+        if members.found[source] != found {
+            members.found[source] = found;
+            self.put(&members, Some(&self.live().pool));
+        }
+    }
+
+    /// The source at this place among the pool's names nobody any more, and what it named is gone for sure. Returns
+    /// whether that was obeyed: it is not where it would leave the pool without backends.
+    pub(crate) fn emptied(&self, source: usize) -> bool {
+        let mut members = self.members.lock();
+        let Some(found) = members.found.get_mut(source) else { return false };
+        let before = std::mem::take(found);
+        let obeyed = !self.all(&members).is_empty();
+        match obeyed {
+            true if before.is_empty() => {}
+            true => self.put(&members, Some(&self.live().pool)),
+            false => members.found[source] = before,
+        }
+        obeyed
+    }
+
+    /// Whether any backend is in the pool because the source at this place among the pool's named it.
+    pub(crate) fn has_found(&self, source: usize) -> bool {
+        self.members.lock().found.get(source).is_some_and(|found| !found.is_empty())
+    }
+
+    /// The sources of the pool, each with its state.
+    pub fn sources(&self) -> Vec<(String, SourceState)> {
+        let members = self.members.lock();
+        let state = |at: usize| members.sources.get(at).cloned().unwrap_or_default();
+        let sources = &self.config.lock().discover;
+        sources.iter().enumerate().map(|(at, source)| (source.to_string(), state(at))).collect()
+    }
+
+    /// From now on, classes are told by this. Says whether that is news.
+    pub(crate) fn classify_by(&self, classifier: Classifier) -> bool {
+        let news = self.live().classifier.as_ref() != Some(&classifier);
+        if news {
+            self.reconfigure(|config| config.with_classifier(classifier));
+        }
+        news
+    }
+
+    /// Each worker of the pool was asked for its résumé.
+    pub(crate) fn resumes_told(&self) {
+        self.resumes_told.store(true, Ordering::Relaxed);
+    }
+
+    /// The table of classes was looked for.
+    pub(crate) fn table_told(&self) {
+        self.table_told.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the pool has backends, or every source of it has told that there is nothing to wait for; and its table of
+    /// classes, if there is to be one; and the résumés of its workers, if it goes by them.
+    pub(crate) fn is_settled(&self) -> bool {
+        if !self.table_told.load(Ordering::Relaxed) {
+            return false;
+        }
+        let live = self.live();
+        if live.backends().is_empty() {
+            let told = self.members.lock().sources.iter().filter(|state| state.told).count();
+            return told >= self.config.lock().discover.len();
+        }
+        let told_by_workers =
+            live.resumes().is_some() && live.settings().resume.skills == SkillSource::Reported;
+        !told_by_workers || self.resumes_told.load(Ordering::Relaxed)
+    }
+
+    /// The backends that were removed by order and not added again.
+    pub fn removed(&self) -> Vec<Address> {
+        self.members.lock().removed.clone()
+    }
+
+    pub(crate) fn set_source_state(&self, source: usize, state: SourceState) {
+        let sources = &mut self.members.lock().sources;
+        if sources.len() <= source {
+            sources.resize(source + 1, SourceState::default());
+        }
+        sources[source] = state;
+    }
+
+    /// Adds a backend.
+    ///
+    /// # Errors
+    /// [`PoolRefusal::There`].
+    pub fn add(&self, member: Member) -> Result<(), PoolRefusal> {
+        let mut members = self.members.lock();
+        if self.all(&members).iter().any(|backend| *backend.address() == member.address) {
+            return Err(PoolRefusal::There);
+        }
+        members.removed.retain(|address| *address != member.address);
+        if !self.all(&members).iter().any(|backend| *backend.address() == member.address) {
+            members.added.push(member);
+        }
+        self.put(&members, Some(&self.live().pool));
+        Ok(())
+    }
+
+    /// Removes a backend, wherever it came from, until it is added again. Requests in flight to it go on.
+    ///
+    /// # Errors
+    /// [`PoolRefusal::NotThere`], [`PoolRefusal::Last`], [`PoolRefusal::LastServing`].
+    pub fn remove(&self, address: &Address) -> Result<(), PoolRefusal> {
+        let mut members = self.members.lock();
+        let all = self.all(&members);
+        if !all.iter().any(|backend| backend.address() == address) {
+            return Err(PoolRefusal::NotThere);
+        }
+        if all.len() == 1 {
+            return Err(PoolRefusal::Last);
+        }
+        if !another_serves(&self.live(), address) {
+            return Err(PoolRefusal::LastServing);
+        }
+        members.added.retain(|member| member.address != *address);
+        members.removed.push(address.clone());
+        self.put(&members, Some(&self.live().pool));
+        Ok(())
+    }
+
+    /// Gives a backend no new requests, or gives it some again.
+    ///
+    /// # Errors
+    /// [`PoolRefusal::NotThere`], [`PoolRefusal::LastServing`].
+    pub fn drain(&self, address: &Address, draining: bool) -> Result<(), PoolRefusal> {
+        // No other order comes in between: two that each drain one of the last two must not both be carried out. What a
+        // source finds meanwhile waits, and then has the same backends.
+        let _members = self.members.lock();
+        let live = self.live();
+        let place = live.backends().iter().position(|backend| backend.address() == address);
+        let backend = live.ids()[place.ok_or(PoolRefusal::NotThere)?];
+        if draining && !another_serves(&live, address) {
+            return Err(PoolRefusal::LastServing);
+        }
+        live.drain(backend, draining);
+        Ok(())
+    }
+
+    /// From now on, `change`d settings count.
+    pub(crate) fn reconfigure(&self, change: impl FnOnce(PoolConfig) -> PoolConfig) {
+        let members = self.members.lock();
+        let before = self.config.lock().clone();
+        let changed = change(before.clone());
+        if changed != before {
+            *self.config.lock() = changed;
+            self.put(&members, Some(&self.live().pool));
+        }
+    }
+
+    /// Puts a pool of `members` in force, which goes on with what `before` knew.
+    fn put(&self, members: &Members, before: Option<&Pool>) {
+        let config = self.config.lock();
+        let pool = config.of_backends(self.backends(&config, members), self.seed);
+        let pool = before.map_or(pool.clone(), |before| pool.succeeding(before, self.seed));
+        self.live.store(Arc::new(Live { pool, classifier: config.classifier.clone() }));
+        drop(config);
+        self.changed.notify_one();
+    }
+
+    fn all(&self, members: &Members) -> Vec<Backend> {
+        self.backends(&self.config.lock(), members)
+    }
+
+    /// The backends, each address once: as it is configured, else as it was added or found first.
+    fn backends(&self, config: &PoolConfig, members: &Members) -> Vec<Backend> {
+        let mut seen: HashSet<&Address> = members.removed.iter().collect();
+        let configured = config.backends.iter().filter(|backend| seen.insert(&backend.address));
+        let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
+        let others = members.added.iter().chain(members.found.iter().flatten());
+        let others = others.filter(|member| seen.insert(&member.address));
+        backends.extend(others.map(|member| {
+            let discovered = config.discovered(member.address.clone());
+            BackendConfig { weight: member.weight, ..discovered }.build()
+        }));
+        backends
+    }
+}
+
+/// Whether orders leave a backend besides this one that gets new requests.
+fn another_serves(pool: &Pool, address: &Address) -> bool {
+    pool.backends().iter().any(|backend| backend.address() != address && !backend.is_draining())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_balance::Outcome;
+    use sandarac_config::Config;
+
+    fn pool(backends: &str) -> SitePool {
+        let text = format!(
+            "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]\n[[route]]\npool = \"app\""
+        );
+        let (config, _) = Config::from_toml("test.toml", &text).unwrap();
+        SitePool::new(&config.pools[0], None, 1, Arc::default())
+    }
+
+    fn member(address: &str) -> Member {
+        Member { address: address.parse().unwrap(), weight: 1 }
+    }
+
+    fn addresses(pool: &SitePool) -> Vec<String> {
+        pool.live().backends().iter().map(|backend| backend.address().to_string()).collect()
+    }
+
+    #[test]
+    fn backends_come_from_everywhere_and_each_is_there_once() {
+        let pool = pool("\"http://a\"");
+        pool.found(1, vec![member("http://b"), member("http://a")]);
+        pool.found(0, vec![member("http://c"), member("http://b")]);
+        assert_eq!(addresses(&pool), ["http://a", "http://c", "http://b"]);
+        pool.found(0, Vec::new());
+        assert_eq!(addresses(&pool), ["http://a", "http://b"]);
+    }
+
+    #[test]
+    fn what_an_order_removes_stays_away_until_an_order_adds_it() {
+        let pool = pool("\"http://a\", \"http://b\"");
+        pool.remove(&member("http://a").address).unwrap();
+        pool.found(0, vec![member("http://a"), member("http://c")]);
+        assert_eq!(addresses(&pool), ["http://b", "http://c"]);
+        pool.add(member("http://a")).unwrap();
+        assert_eq!(addresses(&pool), ["http://a", "http://b", "http://c"]);
+        assert_eq!(pool.add(member("http://a")), Err(PoolRefusal::There));
+        assert_eq!(pool.remove(&member("http://d").address), Err(PoolRefusal::NotThere));
+    }
+
+    #[test]
+    fn the_last_backend_is_not_removed() {
+        let pool = pool("\"http://a\"");
+        assert_eq!(pool.remove(&member("http://a").address), Err(PoolRefusal::Last));
+    }
+
+    #[test]
+    fn the_last_backend_that_is_not_draining_stays() {
+        let pool = pool("\"http://a\", \"http://b\"");
+        let (a, b) = (member("http://a").address, member("http://b").address);
+        pool.drain(&a, true).unwrap();
+        assert_eq!(pool.drain(&b, true), Err(PoolRefusal::LastServing));
+        assert_eq!(pool.remove(&b), Err(PoolRefusal::LastServing));
+        pool.drain(&a, false).unwrap();
+        pool.drain(&b, true).unwrap();
+        pool.remove(&b).unwrap();
+        assert_eq!((addresses(&pool), pool.removed()), (vec!["http://a".to_owned()], vec![b]));
+        assert_eq!(pool.drain(&member("http://c").address, true), Err(PoolRefusal::NotThere));
+    }
+
+    #[test]
+    fn requests_in_flight_stay_counted_as_backends_come() {
+        let pool = pool("\"http://a\"");
+        let before = pool.live();
+        let pick = before.pick(None, Duration::ZERO, &[]).unwrap();
+        pool.found(0, vec![member("http://b")]);
+        assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 1);
+        pick.finish(Outcome::Answered, Duration::ZERO);
+        assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 0);
+    }
+}

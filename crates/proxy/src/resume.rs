@@ -1,0 +1,145 @@
+//! Résumés on the wire: what a request tells a worker, and what its response tells of the worker. The document that
+//! both ends go by is `docs/protocols/resume.md`.
+
+use crate::Counter;
+use crate::step::fetch::Surroundings;
+use crate::tally::Reason;
+use sandarac_balance::{BackendId, Believed, Disbelief, Heard, SkillSource, WorkerState};
+use sandarac_message::Fields;
+use sandarac_wire::resume::{self, Known, Malformed, RequestClass, Skills};
+
+/// Why something that a worker said of itself is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unbelieved {
+    /// It is not of the protocol.
+    Malformed(Malformed),
+    /// It is, and cannot be so.
+    Disbelief(Disbelief),
+    /// The whole résumé was asked for, and something else came.
+    NoResume,
+}
+
+impl Unbelieved {
+    /// The word for it in metrics and logs.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Unbelieved::Malformed(why) => why.name(),
+            Unbelieved::Disbelief(why) => why.name(),
+            Unbelieved::NoResume => "no-resume",
+        }
+    }
+}
+
+impl Unbelieved {
+    /// What is wrong, for people.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Unbelieved::Malformed(why) => why.to_string(),
+            Unbelieved::Disbelief(why) => why.to_string(),
+            Unbelieved::NoResume => "it gives no résumé".to_owned(),
+        }
+    }
+}
+
+impl Reason for Unbelieved {
+    const NAME: &'static str = "resumes_unbelieved";
+    const TEXT: &'static str = "What workers said of themselves and was not believed.";
+
+    fn texts() -> Vec<&'static str> {
+        let malformed = Malformed::ALL.iter().map(|why| why.name());
+        let disbelief = Disbelief::ALL.iter().map(|why| why.name());
+        malformed.chain(disbelief).chain([Unbelieved::NoResume.name()]).collect()
+    }
+
+    fn index(&self) -> usize {
+        match self {
+            Unbelieved::Malformed(why) => *why as usize,
+            Unbelieved::Disbelief(why) => Malformed::ALL.len() + *why as usize,
+            Unbelieved::NoResume => Malformed::ALL.len() + Disbelief::ALL.len(),
+        }
+    }
+}
+
+impl Surroundings<'_> {
+    /// The line that tells `worker` the class of the request, and which of its résumés is known. Empty where the pool does
+    /// not go by what workers say.
+    pub(crate) fn class_line(&self, worker: BackendId) -> Vec<u8> {
+        let mut line = Vec::new();
+        let settings = &self.live.settings().resume;
+        if let (Some(class), Some(resumes)) = (self.class, self.live.resumes())
+            && settings.skills == SkillSource::Reported
+        {
+            let known = resumes.known(worker);
+            let class = RequestClass {
+                class: class.into(),
+                by: settings.classifier,
+                known: known
+                    .as_ref()
+                    .map(|known| Known { instance: (*known.instance).into(), revision: known.revision }),
+            };
+            line.extend_from_slice(b"Request-Class: ");
+            match class.write(&mut line) {
+                Ok(()) => line.extend_from_slice(b"\r\n"),
+                // A request of a class that cannot be told goes out as one without.
+                Err(_) => line.clear(),
+            }
+        }
+        line
+    }
+
+    /// Takes in what the fields of a response say of the worker that it came from, while the request is in flight to it.
+    pub(crate) fn hear(&self, worker: BackendId, fields: Fields<'_>) {
+        let Some(resumes) = self.live.resumes() else { return };
+        let state = match resume::WorkerState::read(fields) {
+            None => return,
+            Some(Ok(state)) => state,
+            Some(Err(why)) => return self.unbelieved(worker, Unbelieved::Malformed(why)),
+        };
+        let said = WorkerState {
+            instance: &state.instance,
+            revision: state.revision,
+            in_flight: Some(u32::try_from(state.in_flight).unwrap_or(u32::MAX)),
+            version: state.version.as_deref(),
+        };
+        match resumes.heard(worker, &said, self.now()) {
+            Heard::Current | Heard::NotAsked => {}
+            Heard::Unknown => self.want(worker),
+            Heard::Behind => match Skills::read(fields) {
+                None => self.want(worker),
+                Some(Err(why)) => {
+                    self.unbelieved(worker, Unbelieved::Malformed(why));
+                    self.want(worker);
+                }
+                Some(Ok(skills)) => {
+                    let by = self.live.settings().resume.classifier;
+                    self.counters().one(Counter::ResumeChanges);
+                    match resumes.changed(worker, by, said.instance, said.revision, skills.iter()) {
+                        Ok(believed) => self.passed_over(worker, &believed),
+                        // Another response was faster.
+                        Err(Disbelief::Outdated) => {}
+                        Err(why) => {
+                            self.unbelieved(worker, Unbelieved::Disbelief(why));
+                            self.want(worker);
+                        }
+                    }
+                }
+            },
+        }
+    }
+
+    /// Asks for a worker's whole résumé.
+    fn want(&self, worker: BackendId) {
+        self.worker.shared.wants.push(self.place, worker);
+    }
+
+    fn passed_over(&self, worker: BackendId, believed: &Believed) {
+        for &why in believed.ignored.keys() {
+            self.unbelieved(worker, Unbelieved::Disbelief(why));
+        }
+    }
+
+    fn unbelieved(&self, worker: BackendId, why: Unbelieved) {
+        self.counters().unbelieved.one(&why);
+        self.worker.shared.complain_of_worker(self.live, worker, why);
+    }
+}

@@ -1,0 +1,140 @@
+//! A small HTTP client for what the balancer asks of backends in its own name: checks and résumés.
+
+use crate::Fault;
+use crate::origin::Origins;
+use crate::step::fetch::end_to_end;
+use sandarac_balance::Address;
+use sandarac_message::{FieldsBuf, Method};
+use sandarac_net::{BodyStep, Conn, Framer, within};
+use sandarac_wire::h1::response::{self, Kind};
+use sandarac_wire::h1::{Limits, Parsed, encode};
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// What a response head may hold.
+const LIMITS: Limits = Limits { head: 16 << 10, fields: 100, target: 0 };
+
+/// A client whose connections serve one request each, so that a check also finds out whether one can be made.
+#[derive(Clone)]
+pub(super) struct Client {
+    origins: Rc<Origins>,
+}
+
+/// What is asked for.
+pub(super) struct Question<'a> {
+    /// Whom.
+    pub(super) address: &'a Address,
+    /// The value of Host; the backend's own where it is `None`.
+    pub(super) host: Option<&'a str>,
+    pub(super) target: &'a str,
+    /// Lines of the head beside Host, User-Agent and Connection.
+    pub(super) fields: &'a [(&'a [u8], &'a [u8])],
+    /// The most bytes of a body; of a longer one none is kept.
+    pub(super) body: usize,
+    /// How long all of it may take.
+    pub(super) patience: Duration,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) fields: FieldsBuf,
+    /// The body, or `None` where it was too long.
+    pub(super) body: Option<Vec<u8>>,
+}
+
+impl Client {
+    pub(super) fn new(origins: Rc<Origins>) -> Client {
+        Client { origins }
+    }
+
+    /// Sends a GET and receives the whole response.
+    pub(super) async fn get(&self, question: &Question<'_>) -> Result<Answer, Fault> {
+        within(question.patience, self.ask(question)).await.unwrap_or(Err(Fault::ResponseLate))
+    }
+
+    async fn ask(&self, question: &Question<'_>) -> Result<Answer, Fault> {
+        let (mut conn, _) = self.origins.connect(question.address, question.patience).await?;
+        let mut request = Vec::with_capacity(256);
+        let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
+        head.field(b"Host", question.host.unwrap_or(question.address.authority()).as_bytes());
+        head.field(b"User-Agent", concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes());
+        head.field(b"Connection", b"close");
+        question.fields.iter().for_each(|(name, value)| head.field(name, value));
+        head.finish();
+        let mut sent = false;
+        let (status, fields, mut framer) = poll_fn(|cx| {
+            if !std::mem::replace(&mut sent, true) && conn.write(cx, &[IoSlice::new(&request)]).is_err() {
+                return Poll::Ready(Err(Fault::NoResponse));
+            }
+            if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
+                return Poll::Ready(Err(Fault::NoResponse));
+            }
+            poll_head(cx, &mut conn)
+        })
+        .await?;
+        if matches!(framer, Framer::Length(length) if length > question.body as u64) {
+            return Ok(Answer { status, fields, body: None });
+        }
+        let mut body = Some(Vec::new());
+        poll_fn(|cx| {
+            loop {
+                match std::task::ready!(framer.poll_step(&mut conn, cx)) {
+                    Ok(BodyStep::Data(range)) => {
+                        if let Some(kept) = &mut body {
+                            if kept.len() + range.len() > question.body {
+                                body = None;
+                                return Poll::Ready(Ok(()));
+                            }
+                            kept.extend_from_slice(&conn.data()[range.clone()]);
+                        }
+                        conn.consume(range.end);
+                    }
+                    Ok(BodyStep::End(_)) => return Poll::Ready(Ok(())),
+                    Err(_) => return Poll::Ready(Err(Fault::ResponseBroken)),
+                }
+            }
+        })
+        .await?;
+        Ok(Answer { status, fields, body })
+    }
+}
+
+/// Receives a head that is no interim one.
+fn poll_head(cx: &mut Context<'_>, conn: &mut Conn) -> Poll<Result<(u16, FieldsBuf, Framer), Fault>> {
+    let mut spans = Vec::new();
+    loop {
+        if !conn.data().is_empty() {
+            let parsed = response::parse(conn.data(), &LIMITS, &mut spans, Method::Get);
+            match parsed.map_err(Fault::BadResponse)? {
+                Parsed::Partial => {}
+                Parsed::Complete(head) => {
+                    let head_len = head.head_len;
+                    match head.kind {
+                        Kind::Final => {
+                            let fields = end_to_end(Vec::new(), head.head.fields);
+                            let done = fields
+                                .map_err(|_| Fault::HeadTooLarge)
+                                .map(|fields| (head.head.status, fields, Framer::from(head.framing)));
+                            conn.consume(head_len);
+                            return Poll::Ready(done);
+                        }
+                        Kind::Interim => {
+                            conn.consume(head_len);
+                            continue;
+                        }
+                        Kind::Switching | Kind::Tunnel => return Poll::Ready(Err(Fault::UnaskedSwitch)),
+                    }
+                }
+            }
+        }
+        match std::task::ready!(conn.poll_fill(cx)) {
+            Ok(0) | Err(_) => return Poll::Ready(Err(Fault::NoResponse)),
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Being told that a directory changed.
+
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+/// How often to look where nobody tells: no watch could be had, as the system gives only so many.
+const UNTOLD: Duration = Duration::from_secs(1);
+
+/// Told of what happens to the entries of a directory, their content included, and to itself; not below.
+pub(super) struct Changes {
+    changed: Arc<Notify>,
+    watcher: Option<RecommendedWatcher>,
+}
+
+/// What a change is followed by before it is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Settling {
+    /// No change for so long.
+    pub(super) quiet: Duration,
+    /// But no longer than this.
+    pub(super) at_most: Duration,
+}
+
+impl Changes {
+    /// Watches `directory`, and in it only `entry` where one is given. It may not even exist: then looking now and then
+    /// must do.
+    pub(super) fn of(directory: &Path, entry: Option<&OsStr>) -> Changes {
+        let changed = Arc::new(Notify::new());
+        let told = changed.clone();
+        let entry = entry.map(OsStr::to_owned);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Whatever goes wrong, such as events that were lost, looking once more is the answer.
+            if event.is_ok_and(|event| !matters(&event, entry.as_deref())) {
+                return;
+            }
+            told.notify_one();
+        });
+        let watching = watcher.and_then(|mut watcher| {
+            watcher.watch(directory, RecursiveMode::NonRecursive)?;
+            Ok(watcher)
+        });
+        Changes { changed, watcher: watching.ok() }
+    }
+
+    /// Waits for a change and until it has settled, at most about `patience`.
+    pub(super) async fn wait(&self, patience: Duration, settling: Settling) {
+        let patience = if self.watcher.is_some() { patience } else { patience.min(UNTOLD) };
+        if timeout(patience, self.changed.notified()).await.is_err() {
+            return;
+        }
+        let end = Instant::now() + settling.at_most;
+        while Instant::now() < end && timeout(settling.quiet, self.changed.notified()).await.is_ok() {}
+    }
+}
+
+/// Whether something happened to `entry`, or to any where none is given.
+fn matters(event: &notify::Event, entry: Option<&OsStr>) -> bool {
+    let has_changed = match event.kind {
+        // Others only looked, as we do ourselves.
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        _ => true,
+    };
+    let is_about =
+        |entry| event.paths.is_empty() || event.paths.iter().any(|path| path.file_name() == Some(entry));
+    has_changed && entry.is_none_or(is_about)
+}

@@ -1,0 +1,118 @@
+//! A directory of Unix sockets.
+//!
+//! A runner makes a socket under a name that begins with a dot, listens, and renames it into place; so a name that is there
+//! is a worker that accepts. It may be renamed over an older one: the address stays, and who answers there is told apart
+//! by its résumé.
+
+use super::changes::{Changes, Settling};
+use super::event::Teller;
+use super::listing::Gathering;
+use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, Member};
+use sandarac_balance::Address;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often to look without being told: a symbolic link on the way to the directory may have changed, or a file system
+/// may tell nothing.
+const RESCAN: Duration = Duration::from_secs(5);
+
+/// How often to look for what is absent.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Short: a worker that has gone should get no request more than need be.
+const SETTLING: Settling = Settling { quiet: Duration::from_millis(10), at_most: Duration::from_millis(100) };
+
+/// The most entries that are looked at, those that are no sockets included.
+const MAX_ENTRIES: usize = 10 * MAX_MEMBERS;
+
+/// Tells what is in the directory until it is lost.
+pub(super) async fn follow(directory: &Path, teller: &mut Teller<'_>) -> Loss {
+    loop {
+        // In this order: what changes between the two is told.
+        let changes = Changes::of(directory, None);
+        let which = match identity(directory) {
+            Ok(which) => which,
+            Err(error) => return loss(directory, &error),
+        };
+        loop {
+            match scan(directory) {
+                Ok(listing) => teller.lists(listing),
+                Err(error) => return loss(directory, &error),
+            }
+            changes.wait(RESCAN, SETTLING).await;
+            if identity(directory).ok() != Some(which) {
+                // Another directory, which nobody watches yet, or none.
+                break;
+            }
+        }
+    }
+}
+
+/// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
+/// nothing, and so the pauses need not grow as they do for servers.
+pub(super) async fn reappears(path: &Path, pause: Duration) {
+    let pause = pause.min(LOOK);
+    let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir());
+    match nearest {
+        Some(nearest) => {
+            // Of what else happens there, as in a directory of temporary files, nothing is heeded.
+            let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
+            Changes::of(nearest, missing).wait(pause, SETTLING).await;
+        }
+        None => tokio::time::sleep(pause).await,
+    }
+}
+
+/// The loss that an error of reading `path` is.
+pub(super) fn loss(path: &Path, error: &io::Error) -> Loss {
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => LossReason::Absent,
+        _ => LossReason::Unreadable,
+    };
+    Loss::new(reason, format!("{}: {error}", path.display()))
+}
+
+/// What tells a directory or file from another one of the same path.
+pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+fn scan(directory: &Path) -> io::Result<Listing> {
+    let mut found = Gathering::default();
+    let mut names: Vec<OsString> = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.as_bytes().starts_with(b".") {
+            continue;
+        }
+        if names.len() == MAX_ENTRIES {
+            found.ignore(IgnoredReason::TooMany, name.as_bytes());
+            break;
+        }
+        // It may have gone in the meantime. A link to a socket is one.
+        match std::fs::metadata(entry.path()) {
+            Ok(metadata) if metadata.file_type().is_socket() => names.push(name),
+            Ok(_) => found.ignore(IgnoredReason::NotASocket, name.as_bytes()),
+            Err(_) => {}
+        }
+    }
+    names.sort_unstable();
+    for name in names {
+        match address(&directory.join(&name)) {
+            Ok(address) => found.take(Member { address, weight: 1, priority: 0 }, name.as_bytes()),
+            Err(reason) => found.ignore(reason, name.as_bytes()),
+        }
+    }
+    Ok(found.listing())
+}
+
+fn address(path: &Path) -> Result<Address, IgnoredReason> {
+    let path: PathBuf = std::path::absolute(path).map_err(|_| IgnoredReason::BadAddress)?;
+    let path = path.to_str().ok_or(IgnoredReason::NotText)?;
+    format!("unix:{path}").parse().map_err(|_| IgnoredReason::BadAddress)
+}

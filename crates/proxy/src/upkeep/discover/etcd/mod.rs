@@ -1,0 +1,224 @@
+//! Keys of etcd.
+//!
+//! Below the prefix of the pool there is a key for each worker, `PREFIX/providers/NAME`, usually with a lease that the worker
+//! keeps alive; its value or its name is the address. `PREFIX/settings` is a JSON object. All of it is read with its revision
+//! and then watched from the next one on; whatever changes, it is read anew. So a compacted revision is only one more reason
+//! to read.
+
+mod gateway;
+
+use super::connect::{Connector, Rota};
+use super::event::Teller;
+use super::listing::Gathering;
+use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, provider};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use gateway::{Gateway, Messages, malformed};
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Changes that follow a first one within this are read with it.
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// How often everything is read without being told. A watch says nothing when the machine at its other end has gone.
+const REREAD: Duration = Duration::from_secs(5);
+
+/// What the keys of workers begin with, after the prefix.
+const PROVIDERS: &str = "/providers/";
+
+/// The key of the settings, after the prefix.
+const SETTINGS: &str = "/settings";
+
+/// The most keys that are read: those of workers, and what else there may be.
+const MAX_KEYS: usize = 2 * MAX_MEMBERS;
+
+/// A prefix that is followed.
+pub(super) struct Etcd {
+    endpoints: Rota,
+    prefix: String,
+    user: Option<(String, String)>,
+    connector: Connector,
+}
+
+/// What is registered at a time.
+struct Reading {
+    listing: Listing,
+    revision: i64,
+}
+
+/// An endpoint, and who we are to it.
+struct Session {
+    gateway: Gateway,
+    token: Option<String>,
+}
+
+/// What a watch says.
+enum Told {
+    /// Nothing of importance.
+    Nothing,
+    Change,
+    /// It cannot begin where it should, for what happened there is forgotten.
+    Compacted,
+}
+
+impl Etcd {
+    /// Follows the keys that begin with `prefix`.
+    pub(super) fn new(
+        endpoints: Rota,
+        prefix: &str,
+        user: Option<(String, String)>,
+        connector: Connector,
+    ) -> Etcd {
+        Etcd { endpoints, prefix: prefix.trim_end_matches('/').to_owned(), user, connector }
+    }
+
+    /// Tells what is registered until no endpoint can be asked any more.
+    pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+        let mut loss = Loss::new(LossReason::Unreachable, "there is no endpoint to ask");
+        self.endpoints.begin();
+        while let Some(endpoint) = self.endpoints.next() {
+            let mut served = None;
+            let Err(of_endpoint) = self.follow_at(&endpoint, &mut served, teller).await;
+            self.endpoints.ended(served);
+            loss = Loss::new(of_endpoint.reason, format!("{endpoint}: {}", of_endpoint.detail));
+        }
+        loss
+    }
+
+    /// Follows at one endpoint, which has `served` since the time that is left there.
+    async fn follow_at(
+        &mut self,
+        endpoint: &str,
+        served: &mut Option<Instant>,
+        teller: &mut Teller<'_>,
+    ) -> Result<Infallible, Loss> {
+        let mut session = Session { gateway: self.open(endpoint).await?, token: None };
+        session.token = self.token(&mut session.gateway).await?;
+        loop {
+            let reading = self.read(&mut session).await?;
+            teller.lists(reading.listing);
+            served.get_or_insert_with(Instant::now);
+            let messages = self.watch(endpoint, &session, reading.revision + 1).await?;
+            self.follow_watch(messages, &mut session, teller).await?;
+            tokio::time::sleep(SETTLING).await;
+        }
+    }
+
+    /// Reads again whenever the watch tells of a change, and now and then, until the watch must be begun anew.
+    async fn follow_watch(
+        &self,
+        mut messages: Messages,
+        session: &mut Session,
+        teller: &mut Teller<'_>,
+    ) -> Result<(), Loss> {
+        loop {
+            let mut end = Instant::now() + REREAD;
+            let mut has_changed = false;
+            while let Ok(message) = timeout_at(end, messages.next()).await {
+                match told(&message?)? {
+                    Told::Change if !has_changed => {
+                        has_changed = true;
+                        end = Instant::now() + SETTLING;
+                    }
+                    Told::Change | Told::Nothing => {}
+                    Told::Compacted => return Ok(()),
+                }
+            }
+            teller.lists(self.read(session).await?.listing);
+        }
+    }
+
+    async fn open(&mut self, endpoint: &str) -> Result<Gateway, Loss> {
+        let stream = self.connector.connect(endpoint).await?;
+        Gateway::open(stream, endpoint.strip_prefix("http://").unwrap_or(endpoint)).await
+    }
+
+    /// A token for the user, if there is one.
+    async fn token(&self, gateway: &mut Gateway) -> Result<Option<String>, Loss> {
+        let Some((name, password)) = &self.user else { return Ok(None) };
+        let message = json!({"name": name, "password": password});
+        let answer = gateway.call("auth/authenticate", &message, None).await?;
+        let token = answer.get("token").and_then(Value::as_str).ok_or_else(malformed)?;
+        Ok(Some(token.to_owned()))
+    }
+
+    /// Reads everything, with a new token where the old one has expired.
+    async fn read(&self, session: &mut Session) -> Result<Reading, Loss> {
+        let (key, range_end) = self.range();
+        let question = json!({"key": key, "range_end": range_end, "limit": MAX_KEYS});
+        let answer = match session.gateway.call("kv/range", &question, session.token.as_deref()).await {
+            Err(Loss { reason: LossReason::Denied, .. }) if session.token.is_some() => {
+                session.token = self.token(&mut session.gateway).await?;
+                session.gateway.call("kv/range", &question, session.token.as_deref()).await?
+            }
+            answer => answer?,
+        };
+        let revision =
+            answer.get("header").and_then(|header| number(header, "revision")).ok_or_else(malformed)?;
+        Ok(Reading { listing: self.list(&answer)?, revision })
+    }
+
+    fn list(&self, answer: &Value) -> Result<Listing, Loss> {
+        let mut found = Gathering::default();
+        let pairs = answer.get("kvs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for pair in pairs {
+            let key = bytes(pair, "key")?;
+            let value = bytes(pair, "value")?;
+            let Some(rest) = key.strip_prefix(self.prefix.as_bytes()) else { continue };
+            if rest == SETTINGS.as_bytes() {
+                found.settings(&value);
+            } else if let Some(name) = rest.strip_prefix(PROVIDERS.as_bytes()) {
+                provider::take(&mut found, name, &value);
+            }
+        }
+        if answer.get("more").and_then(Value::as_bool) == Some(true) {
+            found.ignore(IgnoredReason::TooMany, b"keys beyond those that are read");
+        }
+        Ok(found.listing())
+    }
+
+    /// Begins to watch, on a connection of its own, at `revision`.
+    async fn watch(&mut self, endpoint: &str, session: &Session, revision: i64) -> Result<Messages, Loss> {
+        let (key, range_end) = self.range();
+        // 64 bits are text in JSON, as protocol buffers have it.
+        let revision = revision.to_string();
+        let question =
+            json!({"create_request": {"key": key, "range_end": range_end, "start_revision": revision}});
+        self.open(endpoint).await?.stream("watch", &question, session.token.as_deref()).await
+    }
+
+    /// The first key with the prefix and a slash after it, and the first after the last of them.
+    fn range(&self) -> (String, String) {
+        let [first, end] = ['/', '0'].map(|after| BASE64.encode(format!("{}{after}", self.prefix)));
+        (first, end)
+    }
+}
+
+fn told(message: &Value) -> Result<Told, Loss> {
+    let result = message.get("result").ok_or_else(malformed)?;
+    if result.get("canceled").and_then(Value::as_bool) == Some(true) {
+        if number(result, "compact_revision").is_some_and(|revision| revision > 0) {
+            return Ok(Told::Compacted);
+        }
+        let why = result.get("cancel_reason").and_then(Value::as_str).unwrap_or("the watch was cancelled");
+        let reason = if why.contains("permission denied") { LossReason::Denied } else { LossReason::Failed };
+        return Err(Loss::new(reason, why.chars().take(200).collect::<String>()));
+    }
+    let has_events = result.get("events").and_then(Value::as_array).is_some_and(|events| !events.is_empty());
+    Ok(if has_events { Told::Change } else { Told::Nothing })
+}
+
+/// A number of 64 bits, which is text in JSON. Absent where it is 0.
+fn number(object: &Value, key: &str) -> Option<i64> {
+    object.get(key)?.as_str()?.parse().ok()
+}
+
+/// Bytes, which are Base64 in JSON. Absent where there are none.
+fn bytes(object: &Value, key: &str) -> Result<Vec<u8>, Loss> {
+    match object.get(key) {
+        None => Ok(Vec::new()),
+        Some(text) => text.as_str().and_then(|text| BASE64.decode(text).ok()).ok_or_else(malformed),
+    }
+}

@@ -1,0 +1,103 @@
+//! Discovery: sources that name the backends of a pool, watched for as long as the pool is in force.
+//!
+//! A source is asked what it names, tells when that changes, and may fail. Whatever happens, a pool is never emptied by
+//! it: a source that cannot be reached leaves the last list in force ([`Event::Lost`]), and so does one that can be
+//! reached and names nobody ([`Event::Emptied`]), since that is what a restarted registry, a directory that was
+//! cleared a moment too early and a name server with a broken zone look like. The backends kept are judged by their
+//! health, as ever. What a source says is not trusted: entries that make no sense are left out, each for a named
+//! [`IgnoredReason`], and all of it is bounded.
+
+pub(super) mod backoff;
+mod changes;
+mod connect;
+mod directory;
+mod dns;
+mod etcd;
+mod event;
+pub(super) mod file;
+mod listing;
+mod provider;
+mod settings;
+mod zookeeper;
+
+pub use event::{Event, Loss, LossReason};
+pub use listing::{Ignored, IgnoredEntry, IgnoredReason, Listing, MAX_ENTRY_BYTES, MAX_MEMBERS, Member};
+pub use settings::LiveSettings;
+
+use self::dns::{Names, Question};
+use self::etcd::Etcd;
+use self::event::Teller;
+use self::zookeeper::ZooKeeper;
+use backoff::Backoff;
+use connect::{Connector, Rota};
+use sandarac_config::{Dns, Source};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Watches `source` for as long as the future is polled, and tells `events` what is found. Names are asked for as `dns`
+/// says. Equal seeds give equal pauses between attempts to reach a source that is lost.
+///
+/// It never ends by itself; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
+/// which is enough.
+pub async fn watch(source: Source, dns: &Dns, seed: u64, mut events: impl FnMut(Event)) -> Infallible {
+    let mut teller = Teller::new(&mut events);
+    let mut backoff = Backoff::new(seed);
+    let mut follower = Follower::new(source, dns, seed);
+    loop {
+        let loss = follower.follow(&mut teller).await;
+        let lived_long = teller.lost(loss);
+        follower.pause(backoff.pause(lived_long)).await;
+    }
+}
+
+/// A source with what following it needs to remember.
+enum Follower {
+    Directory(PathBuf),
+    File(PathBuf),
+    Names(Names),
+    ZooKeeper(ZooKeeper),
+    Etcd(Etcd),
+}
+
+impl Follower {
+    fn new(source: Source, dns: &Dns, seed: u64) -> Follower {
+        let connector = || Connector::new(&dns.servers);
+        match source {
+            Source::Directory(path) => Follower::Directory(path),
+            Source::File(path) => Follower::File(path),
+            Source::Dns { name, port } => {
+                Follower::Names(Names::new(Question::Addresses(name.into(), port), &dns.servers))
+            }
+            Source::Srv(name) => Follower::Names(Names::new(Question::Services(name.into()), &dns.servers)),
+            Source::ZooKeeper { servers, path, session_timeout } => {
+                let servers = Rota::new(servers.iter().map(ToString::to_string).collect(), seed);
+                Follower::ZooKeeper(ZooKeeper::new(servers, &path, session_timeout, connector()))
+            }
+            Source::Etcd { endpoints, prefix, login } => {
+                let endpoints = Rota::new(endpoints.iter().map(ToString::to_string).collect(), seed);
+                let login = login.map(|(user, password)| (user, password.to_string()));
+                Follower::Etcd(Etcd::new(endpoints, prefix.trim_end_matches('/'), login, connector()))
+            }
+        }
+    }
+
+    /// Tells what the source names for as long as it can be reached.
+    async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+        match self {
+            Follower::Directory(path) => directory::follow(path, teller).await,
+            Follower::File(path) => file::follow(path, teller).await,
+            Follower::Names(names) => names.follow(teller).await,
+            Follower::ZooKeeper(zookeeper) => zookeeper.follow(teller).await,
+            Follower::Etcd(etcd) => etcd.follow(teller).await,
+        }
+    }
+
+    /// Waits before the source is tried again.
+    async fn pause(&self, pause: Duration) {
+        match self {
+            Follower::Directory(path) | Follower::File(path) => directory::reappears(path, pause).await,
+            _ => tokio::time::sleep(pause).await,
+        }
+    }
+}

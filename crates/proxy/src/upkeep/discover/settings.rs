@@ -1,0 +1,130 @@
+//! Settings that a source has beside the list, and that change while it is watched.
+
+use super::{Ignored, IgnoredReason, MAX_ENTRY_BYTES};
+use serde_json::Value;
+
+/// The settings of a pool and its workers that a source gives; what it does not give stays as configured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LiveSettings {
+    /// [`sandarac_balance::ResumeSettings::variance`].
+    pub variance: Option<f64>,
+    /// [`sandarac_balance::ResumeSettings::backlog_history`].
+    pub backlog_history: Option<u32>,
+    /// [`sandarac_balance::ResumeSettings::unskilled_score`].
+    pub unskilled_score: Option<f64>,
+    /// [`sandarac_balance::ResumeSettings::exploration`].
+    pub exploration: Option<f64>,
+    /// For workers: over how many requests they measure. A balancer has no use for it.
+    pub history: Option<u32>,
+    /// For workers: after how many requests of other classes a class is forgotten. A balancer has no use for it.
+    pub max_skill_age: Option<u32>,
+}
+
+impl LiveSettings {
+    /// Reads a JSON object. What is no setting or has no value for one is left out and taken down. Nothing at all, as in
+    /// a node without data, is no setting.
+    pub(super) fn read(json: &[u8], ignored: &mut Ignored) -> LiveSettings {
+        let mut settings = LiveSettings::default();
+        if json.trim_ascii().is_empty() {
+            return settings;
+        }
+        if json.len() > MAX_ENTRY_BYTES {
+            ignored.add(IgnoredReason::TooLong, json);
+            return settings;
+        }
+        let Ok(Value::Object(object)) = serde_json::from_slice(json) else {
+            ignored.add(IgnoredReason::BadSetting, json);
+            return settings;
+        };
+        for (name, value) in &object {
+            let given = match name.as_str() {
+                "variance" => above_zero(value).map(|number| settings.variance = Some(number)),
+                "backlog_history" => count(value).map(|number| settings.backlog_history = Some(number)),
+                "unskilled_score" => above_zero(value).map(|number| settings.unskilled_score = Some(number)),
+                "exploration" => share(value).map(|number| settings.exploration = Some(number)),
+                "history" => count(value).map(|number| settings.history = Some(number)),
+                "max_skill_age" => count(value).map(|number| settings.max_skill_age = Some(number)),
+                _ => {
+                    ignored.add(IgnoredReason::UnknownSetting, name.as_bytes());
+                    continue;
+                }
+            };
+            if given.is_none() {
+                ignored.add(IgnoredReason::BadSetting, format!("{name}: {value}").as_bytes());
+            }
+        }
+        settings
+    }
+}
+
+/// A number above 0, at most 10⁹.
+fn above_zero(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| *number > 0.0 && *number <= 1e9)
+}
+
+/// A number from 0 to 1.
+fn share(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| (0.0..=1.0).contains(number))
+}
+
+/// A whole number of at least 1.
+fn count(value: &Value) -> Option<u32> {
+    u32::try_from(value.as_u64()?).ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_within_their_bounds() {
+        let mut ignored = Ignored::default();
+        let json = br#"{"variance": 3, "backlog_history": 9, "unskilled_score": 0.5, "exploration": 0.1,
+            "history": 999, "max_skill_age": 9990}"#;
+        let settings = LiveSettings::read(json, &mut ignored);
+        assert_eq!(
+            settings,
+            LiveSettings {
+                variance: Some(3.0),
+                backlog_history: Some(9),
+                unskilled_score: Some(0.5),
+                exploration: Some(0.1),
+                history: Some(999),
+                max_skill_age: Some(9990),
+            }
+        );
+        assert_eq!(LiveSettings::read(b" \n", &mut ignored), LiveSettings::default());
+        assert_eq!(ignored.total(), 0);
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_left_out_one_by_one() {
+        for wrong in [
+            r#"{"variance": 0}"#,
+            r#"{"variance": -1}"#,
+            r#"{"variance": 1e300}"#,
+            r#"{"variance": "4"}"#,
+            r#"{"variance": null}"#,
+            r#"{"backlog_history": 0}"#,
+            r#"{"backlog_history": 1.5}"#,
+            r#"{"history": 4294967296}"#,
+            r#"{"exploration": 1.1}"#,
+            "[]",
+            "variance=4",
+            "\u{ff}",
+        ] {
+            let mut ignored = Ignored::default();
+            assert_eq!(
+                LiveSettings::read(wrong.as_bytes(), &mut ignored),
+                LiveSettings::default(),
+                "{wrong}"
+            );
+            assert_eq!(ignored.count(IgnoredReason::BadSetting), 1, "{wrong}");
+        }
+        let mut ignored = Ignored::default();
+        let settings = LiveSettings::read(br#"{"variance": 2, "history": 0, "colour": 1}"#, &mut ignored);
+        assert_eq!(settings.variance, Some(2.0));
+        assert_eq!(ignored.count(IgnoredReason::BadSetting), 1);
+        assert_eq!(ignored.count(IgnoredReason::UnknownSetting), 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! Nodes of ZooKeeper.
+//!
+//! The layout is that of zc.zk: below the node of the pool there is `providers`, and in it an ephemeral node for each worker,
+//! named by its address or holding it; the data of the pool's node are settings, as a JSON object. All of it is
+//! watched, and read anew when any of it changes.
+
+mod connection;
+mod protocol;
+
+use super::connect::{Connector, Rota};
+use super::event::Teller;
+use super::listing::Gathering;
+use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, provider};
+use connection::{Connection, Reply};
+use protocol::{Fields, Operation};
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Changes that follow a first one within this are read with it: workers start and stop together.
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// The node below a pool's that has the workers.
+const PROVIDERS: &str = "providers";
+
+/// A node that is followed.
+pub(super) struct ZooKeeper {
+    servers: Rota,
+    path: String,
+    timeout: Duration,
+    connector: Connector,
+    /// The highest transaction seen. A server that does not know it yet is behind, and would show the past.
+    zxid: i64,
+}
+
+impl ZooKeeper {
+    /// Follows the node at `path`; sessions live for `timeout` without a sign of life.
+    pub(super) fn new(servers: Rota, path: &str, timeout: Duration, connector: Connector) -> ZooKeeper {
+        ZooKeeper { servers, path: path.trim_end_matches('/').to_owned(), timeout, connector, zxid: 0 }
+    }
+
+    /// Tells what is registered until no server can be asked any more.
+    pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+        let mut loss = Loss::new(LossReason::Unreachable, "there is no server to ask");
+        self.servers.begin();
+        while let Some(server) = self.servers.next() {
+            let mut served = None;
+            let Err(of_server) = self.follow_at(&server, &mut served, teller).await;
+            self.servers.ended(served);
+            loss = Loss::new(of_server.reason, format!("{server}: {}", of_server.detail));
+        }
+        // None of them knows as much as was seen before: this ZooKeeper may have been set up anew.
+        self.zxid = 0;
+        loss
+    }
+
+    /// Follows at one server, which has `served` since the time that is left there.
+    async fn follow_at(
+        &mut self,
+        server: &str,
+        served: &mut Option<Instant>,
+        teller: &mut Teller<'_>,
+    ) -> Result<Infallible, Loss> {
+        let stream = self.connector.connect(server).await?;
+        let mut connection = Connection::open(stream, self.zxid, self.timeout).await?;
+        loop {
+            let looked = self.look(&mut connection).await;
+            self.zxid = self.zxid.max(connection.zxid);
+            match looked? {
+                Some(listing) => teller.lists(listing),
+                // The session goes on, for its watch tells when they are made.
+                None => {
+                    let absent = format!("there is no node {}", self.providers());
+                    teller.lost(Loss::new(LossReason::Absent, absent));
+                }
+            }
+            served.get_or_insert_with(Instant::now);
+            connection.changed().await?;
+            tokio::time::sleep(SETTLING).await;
+        }
+    }
+
+    fn providers(&self) -> String {
+        format!("{}/{PROVIDERS}", self.path)
+    }
+
+    /// Reads everything, and watches it. `None` where there is no node for the workers, which is watched for, too.
+    async fn look(&self, connection: &mut Connection) -> Result<Option<Listing>, Loss> {
+        let mut found = Gathering::default();
+        let node = if self.path.is_empty() { "/" } else { &self.path };
+        if let Reply::Found(packet) = connection.ask_one(Operation::GetData, node).await? {
+            found.settings(Fields(&packet).buffer()?);
+        }
+        let providers = self.providers();
+        let children = loop {
+            match connection.ask_one(Operation::GetChildren, &providers).await? {
+                Reply::Found(packet) => break packet,
+                Reply::NoNode => {
+                    if let Reply::NoNode = connection.ask_one(Operation::Exists, &providers).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        let mut names = Fields(&children).buffers()?;
+        // The same ones every time, where there are too many.
+        names.sort_unstable();
+        for name in names.drain(names.len().min(MAX_MEMBERS)..) {
+            found.ignore(IgnoredReason::TooMany, name);
+        }
+        let path = |name: &&[u8]| [providers.as_bytes(), b"/", name].concat();
+        let paths: Vec<Vec<u8>> = names.iter().map(path).collect();
+        let replies = connection.ask(Operation::GetData, &paths).await?;
+        for (name, reply) in names.iter().zip(&replies) {
+            // One that has gone meanwhile has set off the watch on the list.
+            if let Reply::Found(packet) = reply {
+                provider::take(&mut found, name, Fields(packet).buffer()?);
+            }
+        }
+        Ok(Some(found.listing()))
+    }
+}

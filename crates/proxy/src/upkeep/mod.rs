@@ -1,0 +1,94 @@
+//! What keeps pools up to date beside the requests: one thread that finds backends, checks them, and fetches their
+//! résumés. No request waits for it.
+
+mod client;
+pub mod discover;
+mod probe;
+mod resumes;
+mod skills;
+mod sources;
+mod table;
+mod wants;
+
+pub(crate) use wants::Wants;
+
+use crate::SitePool;
+use crate::origin::Origins;
+use crate::shared::Shared;
+use client::Client;
+use sandarac_net::Moment;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// The thread. Dropping it ends it.
+pub struct Upkeep {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Upkeep {
+    /// Starts to look after the pools of the configuration in force, and of those that follow it.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn start(shared: Arc<Shared>) -> io::Result<Upkeep> {
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+            match runtime {
+                Ok(runtime) => runtime.block_on(run(shared, stopped)),
+                Err(error) => shared.complain(|| format!("pools are not looked after: {error}")),
+            }
+        })?;
+        Ok(Upkeep { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// How often a start looks whether the pools have their first backends.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Waits until every pool has backends, or its sources have told that they have none, at most for `patience`: whoever says
+/// that it is ready before has no one to send the first requests to.
+pub fn settle(shared: &Shared, patience: Duration) {
+    let end = Moment::now().plus(patience);
+    let site = shared.site();
+    while !site.pools().iter().all(SitePool::is_settled) && Moment::now() < end {
+        std::thread::sleep(LOOK);
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    loop {
+        let site = shared.site();
+        let client = Client::new(Origins::new(&site.config.dns));
+        // Dropped, and with them what they do, when another site comes.
+        let mut tasks = JoinSet::new();
+        for place in 0..site.pools().len() {
+            tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
+            tasks.spawn_local(table::run(shared.clone(), site.clone(), place));
+            tasks.spawn_local(probe::run(shared.clone(), site.clone(), place, client.clone()));
+            for source in 0..site.config.pools[place].discover.len() {
+                tasks.spawn_local(sources::run(shared.clone(), site.clone(), place, source));
+            }
+        }
+        tokio::select! {
+            () = resumes::run(shared.clone(), site, client) => {}
+            () = shared.wants.site_changed() => {}
+            _ = &mut stopped => return,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Active checks: each backend is asked time and again whether it is well.
+
+use super::client::{Client, Question};
+use crate::shared::Shared;
+use crate::site::Site;
+use sandarac_balance::{BackendId, Checked, Pool};
+use sandarac_config::CheckConfig;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+/// The most bytes of an answer to a check that are looked at; what a longer one says, its status says too.
+const BODY: usize = 64 << 10;
+
+/// Checks the backends of the pool at `place` for as long as it is polled.
+pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, client: Client) {
+    let pool = &site.pools()[place];
+    let Some(check) = &site.config.pools[place].check else {
+        // There may have been checks before a reload, and nobody would say otherwise any more.
+        pool.live().unchecked();
+        return std::future::pending().await;
+    };
+    let mut rounds = tokio::time::interval(check.interval);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut running: JoinSet<(BackendId, Result<(), String>)> = JoinSet::new();
+    let mut asked: HashSet<BackendId> = HashSet::new();
+    let mut spared: HashSet<BackendId> = HashSet::new();
+    loop {
+        tokio::select! {
+            _ = rounds.tick() => {
+                let live = pool.live();
+                for (&id, backend) in live.ids().iter().zip(live.backends()) {
+                    if asked.insert(id) {
+                        let (site, client, address) = (site.clone(), client.clone(), backend.address().clone());
+                        running.spawn_local(async move {
+                            let Some(check) = &site.config.pools[place].check else { return (id, Ok(())) };
+                            (id, ask(check, &client, &address).await)
+                        });
+                    }
+                }
+            }
+            Some(done) = running.join_next() => {
+                let Ok((id, result)) = done else { continue };
+                asked.remove(&id);
+                let live = pool.live();
+                let checked = live.checked(id, result.is_ok());
+                let news = match checked {
+                    Checked::Same => false,
+                    Checked::Spared => spared.insert(id),
+                    Checked::Up | Checked::Down => true,
+                };
+                if result.is_ok() || checked == Checked::Down {
+                    spared.remove(&id);
+                }
+                if news {
+                    shared.say(&told(&live, id, checked, result.err()));
+                }
+            }
+        }
+    }
+}
+
+/// Asks one backend. What is wrong with it, if anything is.
+async fn ask(
+    check: &CheckConfig,
+    client: &Client,
+    address: &sandarac_balance::Address,
+) -> Result<(), String> {
+    let question = Question {
+        address,
+        host: check.host.as_deref(),
+        target: &check.path,
+        fields: &[],
+        body: BODY,
+        patience: check.timeout,
+    };
+    match client.get(&question).await {
+        Ok(answer) if check.passes(answer.status) => Ok(()),
+        Ok(answer) => Err(format!("it answered {}", answer.status)),
+        Err(fault) => Err(fault.text()),
+    }
+}
+
+fn told(pool: &Pool, id: BackendId, checked: Checked, why: Option<String>) -> String {
+    let at = pool.ids().iter().position(|&other| other == id);
+    let backend = at.map(|at| pool.backends()[at].address().to_string()).unwrap_or_default();
+    let why = why.map(|why| format!("; the last check: {why}")).unwrap_or_default();
+    format!("pool {}: {backend} is {checked}{why}", pool.name())
+}

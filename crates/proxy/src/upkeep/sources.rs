@@ -1,0 +1,95 @@
+//! What the sources of a pool find, put into the pool.
+
+use super::discover::{Event, Ignored, Listing, LiveSettings, watch};
+use crate::pool::{Member, SourceState};
+use crate::shared::Shared;
+use crate::site::Site;
+use sandarac_balance::Algorithm;
+use sandarac_config::{PoolConfig, Source};
+use std::sync::Arc;
+
+/// How many entries that make no sense are said with their text.
+const SAID: usize = 3;
+
+/// Watches a source of the pool at `place`, by its place in the configuration of the pool, for as long as it is polled.
+pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, source: usize) {
+    let config = &site.config.pools[place];
+    let pool = &site.pools()[place];
+    let of = &config.discover[source];
+    // Processes that start together do not ask together.
+    let seed = pool.live().settings().seed ^ (source as u64) << 32;
+    let say = |what: String| shared.say(&format!("pool {}: {of}: {what}", config.name));
+    let obey = |settings: &LiveSettings| {
+        pool.reconfigure(|now| PoolConfig { settings: adjusted(config, settings, &now), ..now });
+    };
+    let mut state = SourceState::default();
+    let stays = || {
+        if pool.has_found(source) {
+            "; the backends that it named last stay"
+        } else {
+            "; it has named none so far"
+        }
+    };
+    let heard = |event| {
+        state.told = true;
+        let told = SourceState { told: true, ..SourceState::default() };
+        match event {
+            Event::Listing(listing) => {
+                say_ignored(&listing.ignored, &say);
+                let members = members(config.algorithm(), &listing);
+                say(match members.len() {
+                    1 => "1 backend".to_owned(),
+                    count => format!("{count} backends"),
+                });
+                state = SourceState { members: members.len(), ignored: listing.ignored.total(), ..told };
+                obey(&listing.settings);
+                pool.found(source, members);
+            }
+            Event::Emptied { settings, ignored } => {
+                say_ignored(&ignored, &say);
+                // Where there is no socket, nobody is; a registry may have forgotten those who are there.
+                let gone = matches!(of, Source::Directory(_)) && pool.emptied(source);
+                let stays = if gone { "" } else { stays() };
+                say(format!("it names no backend{stays}"));
+                state = SourceState { ignored: ignored.total(), ..told };
+                obey(&settings);
+            }
+            Event::Lost(loss) => {
+                say(format!("lost: {loss}{}", stays()));
+                state.lost = Some(loss.to_string());
+            }
+            Event::Back => {
+                say("found again".to_owned());
+                state.lost = None;
+            }
+        }
+        pool.set_source_state(source, state.clone());
+    };
+    watch(of.clone(), &site.config.dns, seed, heard).await;
+}
+
+/// The backends to be used: stand-ins of a later priority are for pools that know an order alone.
+fn members(algorithm: Algorithm, listing: &Listing) -> Vec<Member> {
+    let used = if algorithm == Algorithm::Fallback { &listing.members[..] } else { listing.preferred() };
+    used.iter().map(|found| Member { address: found.address.clone(), weight: found.weight }).collect()
+}
+
+/// The settings in force with what a source says of them, and as configured where it says nothing.
+fn adjusted(configured: &PoolConfig, told: &LiveSettings, now: &PoolConfig) -> sandarac_balance::Settings {
+    let mut settings = now.settings.clone();
+    let (resume, usual) = (&mut settings.resume, &configured.settings.resume);
+    resume.variance = told.variance.unwrap_or(usual.variance);
+    resume.backlog_history = told.backlog_history.unwrap_or(usual.backlog_history);
+    resume.unskilled_score = told.unskilled_score.unwrap_or(usual.unskilled_score);
+    resume.exploration = told.exploration.unwrap_or(usual.exploration);
+    settings
+}
+
+fn say_ignored(ignored: &Ignored, say: &impl Fn(String)) {
+    for entry in ignored.examples().iter().take(SAID) {
+        say(format!("not taken, {}: \"{}\"", entry.reason, entry.text));
+    }
+    if ignored.total() as usize > SAID {
+        say(format!("{} entries were not taken", ignored.total()));
+    }
+}

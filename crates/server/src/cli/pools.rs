@@ -1,0 +1,137 @@
+//! The commands for pools.
+
+use clap::{Args, Subcommand};
+
+use super::{ProcessArgs, as_url};
+use crate::admin::AskPools;
+
+/// The flags of `pools`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  sandarac pools                               every pool
+  sandarac pools app --classes 50              one pool, with its 50 classes asked for most
+  sandarac pools app --class www.example.org   who is skilled in one class
+  sandarac pools --json | jq '.pools[].choices[] | select(.reason == \"unskilled\")'")]
+pub struct PoolsArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+    /// The pools; all unless said
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// How many classes to show, those asked for most
+    #[arg(long, value_name = "N", default_value_t = AskPools::CLASSES)]
+    pub classes: usize,
+    /// Show this class alone. Can be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "classes")]
+    pub class: Vec<String>,
+    /// How many of the last choices to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub choices: usize,
+    /// As JSON, with all the choices that are kept
+    #[arg(long, conflicts_with = "choices")]
+    pub json: bool,
+}
+
+/// The flags of `pool`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Orders hold until the process ends, over reloads too; what shall last longer belongs into the
+configuration.
+
+Examples:
+  sandarac pool add app http://10.0.0.7:8000 --weight 2
+  sandarac pool drain app http://10.0.0.7:8000          no new requests; those in flight end
+  sandarac pool drain app http://10.0.0.7:8000 --undo
+  sandarac pool remove app http://10.0.0.7:8000")]
+pub struct PoolArgs {
+    #[command(subcommand)]
+    /// What is to be done.
+    pub order: PoolOrder,
+}
+
+/// An order to a pool.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PoolOrder {
+    /// Add a backend
+    Add(AddArgs),
+    /// Remove a backend, wherever it came from; requests in flight to it go on
+    Remove(BackendArgs),
+    /// Give a backend no new requests, while those in flight and sessions that stick to it go on
+    Drain(DrainArgs),
+}
+
+/// Which backend of which pool.
+#[derive(Args, Clone, Debug)]
+pub struct BackendArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+    /// The pool
+    #[arg(value_name = "POOL")]
+    pub pool: String,
+    /// The backend: `http://host:8000` or `unix:/path`
+    #[arg(value_name = "ADDRESS", value_parser = |text: &str| Ok::<_, String>(as_url(text)))]
+    pub backend: String,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `pool add`.
+#[derive(Args, Clone, Debug)]
+pub struct AddArgs {
+    #[command(flatten)]
+    /// Which backend, and of which pool.
+    pub backend: BackendArgs,
+    /// How much of the load it is to bear, compared with others
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub weight: u32,
+}
+
+/// The flags of `pool drain`.
+#[derive(Args, Clone, Debug)]
+pub struct DrainArgs {
+    #[command(flatten)]
+    /// Which backend, and of which pool.
+    pub backend: BackendArgs,
+    /// Give it requests again
+    #[arg(long)]
+    pub undo: bool,
+}
+
+/// The flags of `check-pool`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Levels are a list: workers=N (fewer healthy backends than that are too few), and mean-backlog=N,
+max-backlog=N, oldest=TIME (more is too much). Backlogs are requests in flight to a backend, in the
+mean over all and at the one that has most; oldest is for how long the oldest request has been in
+flight. What is not named has the level shown; `oldest=off` has none.
+
+  --warn   mean-backlog=10,max-backlog=40,oldest=30s
+  --error  workers=1,mean-backlog=50,max-backlog=200,oldest=5m
+
+Exit status, as monitoring systems know it: 0 OK, 1 WARNING, 2 CRITICAL, also where no process
+answers, 3 UNKNOWN. The first line of the output has the values after `|`.
+
+Examples:
+  sandarac check-pool
+  sandarac check-pool app --warn workers=7,oldest=10s --error workers=4,oldest=1m")]
+pub struct CheckPoolArgs {
+    #[command(flatten)]
+    /// Which process is meant.
+    pub process: ProcessArgs,
+    /// The pools; all unless said
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// From when on to warn
+    #[arg(long, value_name = "LEVELS", default_value = "")]
+    pub warn: String,
+    /// From when on to call it an error
+    #[arg(long, value_name = "LEVELS", default_value = "")]
+    pub error: String,
+    /// How many seconds the process may take to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+}

@@ -1,0 +1,145 @@
+//! The flags of `replay`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use sandarac_config::{Classifier, Flags};
+
+use super::{as_url, token};
+use crate::failure::Failure;
+
+/// The flags of `replay`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+The log is in the common or combined format, with or without the virtual host before
+each line, or in our own JSON. Its GETs are played through the balancer as it ships:
+before your backends, or with --simulate before simulated workers, where nothing is sent
+anywhere and every algorithm is played.
+
+Examples:
+  sandarac replay access.log.gz --simulate --class host
+      What would each algorithm do with this log on 16 workers?
+  sandarac replay access.log -b http://10.0.0.1:8000 -b http://10.0.0.2:8000 --pace 10
+      Two backends under the load of the log, ten times as fast.
+  sandarac replay access.log -c sandarac.toml --balance resume --balance least_requests \\
+      --no-cache --flat-out --connections 32 --for 1m
+      Two algorithms on the backends of a configuration, a minute each.")]
+pub struct ReplayArgs {
+    /// The access log, as it is or compressed with gzip; `-` is standard input
+    #[arg(value_name = "LOG", value_hint = ValueHint::FilePath)]
+    pub log: PathBuf,
+    /// Play it before simulated workers, with every algorithm, as a scenario says or as is usual
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub simulate: Option<Option<PathBuf>>,
+    /// The configuration whose pools it is played before; with --simulate its classifier counts
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A backend to play it before: `http://host:8000` or `unix:/path`. Several are balanced
+    #[arg(short, long, value_name = "URL", conflicts_with = "simulate")]
+    pub backend: Vec<String>,
+    /// The pool that is meant: all requests go to it, as by the first route that leads there
+    #[arg(long, value_name = "NAME", requires = "config")]
+    pub pool: Option<String>,
+    /// What makes request classes: `host`, `path_segment(1)` or a template such as `{host}/{segment:1}`
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<Classifier>,
+    /// How a backend is chosen. Where it is there several times, the log is played with each
+    #[arg(long, value_name = "NAME", conflicts_with = "simulate")]
+    pub balance: Vec<String>,
+    /// Ask a backend for every request, whatever routes say of the cache
+    #[arg(long, conflicts_with = "simulate")]
+    pub no_cache: bool,
+    /// How many cores the balancer uses; all unless said
+    #[arg(long, value_name = "N", conflicts_with = "simulate")]
+    pub threads: Option<u32>,
+    /// The host of requests whose line names none
+    #[arg(long, value_name = "NAME", default_value = "localhost", value_parser = host)]
+    pub host: String,
+    /// Play HEAD requests too
+    #[arg(long)]
+    pub head: bool,
+    /// How many times as fast as the log says
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = pace)]
+    pub pace: f64,
+    /// As fast as answers come, whatever the log says of times
+    #[arg(long, conflicts_with = "pace")]
+    pub flat_out: bool,
+    /// The most requests in flight at a time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub connections: u32,
+    /// Play so many requests and no more
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
+    /// Play for so long and no longer, as `30s`
+    #[arg(long = "for", value_name = "TIME", value_parser = sandarac_config::duration)]
+    pub span: Option<Duration>,
+    /// How many workers are simulated; 16 unless said
+    #[arg(long, value_name = "N", requires = "simulate")]
+    pub workers: Option<u32>,
+    /// How many objects a simulated worker's cache holds; unless said, all together hold what the log asks for
+    #[arg(long, value_name = "OBJECTS", requires = "simulate")]
+    pub cache: Option<u32>,
+    /// Milliseconds that a simulated worker takes for every request; 5 unless said
+    #[arg(long, value_name = "MS", requires = "simulate")]
+    pub fixed_ms: Option<f64>,
+    /// Milliseconds more for an object that is not in its cache; 10 unless said
+    #[arg(long, value_name = "MS", requires = "simulate")]
+    pub load_ms: Option<f64>,
+    /// Simulated requests before the first is measured; a tenth unless said
+    #[arg(long, value_name = "N", requires = "simulate")]
+    pub warm_up: Option<u64>,
+    /// The seed of the simulation
+    #[arg(long, value_name = "N", requires = "simulate")]
+    pub seed: Option<u64>,
+    /// Where to draw a chart of the simulation
+    #[arg(long, value_name = "OUT", requires = "simulate")]
+    pub svg: Option<PathBuf>,
+}
+
+impl ReplayArgs {
+    /// What the flags say of a configuration, with this algorithm.
+    pub(crate) fn flags(&self, balance: Option<&str>) -> Result<Flags, Failure> {
+        // A file says itself where it listens; what listens here is put in its place later.
+        let listen = if self.config.is_some() { Vec::new() } else { vec!["127.0.0.1:0".to_owned()] };
+        Ok(Flags {
+            listen,
+            backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            balance: balance.map(str::to_owned),
+            threads: self.threads,
+            token: token("", None)?,
+            ..Flags::default()
+        })
+    }
+
+    /// Whether the log is standard input.
+    pub(crate) fn is_stdin(&self) -> bool {
+        self.log.as_os_str() == "-"
+    }
+
+    /// What messages call the log.
+    pub(crate) fn log_name(&self) -> String {
+        if self.is_stdin() { "standard input".to_owned() } else { self.log.display().to_string() }
+    }
+
+    /// How fast the log is played, in words.
+    pub(crate) fn speed(&self) -> String {
+        match self.pace {
+            _ if self.flat_out => format!("flat out over {} connections", self.connections),
+            1.0 => "at its own pace".to_owned(),
+            pace => format!("at {pace} times its pace"),
+        }
+    }
+}
+
+fn pace(text: &str) -> Result<f64, String> {
+    let pace = text.parse().ok().filter(|pace: &f64| *pace > 0.0 && pace.is_finite());
+    pace.ok_or_else(|| "expected a number above 0, such as 10".to_owned())
+}
+
+fn host(text: &str) -> Result<String, String> {
+    match sandarac_message::target::Authority::parse(text.as_bytes()) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("expected a host, such as www.example.org".to_owned()),
+    }
+}

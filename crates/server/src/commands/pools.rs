@@ -1,0 +1,310 @@
+//! `pools` and `pool`: what is known of pools, and orders to them.
+
+use std::io::{self, Write};
+
+use super::{json, table};
+use crate::admin::{
+    AddBackend, AskPools, BackendDetail, ChoiceDetail, ClassDetail, DrainBackend, Ordered, PoolDetail,
+    RemoveBackend,
+};
+use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
+use crate::failure::Failure;
+use crate::human::{count, grouped, percent, printable};
+
+/// So many of the workers skilled in a class are shown.
+const SKILLED: usize = 6;
+
+/// `pools`.
+pub fn pools(args: &PoolsArgs) -> Result<(), Failure> {
+    let ask = AskPools { names: args.names.clone(), classes: args.classes, class: args.class.clone() };
+    let pools = args.process.client()?.pools(&ask)?;
+    if args.json {
+        return json(&pools);
+    }
+    let shown: Vec<String> = pools.pools.iter().map(|pool| show(pool, args.choices)).collect();
+    io::stdout().write_all(shown.join("\n").as_bytes())?;
+    Ok(())
+}
+
+/// `pool`.
+pub fn pool(args: &PoolArgs) -> Result<(), Failure> {
+    let client = |args: &BackendArgs| args.process.client();
+    let said = |args: &BackendArgs, ordered: &Ordered, done: &str| match args.json {
+        true => json(ordered),
+        false => Ok(writeln!(io::stdout(), "{} {done}", ordered.backend)?),
+    };
+    match &args.order {
+        PoolOrder::Add(add) => {
+            let BackendArgs { pool, backend, .. } = add.backend.clone();
+            let order = AddBackend { pool, backend, weight: add.weight };
+            let ordered = client(&add.backend)?.add_backend(&order)?;
+            let now = count(ordered.backends, "backend");
+            said(&add.backend, &ordered, &format!("is in pool {}, which has {now} now", ordered.pool))
+        }
+        PoolOrder::Remove(args) => {
+            let BackendArgs { pool, backend, .. } = args.clone();
+            let ordered = client(args)?.remove_backend(&RemoveBackend { pool, backend })?;
+            let now = count(ordered.backends, "backend");
+            said(args, &ordered, &format!("is no longer in pool {}, which has {now} now", ordered.pool))
+        }
+        PoolOrder::Drain(drain) => {
+            let BackendArgs { pool, backend, .. } = drain.backend.clone();
+            let order = DrainBackend { pool, backend, undo: drain.undo };
+            let ordered = client(&drain.backend)?.drain_backend(&order)?;
+            let done = match drain.undo {
+                true => "gets requests again".to_owned(),
+                false => {
+                    format!("gets no new requests; {} in flight", count(ordered.in_flight, "request"))
+                }
+            };
+            said(&drain.backend, &ordered, &done)
+        }
+    }
+}
+
+fn show(pool: &PoolDetail, choices: usize) -> String {
+    let mut out = format!("pool {}: {}", pool.name, pool.algorithm);
+    if let Some(classifier) = &pool.classifier {
+        let text = printable(&classifier.text);
+        out.push_str(&format!(", classes by {text} (fingerprint {})", classifier.fingerprint));
+    }
+    out.push('\n');
+    let mut facts =
+        vec![count(pool.in_flight, "request") + " in flight", format!("mean backlog {}", pool.mean_backlog)];
+    facts.extend(pool.oldest_seconds.map(|seconds| format!("the oldest for {seconds} s")));
+    facts.push(format!("{} of {} waiting", grouped(pool.queue.waiting), grouped(pool.queue.limit)));
+    if let Some(skills) = &pool.skills {
+        let classes = if skills.classes == 1 { "class" } else { "classes" };
+        facts.push(format!(
+            "{} {} in {} {classes}",
+            count(skills.skills, "skill"),
+            skills.by,
+            grouped(skills.classes)
+        ));
+    }
+    out.push_str(&format!("{}\n", facts.join(", ")));
+    for source in &pool.sources {
+        out.push_str(&format!(
+            "source: {}, {}",
+            printable(&source.source),
+            count(source.backends, "backend")
+        ));
+        if source.ignored > 0 {
+            out.push_str(&format!(", {} ignored", grouped(source.ignored)));
+        }
+        if !source.told {
+            out.push_str(", nothing heard of it yet");
+        }
+        if let Some(lost) = &source.lost {
+            out.push_str(&format!("; LOST, its last list stays: {}", printable(lost)));
+        }
+        out.push('\n');
+    }
+    for removed in &pool.removed {
+        out.push_str(&format!("removed by order: {removed}\n"));
+    }
+    out.push('\n');
+    out.push_str(&table(&backend_rows(pool), 7));
+    if !pool.classes.is_empty() {
+        out.push('\n');
+        out.push_str(&table(&class_rows(&pool.classes), 1));
+    }
+    let shown = &pool.choices[..pool.choices.len().min(choices)];
+    if !shown.is_empty() {
+        out.push('\n');
+        out.push_str(&table(&choice_rows(shown), 1));
+    }
+    out
+}
+
+fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn backend_rows(pool: &PoolDetail) -> Vec<Vec<String>> {
+    let mut rows = vec![cells([
+        "in flight",
+        "oldest",
+        "backlog",
+        "failed",
+        "weight",
+        "skills",
+        "picks",
+        "state",
+        "backend",
+        "",
+    ])];
+    rows.extend(pool.backends.iter().map(|backend| {
+        let BackendDetail { in_flight, mean_backlog, faults, weight, picks, address, .. } = backend;
+        let state = match backend.ejected_seconds {
+            Some(seconds) => format!("{} for {seconds} s", backend.state),
+            None => backend.state.clone(),
+        };
+        let version = backend.version.as_deref().map(|version| format!("version {}", printable(version)));
+        let resume = backend
+            .resume
+            .as_ref()
+            .map(|resume| format!("résumé {}.{}", printable(&resume.instance), resume.revision));
+        let of_itself: Vec<String> = version.into_iter().chain(resume).collect();
+        vec![
+            grouped(*in_flight),
+            backend.oldest_seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds} s")),
+            mean_backlog.to_string(),
+            percent(*faults),
+            weight.to_string(),
+            backend.skills.map_or_else(|| "–".to_owned(), grouped),
+            grouped(*picks),
+            state,
+            address.clone(),
+            of_itself.join(", "),
+        ]
+    }));
+    rows
+}
+
+fn class_rows(classes: &[ClassDetail]) -> Vec<Vec<String>> {
+    let mut rows = vec![cells(["share", "class", "skilled workers, requests per second"])];
+    rows.extend(classes.iter().map(|class| {
+        let worker = |skill: &crate::admin::SkillDetail| {
+            let name = skill.backend.as_deref().unwrap_or("(gone)");
+            let known = if skill.by == "assumed" { " (assumed)" } else { "" };
+            format!("{name} {}{known}", skill.score)
+        };
+        let mut workers: Vec<String> = class.skilled.iter().take(SKILLED).map(worker).collect();
+        if class.skilled.len() > SKILLED {
+            workers.push(format!("{} more", class.skilled.len() - SKILLED));
+        }
+        vec![percent(class.share), printable(&class.name), workers.join(", ")]
+    }));
+    rows
+}
+
+fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
+    let mut rows = vec![cells(["s ago", "why", "backend", "class"])];
+    rows.extend(choices.iter().map(|choice| {
+        let mut why = choice.reason.clone();
+        if choice.skipped > 0 {
+            why.push_str(&format!(", {} skipped", choice.skipped));
+        }
+        if choice.tried > 0 {
+            why.push_str(&format!(", after {} tried", choice.tried));
+        }
+        vec![
+            format!("{:.3}", choice.ago_seconds),
+            why,
+            choice.backend.clone().unwrap_or_else(|| "(gone)".to_owned()),
+            choice.class.as_deref().map_or_else(|| "–".to_owned(), printable),
+        ]
+    }));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::{
+        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+    };
+
+    fn backend(address: &str, state: &str) -> BackendDetail {
+        BackendDetail {
+            address: address.to_owned(),
+            weight: 1,
+            state: state.to_owned(),
+            ejected_seconds: None,
+            in_flight: 0,
+            oldest_seconds: None,
+            mean_backlog: 0.0,
+            faults: 0.0,
+            version: None,
+            resume: None,
+            skills: None,
+            picks: 0,
+            connect_failures: 0,
+        }
+    }
+
+    #[test]
+    fn a_pool_reads_as_tables() {
+        let busy = BackendDetail {
+            in_flight: 2,
+            oldest_seconds: Some(0.31),
+            mean_backlog: 1.25,
+            faults: 0.05,
+            version: Some("7\u{1b}[2J".to_owned()),
+            resume: Some(ResumeDetail { instance: "4f2a".to_owned(), revision: 12 }),
+            skills: Some(1),
+            picks: 1204,
+            ..backend("http://a:8000", "healthy")
+        };
+        let out =
+            BackendDetail { ejected_seconds: Some(2.5), skills: Some(0), ..backend("unix:/b", "ejected") };
+        let skill = |backend: Option<&str>, score, by: &str| SkillDetail {
+            backend: backend.map(str::to_owned),
+            score,
+            by: by.to_owned(),
+        };
+        let pool = PoolDetail {
+            name: "app".to_owned(),
+            algorithm: "resume".to_owned(),
+            classifier: Some(ClassifierDetail {
+                text: "host".to_owned(),
+                fingerprint: "00000000000000ff".to_owned(),
+            }),
+            single_version: false,
+            sources: vec![SourceDetail {
+                source: "sockets in /run/workers".to_owned(),
+                told: true,
+                backends: 2,
+                ignored: 1,
+                lost: Some("no such directory".to_owned()),
+            }],
+            removed: vec!["http://old:80".to_owned()],
+            in_flight: 2,
+            mean_backlog: 0.625,
+            oldest_seconds: Some(0.31),
+            queue: QueueDetail { waiting: 0, limit: 1000, queued: 3, refused: 0 },
+            skills: Some(SkillsDetail {
+                by: "reported".to_owned(),
+                classes: 1,
+                skills: 2,
+                forgotten: 0,
+                refused: 0,
+            }),
+            backends: vec![busy, out],
+            classes: vec![ClassDetail {
+                name: "www.example".to_owned(),
+                share: 0.5,
+                skilled: vec![skill(Some("http://a:8000"), 210.5, "reported"), skill(None, 1.0, "assumed")],
+            }],
+            choices: vec![ChoiceDetail {
+                ago_seconds: 0.25,
+                class: Some("www.example".to_owned()),
+                backend: Some("http://a:8000".to_owned()),
+                reason: "best-score".to_owned(),
+                skipped: 1,
+                tried: 0,
+            }],
+        };
+        assert_eq!(
+            show(&pool, 10),
+            "\
+pool app: resume, classes by host (fingerprint 00000000000000ff)
+2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills reported in 1 class
+source: sockets in /run/workers, 2 backends, 1 ignored; LOST, its last list stays: no such directory
+removed by order: http://old:80
+
+in flight  oldest  backlog  failed  weight  skills  picks  state              backend
+        2  0.31 s     1.25   5.0 %       1       1  1 204  healthy            http://a:8000  version 7\u{fffd}[2J, résumé 4f2a.12
+        0       –        0   0.0 %       1       0      0  ejected for 2.5 s  unix:/b
+
+ share  class        skilled workers, requests per second
+50.0 %  www.example  http://a:8000 210.5, (gone) 1 (assumed)
+
+s ago  why                    backend        class
+0.250  best-score, 1 skipped  http://a:8000  www.example
+"
+        );
+        assert!(!show(&pool, 0).contains("s ago"));
+    }
+}

@@ -1,0 +1,388 @@
+//! What the admin interface tells of pools and does to them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sandarac_balance::{
+    Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource,
+};
+use sandarac_config::closest;
+use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
+
+use crate::admin::{
+    AddBackend, AskPools, BackendDetail, BackendStatus, ChoiceDetail, ClassDetail, ClassifierDetail,
+    DrainBackend, Metric, Ordered, PoolDetail, PoolStatus, Pools, QueueDetail, Refusal, RemoveBackend,
+    ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+};
+
+/// How each pool is, in short.
+pub(super) fn status(shared: &Shared) -> Vec<PoolStatus> {
+    let now = shared.now();
+    let status = |pool: &SitePool| {
+        let live = pool.live();
+        let summary = live.summary(now);
+        let backend = |backend: BackendReport| BackendStatus {
+            state: backend.state().name().to_owned(),
+            in_flight: u64::from(backend.in_flight),
+            address: backend.address,
+        };
+        PoolStatus {
+            name: live.name().to_owned(),
+            mean_backlog: rounded(summary.mean_backlog),
+            oldest_seconds: summary.oldest.map(seconds),
+            waiting: live.queue_report().waiting as u64,
+            backends: live.report(now).into_iter().map(backend).collect(),
+        }
+    };
+    shared.site().pools().iter().map(status).collect()
+}
+
+/// All that is known of the pools that are meant.
+pub(super) fn pools(shared: &Shared, ask: &AskPools) -> Result<Pools, Refusal> {
+    let site = shared.site();
+    for name in &ask.names {
+        find(&site, name)?;
+    }
+    let meant = |pool: &&SitePool| ask.names.is_empty() || ask.names.contains(&pool.name());
+    let details = site.pools().iter().filter(meant).map(|pool| detail(pool, shared.now(), ask));
+    Ok(Pools { pools: details.collect() })
+}
+
+/// Adds a backend to a pool.
+pub(super) fn add(shared: &Shared, order: &AddBackend) -> Result<Ordered, Refusal> {
+    let site = shared.site();
+    let pool = find(&site, &order.pool)?;
+    let address = address(&order.backend)?;
+    let most = sandarac_balance::Backend::MAX_WEIGHT;
+    if !(1..=most).contains(&order.weight) {
+        let what = format!("{} is no weight of a backend", order.weight);
+        return Err(Refusal::invalid(what).at("weight").instead(format!("a weight is from 1 to {most}")));
+    }
+    let member = sandarac_proxy::Member { address: address.clone(), weight: order.weight };
+    pool.add(member).map_err(|why| refusal(pool, &address, why))?;
+    Ok(ordered(pool, &address, 0))
+}
+
+/// Removes a backend from a pool.
+pub(super) fn remove(shared: &Shared, order: &RemoveBackend) -> Result<Ordered, Refusal> {
+    let site = shared.site();
+    let pool = find(&site, &order.pool)?;
+    let address = address(&order.backend)?;
+    let in_flight = in_flight(&pool.live(), &address);
+    pool.remove(&address).map_err(|why| refusal(pool, &address, why))?;
+    Ok(ordered(pool, &address, in_flight))
+}
+
+/// Gives a backend no new requests, or gives it some again.
+pub(super) fn drain(shared: &Shared, order: &DrainBackend) -> Result<Ordered, Refusal> {
+    let site = shared.site();
+    let pool = find(&site, &order.pool)?;
+    let address = address(&order.backend)?;
+    pool.drain(&address, !order.undo).map_err(|why| refusal(pool, &address, why))?;
+    Ok(ordered(pool, &address, in_flight(&pool.live(), &address)))
+}
+
+fn ordered(pool: &SitePool, address: &Address, in_flight: u64) -> Ordered {
+    let live = pool.live();
+    let backends = live.backends().len() as u64;
+    Ordered { pool: live.name().to_owned(), backend: address.to_string(), in_flight, backends }
+}
+
+fn in_flight(pool: &Pool, address: &Address) -> u64 {
+    let backend = pool.backends().iter().find(|backend| backend.address() == address);
+    backend.map_or(0, |backend| u64::from(backend.in_flight()))
+}
+
+/// The pool of a name, or what to say instead.
+fn find<'a>(site: &'a Site, name: &str) -> Result<&'a SitePool, Refusal> {
+    site.pool(name).ok_or_else(|| {
+        let names: Vec<String> = site.pools().iter().map(SitePool::name).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let refusal = Refusal::invalid(format!("there is no pool {name:?}"));
+        match closest(name, &names) {
+            Some(meant) => refusal.instead(format!("did you mean {meant:?}?")),
+            None => refusal.instead(format!("there is {}", listed(names.iter().map(ToString::to_string)))),
+        }
+    })
+}
+
+fn address(text: &str) -> Result<Address, Refusal> {
+    text.parse().map_err(|error: sandarac_balance::AddressError| {
+        let refusal = Refusal::invalid(format!("{text:?} is no address of a backend: {error}"));
+        refusal.instead("write it as in a configuration: http://host:port, unix:/path".to_owned())
+    })
+}
+
+fn refusal(pool: &SitePool, address: &Address, why: PoolRefusal) -> Refusal {
+    let live = pool.live();
+    let refusal = Refusal::invalid(format!("{address} in pool {}: {why}", live.name()));
+    let addresses = live.backends().iter().map(|backend| backend.address().to_string());
+    match why {
+        PoolRefusal::There => refusal,
+        PoolRefusal::NotThere => refusal.instead(format!("it has {}", listed(addresses))),
+        PoolRefusal::Last => refusal.instead("add another backend first, or give one its requests back"),
+        PoolRefusal::LastServing => refusal.instead("give another backend its requests back first"),
+    }
+}
+
+/// A list for a sentence, with what does not fit left to a number.
+fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
+    const MOST: usize = 20;
+    let more = items.len().saturating_sub(MOST);
+    let mut text = items.take(MOST).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
+    let live = pool.live();
+    let summary = live.summary(now);
+    let by_resume = live.resumes();
+    let known = live.classes(if ask.class.is_empty() { ask.classes } else { 0 });
+    let names = addresses(&live);
+    let class = |class: ClassReport| class_detail(class, &names);
+    let classes = match ask.class.is_empty() {
+        true => known.top.iter().cloned().map(class).collect(),
+        false => ask.class.iter().filter_map(|name| live.class(name.as_bytes())).map(class).collect(),
+    };
+    PoolDetail {
+        name: live.name().to_owned(),
+        algorithm: live.algorithm().name().to_owned(),
+        classifier: live.classifier().map(|classifier| ClassifierDetail {
+            text: classifier.to_string(),
+            fingerprint: format!("{:016x}", classifier.fingerprint()),
+        }),
+        single_version: live.settings().single_version,
+        sources: sources(pool),
+        removed: pool.removed().iter().map(ToString::to_string).collect(),
+        in_flight: u64::from(summary.in_flight),
+        mean_backlog: rounded(summary.mean_backlog),
+        oldest_seconds: summary.oldest.map(seconds),
+        queue: queue(live.queue_report()),
+        skills: by_resume.map(|resumes| {
+            let counts = resumes.counts();
+            let by = match live.settings().resume.skills {
+                SkillSource::Reported => "reported",
+                SkillSource::Inferred => "inferred",
+            };
+            SkillsDetail {
+                by: by.to_owned(),
+                classes: counts.classes as u64,
+                skills: counts.skills as u64,
+                forgotten: counts.forgotten,
+                refused: counts.refused,
+            }
+        }),
+        backends: backends(&live, now, &known),
+        classes,
+        choices: choices(&live, now, &names),
+    }
+}
+
+/// What the backends are called, by their numbers.
+fn addresses(pool: &Pool) -> HashMap<BackendId, String> {
+    let address = |backend: &sandarac_balance::Backend| backend.address().to_string();
+    pool.ids().iter().copied().zip(pool.backends().iter().map(address)).collect()
+}
+
+fn sources(pool: &SitePool) -> Vec<SourceDetail> {
+    let detail = |(source, state): (String, sandarac_proxy::SourceState)| SourceDetail {
+        source,
+        told: state.told,
+        backends: state.members as u64,
+        ignored: u64::from(state.ignored),
+        lost: state.lost,
+    };
+    pool.sources().into_iter().map(detail).collect()
+}
+
+fn queue(report: QueueReport) -> QueueDetail {
+    QueueDetail {
+        waiting: report.waiting as u64,
+        limit: u64::from(report.limit),
+        queued: report.queued,
+        refused: report.refused,
+    }
+}
+
+fn backends(live: &Live, now: Duration, known: &Classes) -> Vec<BackendDetail> {
+    let detail = |(at, backend): (usize, BackendReport)| BackendDetail {
+        weight: u64::from(backend.weight),
+        state: backend.state().name().to_owned(),
+        ejected_seconds: backend.ejected_for.map(seconds),
+        in_flight: u64::from(backend.in_flight),
+        oldest_seconds: backend.oldest.map(seconds),
+        mean_backlog: rounded(backend.mean_backlog),
+        faults: rounded(backend.faults),
+        version: backend.version.map(String::from),
+        resume: backend
+            .resume
+            .map(|known| ResumeDetail { instance: known.instance.into(), revision: known.revision }),
+        skills: known.skills.get(at).map(|&count| count as u64),
+        picks: backend.picks,
+        connect_failures: backend.connect_failures,
+        address: backend.address,
+    };
+    live.report(now).into_iter().enumerate().map(detail).collect()
+}
+
+fn class_detail(class: ClassReport, names: &HashMap<BackendId, String>) -> ClassDetail {
+    let skilled = class.skilled.iter().map(|skill| SkillDetail {
+        backend: names.get(&skill.worker).cloned(),
+        score: rounded(skill.score),
+        by: skill.word.name().to_owned(),
+    });
+    ClassDetail {
+        name: String::from_utf8_lossy(&class.name).into_owned(),
+        share: f64::from(class.share),
+        skilled: skilled.collect(),
+    }
+}
+
+fn choices(live: &Live, now: Duration, names: &HashMap<BackendId, String>) -> Vec<ChoiceDetail> {
+    let detail = |choice: sandarac_balance::Choice| ChoiceDetail {
+        ago_seconds: seconds(now.saturating_sub(choice.at)),
+        class: choice.class.as_deref().map(|class| String::from_utf8_lossy(class).into_owned()),
+        backend: names.get(&choice.backend).cloned(),
+        reason: choice.reason.name().to_owned(),
+        skipped: u64::from(choice.skipped),
+        tried: u64::from(choice.tried),
+    };
+    live.choices().into_iter().map(detail).collect()
+}
+
+/// Thousandths are all that anyone reads.
+fn rounded(value: f32) -> f64 {
+    (f64::from(value) * 1000.0).round() / 1000.0
+}
+
+fn seconds(duration: Duration) -> f64 {
+    duration.as_millis() as f64 / 1000.0
+}
+
+/// The metrics of every pool and its backends.
+pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
+    let now = shared.now();
+    for pool in shared.site().pools() {
+        let live = pool.live();
+        let name = live.name().to_owned();
+        pool_metrics(pool, &live, now, &mut |mut metric| {
+            metric.labels.insert(0, ("pool".into(), name.clone()));
+            metrics.push(metric);
+        });
+        for backend in live.report(now) {
+            let labelled =
+                |metric: Metric| metric.with("pool", name.clone()).with("backend", backend.address.clone());
+            metrics.extend(backend_metrics(&backend).map(labelled));
+        }
+    }
+}
+
+fn backend_metrics(backend: &BackendReport) -> [Metric; 12] {
+    let state = backend.state();
+    let is = |other: sandarac_balance::BackendState| u64::from(state == other);
+    use sandarac_balance::BackendState::{Healthy, Sidelined};
+    [
+        Metric::counter("backend_requests", "Requests given to a backend.", backend.picks),
+        Metric::counter(
+            "backend_connect_failures",
+            "Failures to connect to a backend.",
+            backend.connect_failures,
+        ),
+        Metric::gauge(
+            "backend_in_flight",
+            "Requests that a backend is answering now.",
+            u64::from(backend.in_flight),
+        ),
+        Metric::gauge("backend_healthy", "Whether a backend is given requests without reserve.", is(Healthy)),
+        Metric::gauge(
+            "backend_ejected",
+            "Whether a backend is left out because it failed.",
+            u64::from(backend.ejected_for.is_some()),
+        ),
+        Metric::gauge(
+            "backend_down",
+            "Whether active checks have a backend out of service.",
+            u64::from(backend.down),
+        ),
+        Metric::gauge(
+            "backend_draining",
+            "Whether a backend gets no new requests by order.",
+            u64::from(backend.draining),
+        ),
+        Metric::gauge(
+            "backend_sidelined",
+            "Whether a backend is left out because it is of another version than the one that serves.",
+            is(Sidelined),
+        ),
+        Metric::gauge("backend_weight", "What a backend weighs among the others.", u64::from(backend.weight)),
+        Metric::measure(
+            "backend_mean_backlog",
+            "Requests in flight to a backend: of late where its pool chooses by résumé, now otherwise.",
+            rounded(backend.mean_backlog),
+        ),
+        Metric::measure(
+            "backend_fault_ratio",
+            "The share of requests to a backend that failed of late.",
+            rounded(backend.faults),
+        ),
+        Metric::measure(
+            "backend_oldest_request_seconds",
+            "For how long the oldest request has been in flight to a backend.",
+            backend.oldest.map_or(0.0, seconds),
+        ),
+    ]
+}
+
+fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut(Metric)) {
+    let summary = live.summary(now);
+    let queue = live.queue_report();
+    put(Metric::gauge("pool_backends", "Backends of a pool.", live.backends().len() as u64));
+    put(Metric::measure(
+        "pool_mean_backlog",
+        "Requests in flight to a backend of a pool, in the mean over all: of late where it chooses by résumé, now otherwise.",
+        rounded(summary.mean_backlog),
+    ));
+    put(Metric::measure(
+        "pool_oldest_request_seconds",
+        "For how long the oldest request has been in flight to a backend of a pool.",
+        summary.oldest.map_or(0.0, seconds),
+    ));
+    put(Metric::gauge("pool_queue", "Requests that wait for a place at a backend.", queue.waiting as u64));
+    put(Metric::counter("pool_queued", "Requests that had to wait for a place at a backend.", queue.queued));
+    put(Metric::counter(
+        "pool_queue_refused",
+        "Requests refused because as many waited already as may.",
+        queue.refused,
+    ));
+    for (reason, count) in summary.reasons {
+        let text = "Choices of a backend, by why they fell on it.";
+        put(Metric::counter("pool_choices", text, count).with("reason", reason.name()));
+    }
+    for (source, state) in pool.sources() {
+        let text = "Backends that a source names.";
+        put(Metric::gauge("pool_source_backends", text, state.members as u64).with("source", source.clone()));
+        let text = "Entries of a source that made no sense.";
+        put(Metric::gauge("pool_source_ignored", text, u64::from(state.ignored))
+            .with("source", source.clone()));
+        let text = "Whether a source of backends cannot be reached or read.";
+        put(Metric::gauge("pool_source_lost", text, u64::from(state.lost.is_some())).with("source", source));
+    }
+    let Some(resumes) = live.resumes() else { return };
+    let counts = resumes.counts();
+    put(Metric::gauge("pool_classes", "Classes of which some worker is known.", counts.classes as u64));
+    put(Metric::gauge("pool_skills", "Skills known, over all classes and workers.", counts.skills as u64));
+    put(Metric::counter(
+        "pool_workers_skipped",
+        "Skilled workers passed over in a choice because of their backlog.",
+        summary.skipped,
+    ));
+    put(Metric::counter(
+        "pool_classes_forgotten",
+        "Classes forgotten to make room for others.",
+        counts.forgotten,
+    ));
+    put(Metric::counter("pool_classes_refused", "Classes there was no room for.", counts.refused));
+}

@@ -1,0 +1,280 @@
+//! A log before live backends: through a Sandarac in this process, as it ships.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sandarac_config::{Action, Config, ListenAddress, Listener, LogTarget, Route, Routes, Warning};
+use sandarac_lab::{Row, fairness, rows};
+use sandarac_message::target::Scheme;
+use sandarac_proxy::{Shared, SitePool};
+
+use super::player::{Plan, Played, play as drive};
+use super::{left_out, open, unplayable};
+use crate::check;
+use crate::cli::ReplayArgs;
+use crate::failure::Failure;
+use crate::human::{count, grouped, percent, printable};
+use crate::process::Process;
+
+/// How long backends that are discovered are waited for.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
+/// Plays the log, with each algorithm that is asked for.
+pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
+    if args.is_stdin() && args.balance.len() > 1 {
+        let what = "standard input can be played once: for several algorithms, name a file";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let algorithms: Vec<Option<&str>> = match &args.balance[..] {
+        [] => vec![None],
+        names => names.iter().map(|name| Some(name.as_str())).collect(),
+    };
+    // What is wrong with any of them is told before the first is played.
+    let configs: Result<Vec<_>, Failure> = algorithms.iter().map(|name| configured(args, *name)).collect();
+    let configs = configs?;
+    if let Some((_, warnings)) = configs.first() {
+        warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    }
+    let (mut table, mut details, mut tally) = (Vec::new(), String::new(), String::new());
+    let mut failure = None;
+    for (config, _) in configs {
+        let (row, run) = measure(args, config)?;
+        tally = left_out(&run.played.log, args.head);
+        details += &format!("\n{}\n{run}", row.label);
+        table.push(row);
+        if let Some(error) = run.played.error {
+            failure = Some(unplayable(args, &error));
+            break;
+        }
+        if run.played.interrupted {
+            break;
+        }
+    }
+    let mut out = io::stdout().lock();
+    write!(out, "{}, {}\n{tally}\n{}{details}", args.log_name(), args.speed(), rows(&table))?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// What came of one run.
+struct Run {
+    played: Played,
+    pools: Vec<Share>,
+}
+
+/// How a pool's requests were shared.
+struct Share {
+    pool: String,
+    /// Each backend, its requests and its weight.
+    backends: Vec<(String, u64, u32)>,
+}
+
+impl Share {
+    fn total(&self) -> u64 {
+        self.backends.iter().map(|(_, picks, _)| picks).sum()
+    }
+
+    /// Jain's fairness of what backends bore, for what they weigh.
+    fn fairness(&self) -> f64 {
+        fairness(self.backends.iter().map(|(_, picks, weight)| *picks as f64 / f64::from(*weight)))
+    }
+}
+
+fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
+    let log = open(args)?;
+    let plan = Plan {
+        pace: (!args.flat_out).then_some(args.pace),
+        connections: args.connections,
+        requests: args.requests.unwrap_or(u64::MAX),
+        span: args.span,
+    };
+    let failed = |error: io::Error| Failure::Failed(error.to_string());
+    let process = Process::start(config, None, false).map_err(failed)?;
+    let [sandarac_net::ListenAddress::Tcp(address)] = process.listeners()[..] else {
+        return Err(Failure::Failed("the balancer does not listen where it was told to".to_owned()));
+    };
+    await_backends(process.shared());
+    let before = picks(process.shared());
+    let played = drive(address, log, plan, || spread(process.shared())).map_err(failed)?;
+    let pools = shares(process.shared(), &before);
+    if played.answers == 0 {
+        if let Some(error) = &played.error {
+            return Err(unplayable(args, error));
+        }
+        let why = played.examples.first().cloned().unwrap_or_else(|| "nothing was asked".to_owned());
+        return Err(Failure::Failed(format!("no request of the log was answered: {why}")));
+    }
+    let milliseconds = |share| played.latencies.quantile(share).unwrap_or_default().as_secs_f64() * 1000.0;
+    let row = Row {
+        label: algorithms(process.shared(), &pools),
+        throughput: played.answers as f64 / played.elapsed.as_secs_f64().max(f64::EPSILON),
+        p50_ms: milliseconds(0.5),
+        p99_ms: milliseconds(0.99),
+        fairness: match &pools[..] {
+            [pool] => Some(pool.fairness()),
+            _ => None,
+        },
+        backlog_spread: (pools.len() == 1).then_some(played.spread),
+        ..Row::default()
+    };
+    Ok((row, Run { played, pools }))
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Run { played, pools } = self;
+        let statuses =
+            played.statuses.iter().map(|(status, number)| format!("{status}: {}", grouped(*number)));
+        writeln!(f, "  answered     {}", statuses.collect::<Vec<_>>().join("; "))?;
+        if played.failures > 0 {
+            let examples = played.examples.iter().map(|example| printable(example)).collect::<Vec<_>>();
+            writeln!(f, "  not answered {}: {}", grouped(played.failures), examples.join("; "))?;
+        }
+        writeln!(f, "  from memory  {}", percent(played.hits as f64 / played.answers.max(1) as f64))?;
+        if played.late > 0 {
+            let requests = count(played.late, "request");
+            writeln!(f, "  late         {requests}: all connections were in use (--connections)")?;
+        }
+        if played.interrupted {
+            writeln!(f, "  ended        by a signal")?;
+        }
+        for share in pools {
+            let total = share.total().max(1) as f64;
+            let backends = share.backends.iter();
+            let backends =
+                backends.map(|(name, picks, _)| format!("{name} {}", percent(*picks as f64 / total)));
+            let (backends, fairness) = (backends.collect::<Vec<_>>().join("; "), share.fairness());
+            writeln!(f, "  pool {:<8}{backends}; fairness {fairness:.3}", share.pool)?;
+        }
+        Ok(())
+    }
+}
+
+/// The configuration that the log is played under: what was asked for, but that it listens where only this process looks, and
+/// leaves nothing behind.
+fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<Warning>), Failure> {
+    let flags = args.flags(balance)?;
+    let (mut config, warnings) = match &args.config {
+        Some(path) => check::load_with(path, &flags)?,
+        None => Config::from_flags(&flags).map_err(Failure::Configuration)?,
+    };
+    config.listeners = vec![Listener {
+        address: ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        mode: None,
+        proxy_protocol: false,
+        // Applications answer otherwise where they are told of another scheme.
+        scheme: config.listeners.first().map_or(Scheme::Http, |listener| listener.scheme),
+        trusted_proxies: Vec::new(),
+    }];
+    config.log.access = LogTarget::Off;
+    config.cache.cache_status = true;
+    for pool in &mut config.pools {
+        // What is inferred under this load is not what the real one would teach.
+        pool.skills_file = None;
+        if let (Some(class), Some(_)) = (&args.class, &pool.classifier) {
+            *pool = pool.clone().with_classifier(class.clone());
+        }
+    }
+    let mut routes = match &args.pool {
+        Some(name) => vec![only(pool_called(name, &config)?, &config.routes)],
+        None => config.routes.all().to_vec(),
+    };
+    if args.no_cache {
+        for route in &mut routes {
+            if let Action::Forward { cache, .. } = &mut route.action {
+                *cache = None;
+            }
+        }
+    }
+    config.routes = Routes::new(routes);
+    Ok((config, warnings))
+}
+
+/// The place of the pool of that name.
+pub(super) fn pool_called(name: &str, config: &Config) -> Result<usize, Failure> {
+    config.pools.iter().position(|pool| pool.name == name).ok_or_else(|| {
+        let names: Vec<&str> = config.pools.iter().map(|pool| pool.name.as_str()).collect();
+        Failure::Usage(format!("there is no pool called {name:?}\n  help: pools: {}", names.join(", ")))
+    })
+}
+
+/// A route for all requests to one pool: as the first that leads there, but for what it matches.
+fn only(place: usize, routes: &Routes) -> Route {
+    let leads_there = |route: &&Route| matches!(route.action, Action::Forward { pool, .. } if pool == place);
+    let cache = |route: &Route| match &route.action {
+        Action::Forward { cache, .. } => cache.clone(),
+        _ => None,
+    };
+    let first = routes.all().iter().find(leads_there);
+    Route {
+        matches: Vec::new(),
+        action: Action::Forward { pool: place, unsafe_pool: None, cache: first.and_then(cache) },
+        request: first.map(|route| route.request.clone()).unwrap_or_default(),
+        response: first.map(|route| route.response.clone()).unwrap_or_default(),
+        upgrade: Vec::new(),
+        connect: false,
+    }
+}
+
+/// Waits until every pool has a backend.
+fn await_backends(shared: &Shared) {
+    let begun = Instant::now();
+    let empty = || shared.site().pools().iter().any(|pool| pool.live().backends().is_empty());
+    while empty() && begun.elapsed() < DISCOVERY {
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The requests that each backend of each pool was given so far.
+fn picks(shared: &Shared) -> HashMap<(String, String), u64> {
+    let (site, now) = (shared.site(), shared.now());
+    let of = |pool: &SitePool| {
+        let name = pool.name();
+        let backends = pool.report(now).into_iter();
+        backends.map(move |backend| ((name.clone(), backend.address), backend.picks))
+    };
+    site.pools().iter().flat_map(of).collect()
+}
+
+/// How the requests since `before` were shared, in pools that had any.
+fn shares(shared: &Shared, before: &HashMap<(String, String), u64>) -> Vec<Share> {
+    let now = picks(shared);
+    let share = |pool: &SitePool| {
+        let name = pool.name();
+        let live = pool.live();
+        let backends = live.backends().iter().map(|backend| {
+            let key = (name.clone(), backend.address().to_string());
+            let earlier = before.get(&key).copied().unwrap_or_default();
+            let picks = now.get(&key).copied().unwrap_or_default().saturating_sub(earlier);
+            (key.1, picks, backend.weight())
+        });
+        Share { backends: backends.collect(), pool: name }
+    };
+    shared.site().pools().iter().map(share).filter(|share| share.total() > 0).collect()
+}
+
+/// The algorithms of the pools that had requests; of all, where none had.
+fn algorithms(shared: &Shared, used: &[Share]) -> String {
+    let site = shared.site();
+    let used = |pool: &&SitePool| used.is_empty() || used.iter().any(|share| share.pool == pool.name());
+    let mut names: Vec<&str> =
+        site.pools().iter().filter(used).map(|pool| pool.live().algorithm().name()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+/// How far the requests in flight to the backends of a pool differ now: their standard deviation, the largest of all pools.
+fn spread(shared: &Shared) -> Option<f64> {
+    let of_pool = |pool: &SitePool| {
+        let live = pool.live();
+        let count = live.backends().len() as f64;
+        let in_flight = || live.backends().iter().map(|backend| f64::from(backend.in_flight()));
+        let mean = in_flight().sum::<f64>() / count;
+        let squares = in_flight().map(|backlog| (backlog - mean).powi(2)).sum::<f64>();
+        (count > 0.0).then(|| (squares / count).sqrt())
+    };
+    shared.site().pools().iter().filter_map(of_pool).max_by(f64::total_cmp)
+}

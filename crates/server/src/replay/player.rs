@@ -1,0 +1,284 @@
+//! A bounded load: the requests of a log, each when its time has come and a connection is free.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sandarac_lab::{Log, LogError, LogRequest, LogTally};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout, timeout_at};
+
+use crate::client::{Answer, Client, is_hit};
+use crate::histogram::Histogram;
+use crate::signals::{Event, Signals};
+
+/// Requests read ahead of those that are made.
+const AHEAD: usize = 1024;
+
+/// How long one answer may take. The balancer gives up before.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long a connection rests after it failed: what is not there is not asked in a tight loop.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A request that is made by so much later than it should be is late.
+const LATE: Duration = Duration::from_millis(100);
+
+/// How often backlogs are looked at.
+const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+
+/// How long the reader may take to tell what it read, once nobody wants more.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+/// Nothing is waited for longer.
+const FOREVER: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// How many failures are kept in words; all are counted.
+const EXAMPLES: usize = 3;
+
+/// How a log is played.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// How many times as fast as the log says; as fast as answers come where it is `None`.
+    pub(super) pace: Option<f64>,
+    /// The most requests in flight at a time.
+    pub(super) connections: u32,
+    /// The most requests in all.
+    pub(super) requests: u64,
+    /// How long requests are begun; those in flight are then waited for.
+    pub(super) span: Option<Duration>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Played {
+    /// Whole answers.
+    pub(super) answers: u64,
+    /// The same by status.
+    pub(super) statuses: BTreeMap<u16, u64>,
+    /// Requests that had no whole answer.
+    pub(super) failures: u64,
+    /// The first of these in words.
+    pub(super) examples: Vec<String>,
+    /// Requests that were made late, since all connections were in use.
+    pub(super) late: u64,
+    /// From when a request was due, or was made where none is, to the end of its answer.
+    pub(super) latencies: Histogram,
+    /// Answers that came from memory.
+    pub(super) hits: u64,
+    /// From the first request to the last answer.
+    pub(super) elapsed: Duration,
+    /// The mean of the samples taken.
+    pub(super) spread: f64,
+    /// Whether a signal ended it.
+    pub(super) interrupted: bool,
+    /// What was read of the log; nothing where its reader still waits for more of it.
+    pub(super) log: LogTally,
+    /// Why the log was not read to its end.
+    pub(super) error: Option<LogError>,
+}
+
+/// Plays a log at `target`, and looks at `sample`, which may be `None` for now, again and again. It runs on the calling
+/// thread, beside one that reads.
+pub(super) fn play(
+    target: SocketAddr,
+    log: Log,
+    plan: Plan,
+    sample: impl Fn() -> Option<f64>,
+) -> io::Result<Played> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(drive(target, log, plan, sample))
+}
+
+async fn drive(
+    target: SocketAddr,
+    log: Log,
+    plan: Plan,
+    sample: impl Fn() -> Option<f64>,
+) -> io::Result<Played> {
+    let mut signals = Signals::listen()?;
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    let (told, read) = oneshot::channel();
+    thread::Builder::new().name("log-reader".to_owned()).spawn(move || {
+        // Nobody listens any more after a signal.
+        let _ = told.send(send_all(log, plan.requests, &sender));
+    })?;
+    let shared = Arc::new(Load {
+        target,
+        plan,
+        begun: OnceLock::new(),
+        requests: tokio::sync::Mutex::new(receiver),
+        played: Mutex::default(),
+    });
+    let mut visits: JoinSet<()> = (0..plan.connections).map(|_| shared.clone().visit()).collect();
+    let mut ticks = interval(SAMPLE_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let (mut sum, mut samples) = (0.0, 0_u64);
+    let interrupted = loop {
+        tokio::select! {
+            visit = visits.join_next() => if visit.is_none() { break false },
+            _ = ticks.tick() => if let Some(value) = sample() {
+                sum += value;
+                samples += 1;
+            },
+            event = signals.next() => if event != Event::Reload { break true },
+        }
+    };
+    visits.shutdown().await;
+    shared.requests.lock().await.close();
+    let mut played = std::mem::take(&mut *shared.played.lock());
+    if let Ok(Ok((tally, ended))) = timeout(LAST_WORD, read).await {
+        (played.log, played.error) = (tally, ended.err());
+    }
+    played.interrupted = interrupted;
+    played.spread = sum / samples.max(1) as f64;
+    Ok(played)
+}
+
+/// Reads the log until its end, until there are so many, or until nobody wants more.
+fn send_all(mut log: Log, most: u64, sender: &mpsc::Sender<LogRequest>) -> (LogTally, Result<(), LogError>) {
+    for _ in 0..most {
+        match log.next_request() {
+            Ok(Some(request)) => {
+                if sender.blocking_send(request).is_err() {
+                    break;
+                }
+            }
+            Ok(None) => break,
+            Err(error) => return (log.tally().clone(), Err(error)),
+        }
+    }
+    (log.tally().clone(), Ok(()))
+}
+
+/// What all connections share.
+struct Load {
+    target: SocketAddr,
+    plan: Plan,
+    /// When the first request was made.
+    begun: OnceLock<Instant>,
+    /// Held by the one connection that waits for the next request's time, so that they are made in their order.
+    requests: tokio::sync::Mutex<mpsc::Receiver<LogRequest>>,
+    played: Mutex<Played>,
+}
+
+impl Load {
+    /// The next request, when its time has come, and when that was or ought to have been; `None` where there is none, or none
+    /// that is still to be made.
+    async fn next(&self) -> Option<(LogRequest, Instant)> {
+        let mut requests = self.requests.lock().await;
+        let end = self.begun.get().zip(self.plan.span).and_then(|(begun, span)| begun.checked_add(span));
+        let end = end.unwrap_or_else(|| Instant::now() + FOREVER);
+        let request = timeout_at(end, requests.recv()).await.ok()??;
+        let now = Instant::now();
+        let due = match self.plan.pace {
+            None => now,
+            Some(pace) => {
+                let after = Duration::try_from_secs_f64(request.at.as_secs_f64() / pace).unwrap_or(FOREVER);
+                *self.begun.get_or_init(|| now) + after.min(FOREVER)
+            }
+        };
+        self.begun.get_or_init(|| now);
+        if due.max(now) > end {
+            requests.close();
+            sleep_until(end).await;
+            return None;
+        }
+        sleep_until(due).await;
+        Some((request, due))
+    }
+
+    /// Makes requests over one connection, one after the other.
+    async fn visit(self: Arc<Load>) {
+        let mut client = Client::without_bodies(self.target);
+        let mut text = Vec::new();
+        while let Some((request, due)) = self.next().await {
+            write(&request, &mut text);
+            let late = due.elapsed() > LATE;
+            let answer = timeout(PATIENCE, client.ask(&text)).await;
+            let answered = match answer {
+                Ok(answer) => self.note(&request, due, late, answer.map_err(|fault| fault.to_string())),
+                Err(_) => {
+                    client.close();
+                    self.note(&request, due, late, Err(format!("no answer within {} s", PATIENCE.as_secs())))
+                }
+            };
+            if !answered {
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Counts a request that has ended, and returns whether it was answered.
+    fn note(&self, request: &LogRequest, due: Instant, late: bool, answer: Result<&Answer, String>) -> bool {
+        let mut played = self.played.lock();
+        played.late += u64::from(late);
+        played.elapsed = self.begun.get().map_or(Duration::ZERO, Instant::elapsed);
+        match answer {
+            Ok(answer) => {
+                played.answers += 1;
+                *played.statuses.entry(answer.status).or_default() += 1;
+                played.hits += u64::from(answer.cache_status.as_deref().is_some_and(is_hit));
+                played.latencies.record(due.elapsed());
+                true
+            }
+            Err(why) => {
+                played.failures += 1;
+                if played.examples.len() < EXAMPLES {
+                    played.examples.push(format!("{}: {why}", String::from_utf8_lossy(&request.target)));
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Writes a request as a client would send it. The log has nothing in it that could break out of its place.
+fn write(request: &LogRequest, out: &mut Vec<u8>) {
+    let method: &[u8] = if request.head { b"HEAD " } else { b"GET " };
+    let agent = request.user_agent.as_deref().unwrap_or(b"sandarac-replay");
+    out.clear();
+    for part in [method, &request.target, b" HTTP/1.1\r\nHost: ", &request.host, b"\r\nUser-Agent: ", agent] {
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(b"\r\nAccept: */*\r\n");
+    if let Some(referer) = &request.referer {
+        out.extend_from_slice(&[b"Referer: ", &referer[..], b"\r\n"].concat());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_written_as_a_client_would() {
+        let mut request = LogRequest {
+            at: Duration::ZERO,
+            head: false,
+            host: b"a.example".to_vec(),
+            target: b"/x?y".to_vec(),
+            referer: None,
+            user_agent: None,
+        };
+        let mut out = Vec::new();
+        write(&request, &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "GET /x?y HTTP/1.1\r\nHost: a.example\r\nUser-Agent: sandarac-replay\r\nAccept: */*\r\n\r\n"
+        );
+        (request.head, request.user_agent, request.referer) =
+            (true, Some(b"b/1".to_vec()), Some(b"/".to_vec()));
+        write(&request, &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "HEAD /x?y HTTP/1.1\r\nHost: a.example\r\nUser-Agent: b/1\r\nAccept: */*\r\nReferer: /\r\n\r\n"
+        );
+    }
+}

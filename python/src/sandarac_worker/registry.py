@@ -1,0 +1,148 @@
+"""Registries where balancers find workers: ZooKeeper and etcd.
+
+The layout is one for both, and that of zc.zk: below the path of the pool there is ``providers/NAME`` for each worker,
+which goes when this runner does; and settings, a JSON object, of which ``history`` and ``max_skill_age`` are for
+workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+#: Seconds without a sign of life until a registry takes the workers for dead.
+LEASE = 10.0
+#: Seconds between two signs of life, which also ask for the settings.
+INTERVAL = 2.5
+#: Seconds until another attempt after one that failed.
+AGAIN = 1.0
+
+
+class Unavailable(Exception):
+    """A registry does not do what it is asked for; it may do so later."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a registry says to workers; ``None`` where it says nothing."""
+
+    history: int | None = None
+    max_skill_age: int | None = None
+
+    @classmethod
+    def read(cls, data: bytes) -> Live:
+        """From a JSON object. What is none, or has no sense, says nothing."""
+        try:
+            settings = json.loads(data or b"{}")
+        except ValueError:
+            return cls()
+        if not isinstance(settings, dict):
+            return cls()
+        return cls(_count(settings.get("history")), _count(settings.get("max_skill_age")))
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**32 else None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A worker, as it stands in a registry."""
+
+    name: str
+    data: bytes
+
+    @classmethod
+    def of(cls, address: str) -> Entry:
+        """For the address of a worker: named by it where it is ``HOST:PORT``, and by machine and path where it is a
+        Unix socket, as that has slashes, and balancers of other machines had better see whose it is."""
+        if address.startswith("http://"):
+            return cls(address[len("http://") :], b"")
+        path = address[len("unix:") :]
+        name = f"{socket.gethostname()}{re.sub('[^A-Za-z0-9._-]', '-', path)}"
+        return cls(name, json.dumps({"address": address}).encode())
+
+
+class Registry(ABC):
+    """A connection to a registry. Not shared between threads."""
+
+    @abstractmethod
+    def keep(self, entries: frozenset[Entry]) -> Live:
+        """Sees to it that exactly these of this runner are registered, for ``LEASE`` seconds more, and says what it
+        reads there. Raises :class:`Unavailable`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Removes what is registered, if that can be done soon."""
+
+
+class Registrar:
+    """Keeps workers registered, in a thread of its own; calls ``on_change`` there when settings change."""
+
+    def __init__(self, name: str, registry: Registry, on_change: Callable[[Live], None]) -> None:
+        self._name = name
+        self._registry = registry
+        self._on_change = on_change
+        self._changed = threading.Condition()
+        self._entries: frozenset[Entry] = frozenset()
+        self._is_new = False
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def keep(self, addresses: Iterable[str]) -> None:
+        """From now on, workers at these addresses are registered, and no others."""
+        with self._changed:
+            self._entries = frozenset(map(Entry.of, addresses))
+            self._is_new = True
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Removes them all; waits for it, but not for long."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(INTERVAL)
+
+    def _run(self) -> None:
+        live = Live()
+        complaint: str | None = None
+        while True:
+            with self._changed:
+                entries, self._is_new = self._entries, False
+                if self._closing:
+                    break
+            pause = INTERVAL
+            try:
+                now = self._registry.keep(entries)
+            except Unavailable as error:
+                # Said once: the workers serve, and balancers keep the list they have.
+                if complaint != str(error):
+                    complaint = str(error)
+                    _say(f"{self._name}: workers cannot be registered: {error}")
+                pause = AGAIN
+            else:
+                if complaint is not None:
+                    complaint = None
+                    _say(f"{self._name}: workers are registered again")
+                if now != live:
+                    live = now
+                    self._on_change(live)
+            end = time.monotonic() + pause
+            with self._changed:
+                while not self._is_new and not self._closing and (left := end - time.monotonic()) > 0:
+                    self._changed.wait(left)
+        with contextlib.suppress(Unavailable):
+            self._registry.close()
+
+
+def _say(text: str) -> None:
+    print(f"sandarac-worker: {text}", file=sys.stderr, flush=True)

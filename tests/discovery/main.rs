@@ -1,0 +1,6 @@
+//! Backends that are found: in directories and files, and by names. Those of registries are in `tests/registries`.
+
+mod directory;
+mod dns;
+mod file;
+mod watched;

@@ -1,0 +1,113 @@
+//! A source that is watched, and what it tells.
+
+use std::fmt::Debug;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sandarac_config::{Dns, NameServer, Source};
+use sandarac_proxy::discover::{Event, Listing, LossReason, watch};
+use sandarac_test_support::PATIENCE;
+use tokio::sync::oneshot;
+
+/// A source, watched by a thread until this is dropped.
+pub(crate) struct Watched {
+    events: Receiver<Event>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Watched {
+    pub(crate) fn new(source: Source) -> Watched {
+        Watched::asking(source, Vec::new())
+    }
+
+    /// Watches a source that asks these name servers.
+    pub(crate) fn asking(source: Source, servers: Vec<NameServer>) -> Watched {
+        let (teller, events) = channel();
+        let (stop, stopped) = oneshot::channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async move {
+                let dns = Dns { servers };
+                tokio::select! {
+                    _ = watch(source, &dns, 1, |event| drop(teller.send(event))) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Watched { events, _stop: stop }
+    }
+
+    /// The next event.
+    #[track_caller]
+    pub(crate) fn next(&self) -> Event {
+        self.within(PATIENCE).unwrap_or_else(|| panic!("nothing was told in {PATIENCE:?}"))
+    }
+
+    /// The next event, if there is one this soon.
+    pub(crate) fn within(&self, patience: Duration) -> Option<Event> {
+        match self.events.recv_timeout(patience) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the watch has ended"),
+        }
+    }
+
+    /// Waits for what `wanted` picks. Until then there may be lists, since changes are not atomic, but nothing that says the source
+    /// were lost, back or empty.
+    #[track_caller]
+    pub(crate) fn list_until<T: Debug>(&self, wanted: impl Fn(&Listing) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = None;
+        while let Some(event) = self.within(deadline.saturating_duration_since(Instant::now())) {
+            match event {
+                Event::Listing(listing) => match wanted(&listing) {
+                    Some(found) => return found,
+                    None => last = Some(listing),
+                },
+                other => panic!("told {other:?} instead of a list"),
+            }
+        }
+        panic!("the right list did not come; the last was {last:?}");
+    }
+
+    /// Waits until exactly these are listed.
+    #[track_caller]
+    pub(crate) fn lists(&self, addresses: &[&str]) -> Listing {
+        self.list_until(|listing| {
+            let listed: Vec<String> =
+                listing.members.iter().map(|member| member.address.to_string()).collect();
+            (listed == addresses).then(|| listing.clone())
+        })
+    }
+
+    /// The next event is that the source is lost for this reason.
+    #[track_caller]
+    pub(crate) fn is_lost(&self, reason: LossReason) {
+        match self.next() {
+            Event::Lost(loss) => assert_eq!(loss.reason, reason, "{loss}"),
+            other => panic!("told {other:?} instead of a loss"),
+        }
+    }
+
+    /// The source is lost, for whatever reasons, and then back.
+    #[track_caller]
+    pub(crate) fn is_back(&self) {
+        loop {
+            match self.next() {
+                Event::Lost(_) => {}
+                Event::Back => return,
+                other => panic!("told {other:?} before the source was back"),
+            }
+        }
+    }
+
+    /// The next event is that the source names nobody.
+    #[track_caller]
+    pub(crate) fn is_emptied(&self) {
+        match self.next() {
+            Event::Emptied { .. } => {}
+            other => panic!("told {other:?} instead of an emptied source"),
+        }
+    }
+}

