@@ -13,6 +13,8 @@ use crate::worker::Worker;
 pub(crate) enum Balancer {
     Pool(Box<Pooled>),
     Lard(Lard),
+    /// Sees what every worker holds and has to do, and charges this price for each second of loading.
+    Oracle(f64),
 }
 
 /// A pool and which worker each of its backends is.
@@ -25,12 +27,15 @@ pub(crate) struct Pooled {
     /// Whether it stops learning at the end of the warm-up.
     freezes: bool,
     frozen: bool,
+    /// Whether it goes by what workers report alone.
+    uncorrected: bool,
 }
 
 /// Where a request was sent, and what ends that.
 pub(crate) enum Placed {
     Pick(Pick),
     Lard(usize),
+    Oracle,
 }
 
 impl Balancer {
@@ -38,7 +43,8 @@ impl Balancer {
     pub(crate) fn new(algorithm: &Algorithm, workers: usize, classes: u32, seed: u64) -> Balancer {
         match &algorithm.kind {
             AlgorithmKind::Lard(settings) => Balancer::Lard(Lard::new(*settings, classes, workers)),
-            AlgorithmKind::Pool { algorithm, load_factor, resume, frozen } => {
+            AlgorithmKind::Oracle { price } => Balancer::Oracle(*price),
+            AlgorithmKind::Pool { algorithm, load_factor, resume, frozen, uncorrected } => {
                 let settings = Settings {
                     algorithm: *algorithm,
                     load_factor: *load_factor,
@@ -47,12 +53,13 @@ impl Balancer {
                     ..Settings::default()
                 };
                 let pool = Pool::new("simulated", backends(workers), settings.clone());
-                Balancer::Pool(Box::new(Pooled::new(pool, settings, *frozen)))
+                Balancer::Pool(Box::new(Pooled::new(pool, settings, *frozen, *uncorrected)))
             }
         }
     }
 
-    /// Sends a request somewhere other than to those in `tried`. One whose class has an empty `name` has none.
+    /// Sends a request somewhere other than to those in `tried`. One whose class has an empty `name` has none. `sight` is
+    /// what an oracle sees of a worker: the microseconds until it is done, and those that it would spend on the request.
     pub(crate) fn pick(
         &mut self,
         class: u32,
@@ -60,6 +67,7 @@ impl Balancer {
         now: u64,
         tried: &[usize],
         alive: &[Worker],
+        sight: impl Fn(&Worker) -> (f64, f64),
     ) -> Option<(usize, Placed)> {
         match self {
             Balancer::Pool(pooled) => {
@@ -67,6 +75,19 @@ impl Balancer {
                 let class = Some(name).filter(|name| !name.is_empty());
                 let pick = pooled.pool.pick(class, Duration::from_micros(now), &tried).ok()?;
                 Some((pooled.workers[&pick.id()], Placed::Pick(pick)))
+            }
+            Balancer::Oracle(price) => {
+                let seen: Vec<_> = alive.iter().map(|worker| worker.alive.then(|| sight(worker))).collect();
+                let least = seen.iter().flatten().map(|(_, own)| *own).fold(f64::MAX, f64::min);
+                let cost = |(at, seen): (usize, &Option<(f64, f64)>)| {
+                    seen.map(|(wait, own)| (wait + own + *price * (own - least), at))
+                };
+                let costs = seen.iter().enumerate().filter_map(cost);
+                let (_, at) = costs.min_by(|one, two| {
+                    let idler = || alive[one.1].served_phase.cmp(&alive[two.1].served_phase);
+                    one.0.total_cmp(&two.0).then_with(idler)
+                })?;
+                Some((at, Placed::Oracle))
             }
             // It is told of deaths by whoever tells it of workers.
             Balancer::Lard(lard) => {
@@ -81,10 +102,11 @@ impl Balancer {
         match (self, placed) {
             (Balancer::Pool(pooled), Placed::Pick(pick)) => {
                 // From a request given up nothing is learnt.
-                let frozen = pooled.frozen && outcome == Outcome::Answered;
-                pick.finish(if frozen { Outcome::Aborted } else { outcome }, Duration::from_micros(now));
+                let silent = (pooled.frozen || pooled.uncorrected) && outcome == Outcome::Answered;
+                pick.finish(if silent { Outcome::Aborted } else { outcome }, Duration::from_micros(now));
             }
             (Balancer::Lard(lard), Placed::Lard(worker)) => lard.done(worker),
+            (Balancer::Oracle(_), Placed::Oracle) => {}
             _ => unreachable!("a request ends at the balancer where it began"),
         }
     }
@@ -133,6 +155,7 @@ impl Balancer {
     pub(crate) fn joined(&mut self, workers: usize) {
         match self {
             Balancer::Lard(lard) => lard.joined(),
+            Balancer::Oracle(_) => {}
             Balancer::Pool(pooled) => pooled.succeed(workers),
         }
     }
@@ -147,17 +170,17 @@ impl Balancer {
 }
 
 impl Pooled {
-    fn new(pool: Pool, settings: Settings, freezes: bool) -> Pooled {
+    fn new(pool: Pool, settings: Settings, freezes: bool, uncorrected: bool) -> Pooled {
         let ids = pool.ids().to_vec();
         let workers = ids.iter().copied().zip(0..).collect();
-        Pooled { pool, workers, ids, settings, freezes, frozen: false }
+        Pooled { pool, workers, ids, settings, freezes, frozen: false, uncorrected }
     }
 
     fn succeed(&mut self, workers: usize) {
         let pool = Pool::new("simulated", backends(workers), self.settings.clone());
         let pool = pool.succeeding(&self.pool, self.settings.seed);
         let frozen = self.frozen;
-        *self = Pooled { frozen, ..Pooled::new(pool, self.settings.clone(), self.freezes) };
+        *self = Pooled { frozen, ..Pooled::new(pool, self.settings.clone(), self.freezes, self.uncorrected) };
     }
 }
 

@@ -62,6 +62,12 @@ impl Cache {
         false
     }
 
+    /// Whether an object is there in this version.
+    pub(crate) fn holds(&self, object: u32, version: u32) -> bool {
+        let place = self.places[object as usize];
+        place != NONE && self.slots[place as usize].version == version
+    }
+
     /// Every object held.
     pub(crate) fn objects(&self) -> impl Iterator<Item = u32> + '_ {
         self.slots.iter().map(|slot| slot.object)

@@ -190,6 +190,7 @@ impl<'a> Simulation<'a> {
             alive: true,
             queue: Default::default(),
             busy: None,
+            until: 0,
             life: 0,
             cache: Cache::new(workers.cache, self.demand.objects()),
             resume: WorkerResume::new(self.demand.classes(), workers.history),
@@ -283,10 +284,24 @@ impl<'a> Simulation<'a> {
         while tried.len() < MAX_TRIES {
             let name = &self.names[request.class as usize];
             let balancer = &mut self.balancers[request.balancer as usize];
-            let Some((worker, placed)) = balancer.pick(request.class, name, self.now, &tried, &self.workers)
-            else {
-                break;
+            let (now, in_flight) = (self.now, &self.in_flight);
+            let micros = |worker: &Worker, number: u64, site: u32| {
+                let chance = Chance::of_request(!self.scenario.seed, number);
+                self.demand
+                    .objects_of(number, site, chance)
+                    .filter(|&object| !worker.cache.holds(object, self.versions[object as usize]))
+                    .fold(self.scenario.workers.fixed_ms, |ms, _| ms + self.scenario.workers.load_ms)
+                    * worker.slowness
+                    * 1000.0
             };
+            let sight = |worker: &Worker| {
+                let waiting = worker.queue.iter().filter_map(|&place| in_flight[place as usize].as_ref());
+                let queued: f64 = waiting.map(|other| micros(worker, other.number, other.site)).sum();
+                let left = worker.until.saturating_sub(now) as f64;
+                (left + queued, micros(worker, request.number, request.site))
+            };
+            let picked = balancer.pick(request.class, name, now, &tried, &self.workers, sight);
+            let Some((worker, placed)) = picked else { break };
             if self.workers[worker].alive {
                 request.placed = Some(placed);
                 self.in_flight[at as usize] = Some(request);
@@ -321,6 +336,7 @@ impl<'a> Simulation<'a> {
         let millis = (workers.fixed_ms + workers.load_ms * f64::from(request.loads)) * worker.slowness;
         let micros = (millis * 1000.0) as u64;
         worker.busy = Some(next);
+        worker.until = self.now + micros;
         worker.worked += micros;
         let life = worker.life;
         if !self.names[request.class as usize].is_empty() {

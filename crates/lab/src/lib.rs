@@ -21,8 +21,12 @@ mod worker;
 
 pub use chart::chart;
 pub use engine::{replay, simulate};
+pub use lard::LardSettings;
 pub use log::{Log, LogError, LogOptions, LogRequest, LogTally, Malformed};
 pub use measure::{Phase, Report, fairness};
-pub use scenario::{Algorithm, Event, EventKind, Load, LogSettings, Popularity, Scenario, ScenarioError};
+pub use scenario::{
+    Algorithm, AlgorithmKind, Event, EventKind, Load, LogSettings, Popularity, Scenario, ScenarioError,
+    Sites, Workers,
+};
 pub use table::{Row, rows, table};
 pub use trace::{MOST_REQUESTS, Trace};

@@ -214,6 +214,13 @@ pub enum AlgorithmKind {
         resume: ResumeSettings,
         /// Whether nothing more is learnt of workers after the warm-up.
         frozen: bool,
+        /// Whether scores are what workers report alone, and not corrected by what is seen between two reports.
+        uncorrected: bool,
+    },
+    /// For comparison, what no balancer can know: what each worker holds, and for how long it will be busy.
+    Oracle {
+        /// What each second of loading costs beside that second.
+        price: f64,
     },
     /// LARD with replication.
     Lard(LardSettings),
@@ -275,6 +282,8 @@ struct WrittenAlgorithm {
     exploration: Option<f64>,
     inferred: Option<bool>,
     frozen: Option<bool>,
+    uncorrected: Option<bool>,
+    price: Option<f64>,
     low: Option<u32>,
     high: Option<u32>,
     shrink_seconds: Option<f64>,
@@ -312,13 +321,17 @@ impl WrittenAlgorithm {
         said("history", self.backlog_history.map(|value| value.to_string()));
         said("unskilled", self.unskilled_score.map(|value| value.to_string()));
         said("exploration", self.exploration.map(|value| value.to_string()));
+        said("price", self.price.map(|value| value.to_string()));
         said("low", self.low.map(|value| value.to_string()));
         said("high", self.high.map(|value| value.to_string()));
         let flag = |name: &str, value: Option<bool>| value.filter(|value| *value).map(|_| name.to_owned());
         label.extend(flag("inferred", self.inferred));
         label.extend(flag("frozen", self.frozen));
+        label.extend(flag("uncorrected", self.uncorrected));
         let label = self.label.clone().unwrap_or_else(|| label.join(", "));
-        let kind = if self.name == "lard" {
+        let kind = if self.name == "oracle" {
+            AlgorithmKind::Oracle { price: self.price.unwrap_or(1.0) }
+        } else if self.name == "lard" {
             let usual = LardSettings::default();
             AlgorithmKind::Lard(LardSettings {
                 low: self.low.unwrap_or(usual.low),
@@ -327,10 +340,9 @@ impl WrittenAlgorithm {
             })
         } else {
             let names = || Balance::ALL.map(Balance::name).join(", ");
-            let algorithm = self
-                .name
-                .parse()
-                .map_err(|_| format!("there is no algorithm {:?}; there are {}, lard", self.name, names()))?;
+            let algorithm = self.name.parse().map_err(|_| {
+                format!("there is no algorithm {:?}; there are {}, lard, oracle", self.name, names())
+            })?;
             let mut resume = ResumeSettings::default();
             resume.variance = self.variance.unwrap_or(resume.variance);
             resume.backlog_history = self.backlog_history.unwrap_or(resume.backlog_history);
@@ -344,6 +356,7 @@ impl WrittenAlgorithm {
                 load_factor: self.load_factor.unwrap_or(1.25),
                 resume,
                 frozen: self.frozen.unwrap_or(false),
+                uncorrected: self.uncorrected.unwrap_or(false),
             }
         };
         Ok(Algorithm { label, kind })

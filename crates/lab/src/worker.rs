@@ -14,6 +14,8 @@ pub(crate) struct Worker {
     pub(crate) queue: VecDeque<u32>,
     /// The request it works on.
     pub(crate) busy: Option<u32>,
+    /// When it will be done with that.
+    pub(crate) until: u64,
     /// Changes when it dies, so that what it was to finish is not finished.
     pub(crate) life: u32,
     pub(crate) cache: Cache,

@@ -71,6 +71,14 @@ impl Memory {
         self.loading.add((seconds - least).max(0.0), 1.0 - 1.0 / HORIZON);
     }
 
+    /// One of so many workers has lost all it had: for twice its part, it is not known how scarce memory is, so that hardly
+    /// anything is after all have started anew, one after the other.
+    pub(crate) fn emptied(&self, workers: usize) {
+        let (working, loading) = (self.working.get(), self.loading.get());
+        let part = (2.0 / workers.max(1) as f32).min(1.0);
+        self.loading.set(loading + part * (UNKNOWN * working - loading).max(0.0), self.loading.weight());
+    }
+
     /// The seconds that workers spend on loading again what they once had, for each second that they serve.
     fn reloading(&self) -> f32 {
         let working = self.working.get();

@@ -1,0 +1,276 @@
+//! Measures what the balancer is to hold in simulation, and says whether it does.
+//!
+//! `cargo run --release -p sandarac-lab --example bars -- [SEEDS] [PART OF A GROUP'S NAME]` plays the scenarios of `examples/simulate`
+//! with each of the seeds 1 to SEEDS (3) and prints a table: for each bar the median and the worst of the seeds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sandarac_lab::{Algorithm, AlgorithmKind, Event, EventKind, Phase, Report, Scenario, simulate};
+
+/// How many times longer workers of mixed speed take, the first of 16.
+const MIXED: [f64; 10] = [3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 1.5, 1.5, 1.5, 1.5];
+
+/// When workers become unequal, in measured requests.
+const CHANGE: u64 = 80_000;
+
+const RIVALS: [&str; 5] = [
+    "lard",
+    "lard, low 2, high 12",
+    "consistent_hash, factor 1.25",
+    "consistent_hash, factor 2",
+    "consistent_hash, factor 4",
+];
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let seeds = arguments.next().map_or(3, |count| count.parse().expect("a number of seeds"));
+    let part = arguments.next().unwrap_or_default();
+    println!("| bar | needed | median | worst | holds |\n|---|---|---|---|---|");
+    let wanted = groups().into_iter().filter(|group| group.name.contains(part.as_str()));
+    for group in wanted {
+        let reports = play(&group.scenario, seeds);
+        for bar in &group.bars {
+            print_bar(&group.name, bar, &reports, seeds);
+        }
+    }
+}
+
+/// A scenario and what is to hold in it.
+struct Group {
+    name: String,
+    scenario: Scenario,
+    bars: Vec<Bar>,
+}
+
+/// Something that is to hold: a number made of the reports of one seed, by label, and its bound.
+struct Bar {
+    name: String,
+    value: Box<Value>,
+    needed: Needed,
+}
+
+/// A number made of the reports of one seed, by label.
+type Value = dyn Fn(&BTreeMap<String, Report>) -> f64;
+
+#[derive(Clone, Copy)]
+enum Needed {
+    AtMost(f64),
+    AtLeast(f64),
+    /// A number to know, without a bound.
+    Any,
+}
+
+fn bar(name: &str, needed: Needed, value: impl Fn(&BTreeMap<String, Report>) -> f64 + 'static) -> Bar {
+    Bar { name: name.to_owned(), value: Box::new(value), needed }
+}
+
+/// The last phase of an algorithm's report.
+fn last<'r>(reports: &'r BTreeMap<String, Report>, label: &str) -> &'r Phase {
+    reports[label].phases.last().expect("a report has a phase")
+}
+
+/// How a number of `resume` stands to the least one of some others.
+fn to_least(
+    others: &'static [&'static str],
+    number: fn(&Phase) -> f64,
+) -> impl Fn(&BTreeMap<String, Report>) -> f64 {
+    move |reports| {
+        let least = others.iter().map(|label| number(last(reports, label))).fold(f64::MAX, f64::min);
+        number(last(reports, "resume")) / least
+    }
+}
+
+/// How a number of `resume` stands to the greatest one of some others.
+fn to_greatest(
+    others: &'static [&'static str],
+    number: fn(&Phase) -> f64,
+) -> impl Fn(&BTreeMap<String, Report>) -> f64 {
+    move |reports| {
+        let greatest = others.iter().map(|label| number(last(reports, label))).fold(0.0, f64::max);
+        number(last(reports, "resume")) / greatest
+    }
+}
+
+fn groups() -> Vec<Group> {
+    use Needed::{Any, AtLeast, AtMost};
+    let mut groups = Vec::new();
+    let frozen: &'static [&'static str] = &["resume, frozen"];
+    for (file, memory, fewer) in
+        [("memory-half", "half", 0.4), ("memory-same", "all", 0.1), ("memory-twice", "twice", 0.1)]
+    {
+        let equal = read(file);
+        let mut bars = vec![
+            bar(
+                "loads, of those of least_requests",
+                AtMost(fewer),
+                to_least(&["least_requests"], |p| p.loads),
+            ),
+            bar(
+                "throughput, of that of least_requests",
+                AtLeast(3.0),
+                to_least(&["least_requests"], |p| p.throughput),
+            ),
+            bar(
+                "loads, of the best of lard and consistent_hash",
+                AtMost(1.0),
+                to_least(&RIVALS, |p| p.loads),
+            ),
+            bar("throughput, of the same", AtLeast(1.0), to_greatest(&RIVALS, |p| p.throughput)),
+            bar("p99, of the same", AtMost(1.0), to_least(&RIVALS, |p| p.p99_ms)),
+            bar("loads, of frozen scores", AtMost(1.0), to_least(frozen, |p| p.loads)),
+            bar("throughput, of frozen scores", AtLeast(1.0), to_least(frozen, |p| p.throughput)),
+            bar("p99, of frozen scores", AtMost(1.0), to_least(frozen, |p| p.p99_ms)),
+        ];
+        let mut with_oracle = equal.clone();
+        if file == "memory-half" {
+            for price in [2.0, 4.0, 8.0] {
+                let label = format!("oracle, price {price}");
+                with_oracle
+                    .algorithms
+                    .push(Algorithm { label: label.clone(), kind: AlgorithmKind::Oracle { price } });
+                let own = label.clone();
+                bars.push(bar(
+                    &format!("throughput of an {label}, of least_requests"),
+                    Any,
+                    move |reports| {
+                        last(reports, &own).throughput / last(reports, "least_requests").throughput
+                    },
+                ));
+            }
+        }
+        groups.push(Group { name: format!("caches hold {memory}"), scenario: with_oracle, bars });
+
+        for (which, slowness) in [("one worker 3 × slower", &MIXED[..1]), ("mixed speeds", &MIXED[..])] {
+            let mut rivals = equal.clone();
+            rivals.algorithms.retain(|algorithm| {
+                algorithm.label.starts_with("resume") || RIVALS.contains(&algorithm.label.as_str())
+            });
+            let from_start = Scenario {
+                workers: sandarac_lab::Workers { slowness: slowness.to_vec(), ..equal.workers.clone() },
+                ..rivals.clone()
+            };
+            let slow = |(worker, &slowness): (usize, &f64)| Event {
+                at: CHANGE,
+                kind: EventKind::Slow { worker: worker as u32, slowness },
+            };
+            let from_then = Scenario { events: slowness.iter().enumerate().map(slow).collect(), ..rivals };
+            for (when, scenario) in [("always", from_start), ("from then on", from_then)] {
+                let mut bars = vec![bar(
+                    "p99 of the best of lard and consistent_hash, of resume's",
+                    AtLeast(1.3),
+                    |reports| 1.0 / to_least(&RIVALS, |p| p.p99_ms)(reports),
+                )];
+                // Scores frozen with the slowness in them know as much as is to be known.
+                let needed = if when == "always" { Any } else { AtLeast(1.3) };
+                bars.push(bar("p99 of frozen scores, of resume's", needed, move |reports| {
+                    1.0 / to_least(frozen, |p| p.p99_ms)(reports)
+                }));
+                groups.push(Group { name: format!("caches hold {memory}, {which} {when}"), scenario, bars });
+            }
+        }
+    }
+    groups.push(Group {
+        name: "working set fits one".to_owned(),
+        scenario: read("small-working-set"),
+        bars: vec![bar(
+            "throughput, of that of least_requests",
+            AtLeast(0.97),
+            to_least(&["least_requests"], |p| p.throughput),
+        )],
+    });
+    let mut crowd = read("flash-crowd");
+    crowd.algorithms.retain(|algorithm| algorithm.label == "resume");
+    groups.push(Group {
+        name: "flash crowd".to_owned(),
+        scenario: crowd,
+        bars: vec![bar("p99 of other classes, of what it was", AtMost(2.0), |reports| {
+            let phases = &reports["resume"].phases;
+            phases[1].p99_others_ms / phases[0].p99_others_ms
+        })],
+    });
+    let mut newcomer = read("new-worker");
+    newcomer.algorithms.retain(|algorithm| algorithm.label == "resume");
+    groups.push(Group {
+        name: "new worker at 1 % load".to_owned(),
+        scenario: newcomer,
+        bars: vec![bar("requests until it carries its share", AtMost(5000.0), |reports| {
+            last(reports, "resume").share_after.map_or(f64::INFINITY, |requests| requests as f64)
+        })],
+    });
+    // A phase whose loads never come back is taken to need its whole length at least.
+    let needs = |report: &Report, phase: usize| {
+        let phase = &report.phases[phase];
+        phase.steady_after.unwrap_or(phase.requests) as f64
+    };
+    groups.push(Group {
+        name: "changed classifier".to_owned(),
+        scenario: read("classifier-change"),
+        bars: vec![
+            bar(
+                "requests to recover, of what stale reports need, uncorrected",
+                AtMost(0.25),
+                move |reports| needs(&reports["resume"], 1) / needs(&reports["resume, uncorrected"], 2),
+            ),
+            bar("requests to recover, of what stale scores need, corrected", Any, move |reports| {
+                needs(&reports["resume"], 1) / needs(&reports["resume"], 2)
+            }),
+            bar("requests to recover", Any, move |reports| needs(&reports["resume"], 1)),
+        ],
+    });
+    groups
+}
+
+fn read(name: &str) -> Scenario {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/simulate");
+    let text =
+        std::fs::read_to_string(directory.join(format!("{name}.toml"))).expect("the scenario is there");
+    Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Plays a scenario with every algorithm and seed, on all cores. The reports of each seed, by label.
+fn play(scenario: &Scenario, seeds: u64) -> Vec<BTreeMap<String, Report>> {
+    let seeded: Vec<_> = (1..=seeds).map(|seed| Scenario { seed, ..scenario.clone() }).collect();
+    let jobs: Vec<_> = (0..seeded.len())
+        .flat_map(|seed| (0..scenario.algorithms.len()).map(move |algorithm| (seed, algorithm)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let reports = Mutex::new(vec![BTreeMap::new(); seeded.len()]);
+    let work = || {
+        while let Some(&(seed, algorithm)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let report = simulate(&seeded[seed], &scenario.algorithms[algorithm]);
+            reports.lock().expect("nobody panicked")[seed].insert(report.label.clone(), report);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+    reports.into_inner().expect("nobody panicked")
+}
+
+fn print_bar(group: &str, bar: &Bar, reports: &[BTreeMap<String, Report>], seeds: u64) {
+    let mut values: Vec<f64> = reports.iter().map(&bar.value).collect();
+    values.sort_by(f64::total_cmp);
+    let median = values[(seeds / 2) as usize];
+    let (needed, worst, holds) = match bar.needed {
+        Needed::AtMost(most) => {
+            let worst = values[values.len() - 1];
+            (format!("≤ {most}"), worst, holds(median <= most, worst <= most))
+        }
+        Needed::AtLeast(least) => {
+            (format!("≥ {least}"), values[0], holds(median >= least, values[0] >= least))
+        }
+        Needed::Any => ("–".to_owned(), values[values.len() - 1], "–"),
+    };
+    let show = |value: f64| if value < 100.0 { format!("{value:.3}") } else { format!("{value:.0}") };
+    println!("| {group}: {} | {needed} | {} | {} | {holds} |", bar.name, show(median), show(worst));
+}
+
+fn holds(median: bool, worst: bool) -> &'static str {
+    match (median, worst) {
+        (true, true) => "yes",
+        (true, false) => "mostly",
+        _ => "**no**",
+    }
+}
