@@ -42,7 +42,6 @@ fn a_class_goes_where_it_is_answered_fastest() {
 }
 
 #[test]
-#[ignore = "under light load the surcharge for loading outweighs all failures"]
 fn a_backend_that_fails_fast_is_not_taken_for_the_best() {
     let failing = Origin::new(|_| reply(500).body("failing"));
     let slow = at_home_in("/none");

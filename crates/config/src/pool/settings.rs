@@ -44,7 +44,8 @@ settings! {
         /// large it is the one that serves already.
         single_version: At<bool> = At::nowhere(Settings::default().single_version);
         /// The most requests in flight to each backend; when all are full, requests wait in the queue. Each has a connection of
-        /// its own, so this limits connections in use, too.
+        /// its own, so this limits connections in use, too. Where `balance` goes by classes, leave it out or make it many: a
+        /// backend that is full is passed over, however good it is at the request.
         max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
         /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
         /// with 503, and with 0 nothing waits.

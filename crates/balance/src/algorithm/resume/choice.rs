@@ -115,7 +115,9 @@ impl Choice<'_> {
             let own = quickest + charged * (seconds - quickest).max(0.0);
             // One that is to find its share among the others goes before its equals.
             let own = if load(at).is_new() { own * 0.5 } else { own };
-            (self.wait(at) + own * slowness + price * loading) / self.part(at)
+            // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
+            let success = 1.0 - 0.9 * load(at).faults();
+            (self.wait(at) + own * slowness + price * loading) / (self.part(at) * success)
         };
 
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
@@ -129,7 +131,8 @@ impl Choice<'_> {
         for seen in looked_at {
             knows |= seen.at == idlest;
             loaded |= seen.loaded;
-            warm += u32::from(seen.seconds <= WARM * quickest);
+            // A class has no home where most of its requests fail.
+            warm += u32::from(seen.seconds <= WARM * quickest && load(seen.at).faults() < 0.5);
             if load(seen.at).backlog() > ceiling {
                 skipped += 1;
                 continue;
