@@ -15,7 +15,8 @@ use crate::load::PoolLoad;
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::{
-    Algorithm, Backend, BackendId, ChoiceReason, QueueReport, Resumes, SavedSkills, Settings, Ticket,
+    Algorithm, Backend, BackendId, ChoiceReason, QueueReport, Resumes, SavedSkills, Settings, SkillSource,
+    Ticket,
 };
 
 /// A pool of backends. Cloning it is cheap, and the clones are one pool.
@@ -228,6 +229,11 @@ impl Pool {
         Some(self.0.ids[at])
     }
 
+    /// The backend of an id, if the pool has it.
+    pub fn backend(&self, id: BackendId) -> Option<&Backend> {
+        self.0.places.of(id).map(|at| &self.0.backends[at])
+    }
+
     /// The id of each backend, in the order they were given.
     pub fn ids(&self) -> &[BackendId] {
         &self.0.ids
@@ -236,6 +242,11 @@ impl Pool {
     /// What workers say of themselves, where the pool chooses by that.
     pub fn resumes(&self) -> Option<Resumes<'_>> {
         self.0.chooser.resume().map(|resume| Resumes { pool: &self.0, resume })
+    }
+
+    /// The same, where workers keep their résumés themselves.
+    pub fn reported_resumes(&self) -> Option<Resumes<'_>> {
+        self.resumes().filter(|_| self.0.settings.resume.skills == SkillSource::Reported)
     }
 
     /// The skills that were inferred, to be saved.

@@ -5,7 +5,7 @@ use crate::step::fetch::OriginTimeouts;
 use crate::{Counter, Counters};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget, SkillSource};
+use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget};
 use sandarac_config::{BackendConfig, Classifier, PoolConfig, Sticky, Subject};
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -52,6 +52,16 @@ impl Deref for Live {
 }
 
 impl Live {
+    /// The pool that `config` and `members` make up, which goes on with what `before` knew.
+    fn new(config: &PoolConfig, members: &Members, seed: u64, before: Option<&Live>) -> Live {
+        let built = config.of_backends(members.backends(config), seed);
+        let pool = match before {
+            Some(before) => built.succeeding(&before.pool, seed),
+            None => built,
+        };
+        Live { pool, classifier: config.classifier.clone() }
+    }
+
     /// What sorts requests into classes, where the pool goes by them.
     pub fn classifier(&self) -> Option<&Classifier> {
         self.classifier.as_ref()
@@ -155,10 +165,10 @@ impl SitePool {
             // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
             config = config.with_classifier(classifier.clone());
         }
-        let built = Live { pool: config.build(seed), classifier: config.classifier.clone() };
-        let pool = SitePool {
-            live: ArcSwap::from_pointee(built),
-            members: Mutex::default(),
+        let live = Live::new(&config, &members, seed, before.map(SitePool::live).as_deref());
+        SitePool {
+            live: ArcSwap::from_pointee(live),
+            members: Mutex::new(members),
             changed,
             resumes_told: AtomicBool::new(false),
             table_told: AtomicBool::new(path(&config).is_none()),
@@ -176,10 +186,7 @@ impl SitePool {
             sticky: config.sticky.clone(),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),
-        };
-        pool.put(&members, before.map(SitePool::live).as_deref().map(|live| &live.pool));
-        *pool.members.lock() = members;
-        pool
+        }
     }
 
     /// What requests are balanced over now.
@@ -210,7 +217,7 @@ impl SitePool {
         }
         if members.found[source] != found {
             members.found[source] = found;
-            self.put(&members, Some(&self.live().pool));
+            self.put(&members);
         }
     }
 
@@ -226,7 +233,7 @@ impl SitePool {
             members.found[source] = before;
             return false;
         }
-        self.put(&members, Some(&self.live().pool));
+        self.put(&members);
         true
     }
 
@@ -273,9 +280,7 @@ impl SitePool {
             let told = self.members.lock().sources.iter().filter(|state| state.told).count();
             return told >= self.config.lock().discover.len();
         }
-        let told_by_workers =
-            live.resumes().is_some() && live.settings().resume.skills == SkillSource::Reported;
-        !told_by_workers || self.resumes_told.load(Ordering::Relaxed)
+        live.reported_resumes().is_none() || self.resumes_told.load(Ordering::Relaxed)
     }
 
     /// The backends that were removed by order and not added again.
@@ -304,7 +309,7 @@ impl SitePool {
         if !self.all(&members).iter().any(|backend| *backend.address() == member.address) {
             members.added.push(member);
         }
-        self.put(&members, Some(&self.live().pool));
+        self.put(&members);
         Ok(())
     }
 
@@ -326,7 +331,7 @@ impl SitePool {
         }
         members.added.retain(|member| member.address != *address);
         members.removed.push(address.clone());
-        self.put(&members, Some(&self.live().pool));
+        self.put(&members);
         Ok(())
     }
 
@@ -355,30 +360,29 @@ impl SitePool {
         let changed = change(before.clone());
         if changed != before {
             *self.config.lock() = changed;
-            self.put(&members, Some(&self.live().pool));
+            self.put(&members);
         }
     }
 
-    /// Puts a pool of `members` in force, which goes on with what `before` knew.
-    fn put(&self, members: &Members, before: Option<&Pool>) {
-        let config = self.config.lock();
-        let pool = config.of_backends(self.backends(&config, members), self.seed);
-        let pool = before.map_or(pool.clone(), |before| pool.succeeding(before, self.seed));
-        self.live.store(Arc::new(Live { pool, classifier: config.classifier.clone() }));
-        drop(config);
+    /// Puts a pool of `members` in force, which goes on with what is known.
+    fn put(&self, members: &Members) {
+        let live = Live::new(&self.config.lock(), members, self.seed, Some(&self.live()));
+        self.live.store(Arc::new(live));
         self.changed.notify_one();
     }
 
     fn all(&self, members: &Members) -> Vec<Backend> {
-        self.backends(&self.config.lock(), members)
+        members.backends(&self.config.lock())
     }
+}
 
+impl Members {
     /// The backends, each address once: as it is configured, else as it was added or found first.
-    fn backends(&self, config: &PoolConfig, members: &Members) -> Vec<Backend> {
-        let mut seen: HashSet<&Address> = members.removed.iter().collect();
+    fn backends(&self, config: &PoolConfig) -> Vec<Backend> {
+        let mut seen: HashSet<&Address> = self.removed.iter().collect();
         let configured = config.backends.iter().filter(|backend| seen.insert(&backend.address));
         let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
-        let others = members.added.iter().chain(members.found.iter().flatten());
+        let others = self.added.iter().chain(self.found.iter().flatten());
         let others = others.filter(|member| seen.insert(&member.address));
         backends.extend(others.map(|member| {
             let discovered = config.discovered(member.address.clone());

@@ -4,7 +4,7 @@
 use crate::Counter;
 use crate::step::fetch::Surroundings;
 use crate::tally::Reason;
-use sandarac_balance::{BackendId, Believed, Disbelief, Heard, SkillSource, WorkerState};
+use sandarac_balance::{BackendId, Disbelief, Heard, WorkerState};
 use sandarac_message::Fields;
 use sandarac_wire::resume::{self, Known, Malformed, RequestClass, Skills};
 
@@ -28,9 +28,7 @@ impl Unbelieved {
             Unbelieved::NoResume => "no-resume",
         }
     }
-}
 
-impl Unbelieved {
     /// What is wrong, for people.
     pub(crate) fn text(self) -> String {
         match self {
@@ -39,6 +37,11 @@ impl Unbelieved {
             Unbelieved::NoResume => "it gives no résumé".to_owned(),
         }
     }
+}
+
+/// A worker's résumé that is known, as the protocol names it.
+pub(crate) fn named(known: &sandarac_balance::Known) -> Known<'_> {
+    Known { instance: (*known.instance).into(), revision: known.revision }
 }
 
 impl Reason for Unbelieved {
@@ -65,17 +68,12 @@ impl Surroundings<'_> {
     /// not go by what workers say.
     pub(crate) fn class_line(&self, worker: BackendId) -> Vec<u8> {
         let mut line = Vec::new();
-        let settings = &self.live.settings().resume;
-        if let (Some(class), Some(resumes)) = (self.class, self.live.resumes())
-            && settings.skills == SkillSource::Reported
-        {
+        if let (Some(class), Some(resumes)) = (self.class, self.live.reported_resumes()) {
             let known = resumes.known(worker);
             let class = RequestClass {
                 class: class.into(),
-                by: settings.classifier,
-                known: known
-                    .as_ref()
-                    .map(|known| Known { instance: (*known.instance).into(), revision: known.revision }),
+                by: self.live.settings().resume.classifier,
+                known: known.as_ref().map(named),
             };
             line.extend_from_slice(b"Request-Class: ");
             match class.write(&mut line) {
@@ -114,7 +112,10 @@ impl Surroundings<'_> {
                     let by = self.live.settings().resume.classifier;
                     self.counters().one(Counter::ResumeChanges);
                     match resumes.changed(worker, by, said.instance, said.revision, skills.iter()) {
-                        Ok(believed) => self.passed_over(worker, &believed),
+                        Ok(believed) => {
+                            let shared = &self.worker.shared;
+                            shared.passed_over(self.counters(), self.live, worker, &believed);
+                        }
                         // Another response was faster.
                         Err(Disbelief::Outdated) => {}
                         Err(why) => {
@@ -132,14 +133,7 @@ impl Surroundings<'_> {
         self.worker.shared.wants.push(self.place, worker);
     }
 
-    fn passed_over(&self, worker: BackendId, believed: &Believed) {
-        for &why in believed.ignored.keys() {
-            self.unbelieved(worker, Unbelieved::Disbelief(why));
-        }
-    }
-
     fn unbelieved(&self, worker: BackendId, why: Unbelieved) {
-        self.counters().unbelieved.one(&why);
-        self.worker.shared.complain_of_worker(self.live, worker, why);
+        self.worker.shared.unbelieved(self.counters(), self.live, worker, why);
     }
 }

@@ -8,7 +8,7 @@ use crate::upkeep::Wants;
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use sandarac_balance::{BackendId, Pool};
+use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
 use sandarac_config::{Action, KeyRule};
 use sandarac_message::target::{Form, Target, route_path};
@@ -169,13 +169,27 @@ impl Shared {
         }
     }
 
-    /// Says what of a worker's word is not believed.
-    pub(crate) fn complain_of_worker(&self, pool: &Pool, worker: BackendId, why: Unbelieved) {
+    /// Counts, in a set of the caller's own, and says what of a worker's word is not believed.
+    pub(crate) fn unbelieved(&self, counters: &Counters, pool: &Pool, worker: BackendId, why: Unbelieved) {
+        counters.unbelieved.one(&why);
         self.complain(|| {
-            let at = pool.ids().iter().position(|&id| id == worker);
-            let worker = at.map(|at| pool.backends()[at].address().to_string()).unwrap_or_default();
+            let worker = pool.backend(worker).map(|backend| backend.address().to_string());
+            let worker = worker.unwrap_or_default();
             format!("pool {}: what {worker} says of its skills is not believed: {}", pool.name(), why.text())
         });
+    }
+
+    /// The same of what was passed over in a résumé of which the rest is believed.
+    pub(crate) fn passed_over(
+        &self,
+        counters: &Counters,
+        pool: &Pool,
+        worker: BackendId,
+        believed: &Believed,
+    ) {
+        for &why in believed.ignored.keys() {
+            self.unbelieved(counters, pool, worker, Unbelieved::Disbelief(why));
+        }
     }
 
     /// Says what has changed, at once.

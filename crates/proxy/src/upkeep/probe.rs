@@ -83,8 +83,7 @@ async fn ask(
 }
 
 fn told(pool: &Pool, id: BackendId, checked: Checked, why: Option<String>) -> String {
-    let at = pool.ids().iter().position(|&other| other == id);
-    let backend = at.map(|at| pool.backends()[at].address().to_string()).unwrap_or_default();
+    let backend = pool.backend(id).map(|backend| backend.address().to_string()).unwrap_or_default();
     let why = why.map(|why| format!("; the last check: {why}")).unwrap_or_default();
     format!("pool {}: {backend} is {checked}{why}", pool.name())
 }

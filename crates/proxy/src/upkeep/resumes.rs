@@ -1,14 +1,14 @@
 //! Fetching of whole résumés: at first contact with a worker, and whenever what is known of it no longer follows.
 
 use super::client::{Client, Question};
-use crate::resume::Unbelieved;
+use crate::resume::{Unbelieved, named};
 use crate::shared::Shared;
 use crate::site::Site;
 use crate::{Counter, Fault, SitePool};
-use sandarac_balance::{Address, BackendId, Disbelief, SkillSource, WorkerState};
+use sandarac_balance::{Backend, BackendId, Disbelief, WorkerState};
 use sandarac_message::Name;
 use sandarac_net::Moment;
-use sandarac_wire::resume::{self, Document, Known};
+use sandarac_wire::resume::{self, Document};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,10 +75,7 @@ impl Desk {
     fn look_for_strangers(&mut self) {
         for (place, pool) in self.site.pools().iter().enumerate() {
             let live = pool.live();
-            if live.settings().resume.skills != SkillSource::Reported {
-                continue;
-            }
-            let Some(resumes) = live.resumes() else { continue };
+            let Some(resumes) = live.reported_resumes() else { continue };
             let strangers = live.ids().iter().filter(|&&id| resumes.known(id).is_none());
             let strangers: Vec<Worker> = strangers.map(|&id| (place, id)).collect();
             if !live.ids().is_empty() && strangers.iter().all(|worker| self.failed.contains_key(worker)) {
@@ -125,15 +122,14 @@ impl Desk {
 /// Asks a worker for its résumé and takes it in. Whether that went well.
 async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: BackendId) -> bool {
     let live = pool.live();
-    let Some((address, by)) = place(&live, worker) else { return true };
+    let Some(address) = live.backend(worker).map(Backend::address) else { return true };
     let known = live.resumes().and_then(|resumes| resumes.known(worker));
-    let etag =
-        known.map(|known| Known { instance: (*known.instance).into(), revision: known.revision }.etag());
+    let etag = known.as_ref().map(|known| named(known).etag());
     let fields = etag.as_deref().map(|etag| (&b"If-None-Match"[..], etag));
     let question = Question {
-        address: &address,
+        address,
         host: None,
-        target: &resume::target(by),
+        target: &resume::target(live.settings().resume.classifier),
         fields: fields.as_slice(),
         body: resume::MAX_DOCUMENT,
         patience: PATIENCE,
@@ -170,12 +166,6 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
     false
 }
 
-/// The address of a worker and the classifier that its pool goes by.
-fn place(pool: &sandarac_balance::Pool, worker: BackendId) -> Option<(Address, u64)> {
-    let at = pool.ids().iter().position(|&id| id == worker)?;
-    Some((pool.backends()[at].address().clone(), pool.settings().resume.classifier))
-}
-
 fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document) -> bool {
     // The one in force now: backends may have come and gone meanwhile, and skills are the pool's that is there.
     let live = pool.live();
@@ -185,10 +175,7 @@ fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document
     let counters = shared.upkeep_counters();
     match taken {
         Ok(believed) => {
-            for &why in believed.ignored.keys() {
-                counters.unbelieved.one(&Unbelieved::Disbelief(why));
-                shared.complain_of_worker(&live, worker, Unbelieved::Disbelief(why));
-            }
+            shared.passed_over(counters, &live, worker, &believed);
             let version = document.version.as_deref();
             let said = WorkerState { instance, revision, in_flight: None, version };
             resumes.heard(worker, &said, Moment::now().since(shared.epoch));
@@ -196,8 +183,7 @@ fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document
         }
         Err(Disbelief::Outdated | Disbelief::Stranger) => true,
         Err(why) => {
-            counters.unbelieved.one(&Unbelieved::Disbelief(why));
-            shared.complain_of_worker(&live, worker, Unbelieved::Disbelief(why));
+            shared.unbelieved(counters, &live, worker, Unbelieved::Disbelief(why));
             false
         }
     }
