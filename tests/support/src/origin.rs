@@ -162,10 +162,12 @@ fn bound(port: u16) -> socket2::Socket {
     socket
 }
 
-/// An origin that answers each request by a rule and remembers what it was asked. It stops when dropped.
+/// An origin that answers each request by a rule and remembers what it was asked. It stops when dropped: nobody
+/// listens any more then, and a connection answers no request that comes later.
 pub struct Origin {
     address: Address,
     shared: Arc<Shared>,
+    accepting: Option<thread::JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -189,8 +191,8 @@ impl Origin {
         let address = listener.address().clone();
         let shared = Arc::new(Shared::default());
         let (state, rule) = (Arc::clone(&shared), Arc::new(rule));
-        thread::spawn(move || {
-            while let Some(conn) = listener.accept_while(|| !state.stopping.load(Ordering::SeqCst)) {
+        let accepting = thread::spawn(move || {
+            while let Some(conn) = listener.accept_while(|| !state.is_stopping()) {
                 let serial = state.accepted.fetch_add(1, Ordering::SeqCst) + 1;
                 state.open.fetch_add(1, Ordering::SeqCst);
                 let (state, rule) = (Arc::clone(&state), Arc::clone(&rule));
@@ -200,7 +202,7 @@ impl Origin {
                 });
             }
         });
-        Origin { address, shared }
+        Origin { address, shared, accepting: Some(accepting) }
     }
 
     /// Where it listens.
@@ -263,18 +265,30 @@ impl Origin {
 impl Drop for Origin {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
+        // Nobody listens any more when this returns.
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
     }
 }
 
 impl Shared {
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
     fn serve(&self, mut conn: Conn, connection: usize, rule: &(impl Fn(&Request) -> Reply + ?Sized)) {
         // Taken once: a connection that is still being answered when the others are told to close does so after that.
         let closings = self.closings.load(Ordering::SeqCst);
         loop {
             while !conn.is_ready(LOOK) {
-                if self.stopping.load(Ordering::SeqCst) || self.closings.load(Ordering::SeqCst) != closings {
+                if self.closings.load(Ordering::SeqCst) != closings || self.is_stopping() {
                     return;
                 }
+            }
+            // Asked here too: a client that never pauses for as long as a look would keep a stopped origin going.
+            if self.is_stopping() {
+                return;
             }
             let Ok(mut request) = conn.try_request_head() else { return };
             if request.field("expect") == Some("100-continue")

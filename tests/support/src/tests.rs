@@ -24,6 +24,21 @@ fn an_origin_answers_by_its_rule_and_remembers() {
 }
 
 #[test]
+fn a_stopped_origin_answers_nobody_however_quick_they_are() {
+    let origin = Origin::new(|_| reply(200));
+    let mut client = Conn::to(origin.address());
+    client.get("/").expect(200);
+    let address = origin.address().clone();
+    drop(origin);
+    assert!(Conn::try_to(&address).is_err());
+    let mut answers = 0;
+    while client.try_send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").is_ok() && client.try_response("GET").is_ok() {
+        answers += 1;
+        assert!(answers < 100, "it goes on");
+    }
+}
+
+#[test]
 fn chunks_trailers_and_interim_responses_are_read() {
     let origin = Origin::new(|_| {
         reply(200).interim(103, "Link: </a>\r\n").chunked().body("hel").body("lo").trailer("Sum", "5")
