@@ -20,7 +20,7 @@ _CLOSED_LOOP = {row.name: row for row in closed_loop.ROWS}
 _APPLICATION = {row.name: row for row in application.ROWS}
 ROWS = [*_CLOSED_LOOP, *_APPLICATION, "idle", "start"]
 GROUPS = {
-    "floor": [row.name for row in closed_loop.ROWS if row.has_floor],
+    "floor": [row.name for row in closed_loop.ROWS if row.ab is None and not row.paced],
     "ab": [row.name for row in closed_loop.ROWS if row.ab is not None],
     "paced": [row.name for row in closed_loop.ROWS if row.paced],
     "shellac": list(_APPLICATION),

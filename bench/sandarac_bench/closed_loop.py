@@ -53,11 +53,6 @@ class Row:
         keep_alive = " -k" if self.ab else ""
         return f"{what}, {self.body // 1024} KB, ab{keep_alive} -n {effort.ab_requests} -c {effort.ab_clients}"
 
-    @property
-    def has_floor(self):
-        """The floor never closes a connection and does not announce keep-alive to HTTP/1.0, so ab cannot drive it."""
-        return self.ab is None and not self.paced
-
 
 ROWS = [
     Row("hit-1k", "hit", 1024),
@@ -106,7 +101,7 @@ def run(bench, row, names, effort, log):
             server.stop()
     for result in results.values():
         if result.get("rounds"):
-            _summarise(result, results.get("floor"))
+            _summarise(result, results["floor"])
     return results
 
 
@@ -120,7 +115,7 @@ def _try(results, server, work):
 
 
 def _start(bench, row, names, origin, body, effort, results, log):
-    servers = [bench.start_floor(row.body)] if row.has_floor else []
+    servers = [bench.start_floor(row.body, row.ab)]
     backend = peers.Origin(origin.port)
     try:
         for name in names:
@@ -222,7 +217,7 @@ def _summarise(result, floor):
     """Adds the ratio to the floor of each round, and the median of each figure over the undisturbed rounds."""
     rounds = result["rounds"]
     for turn, sample in enumerate(rounds):
-        partner = floor["rounds"][turn] if floor else None
+        partner = floor["rounds"][turn] if turn < len(floor["rounds"]) else None
         if partner and partner["cpu_us"]:
             sample["ratio"] = sample["cpu_us"] / partner["cpu_us"]
         sample["discarded"] = sample["disturbed"] or bool(partner and partner["disturbed"])

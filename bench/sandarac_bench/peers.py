@@ -100,11 +100,12 @@ class Bench:
         command = _COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients))
         return Server(name, port, Daemon(command, self.server_core, directory / "output"), directory)
 
-    def start_floor(self, body):
-        """The floor, answering everything with `body` bytes."""
+    def start_floor(self, body, keep_alive=None):
+        """The floor, answering everything with `body` bytes; `keep_alive` says what an HTTP/1.0 client is told."""
         directory = self.working_directory("floor")
         port = free_port()
-        server = Server("floor", port, Daemon([self.floor, port, body], self.server_core, directory / "output"), directory)
+        command = [self.floor, port, body] + ([] if keep_alive is None else ["keep" if keep_alive else "close"])
+        server = Server("floor", port, Daemon(command, self.server_core, directory / "output"), directory)
         wait_until_listening(server)
         return server
 

@@ -54,8 +54,19 @@ def _load_bars(row, results, median):
     if rivals:
         best = min(rivals, key=lambda name: rivals[name]["p99_us"])
         limit = rivals[best]["p99_us"]
-        found.append(_bar(f"p99 ≤ {best}'s {limit:.0f} µs", f"{median['p99_us']:.0f}", median["p99_us"] <= limit))
+        value = f"{median['p99_us']:.0f} ({_p99_context(results, best)})"
+        found.append(_bar(f"p99 ≤ {best}'s {limit:.0f} µs", value, median["p99_us"] <= limit))
     return found
+
+
+def _p99_context(results, best):
+    """How far the rounds agree on who has the shorter tail, and how long that of the floor is, which does nothing: what is of the
+    client and the machine is in all of them."""
+    own, other = ([sample["p99_us"] for sample in results[name]["rounds"]] for name in (SUBJECT, best))
+    ratios = sorted(mine / theirs for mine, theirs in zip(own, other) if theirs)
+    text = f"by round {ratios[0]:.2f} to {ratios[-1]:.2f} ×" if ratios else "no rounds in common"
+    floor = results.get("floor", {}).get("median")
+    return f"{text}; the floor has {floor['p99_us']:.0f}" if floor else text
 
 
 def _shellac_bars(rivals, median):
