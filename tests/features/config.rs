@@ -2,9 +2,9 @@
 
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use sandarac_test_support::{Origin, TempDir, reply, within};
+use sandarac_test_support::{Listener, Origin, TempDir, reply, within};
 
-use crate::{sandarac, site};
+use crate::{pool, sandarac, site};
 
 #[test]
 fn a_minimal_file_is_complete() {
@@ -118,14 +118,11 @@ fn an_admin_socket_in_use_or_in_no_directory_is_told_once() {
     let origin = Origin::new(|_| reply(200));
     let first = sandarac().before(&origin).start();
     let path = first.admin_path().display().to_string();
-    let said = sandarac()
-        .before(&origin)
-        .option("--listen", "127.0.0.1:0")
-        .option("--admin", &path)
-        .run()
-        .failure()
-        .stderr;
+    let worker = Listener::new();
+    let second = sandarac().config(pool(&[worker.url()], "balance = \"resume\"")).option("--admin", &path);
+    let said = second.run().failure().stderr;
     assert!(said.contains("another process answers there") && said.matches("--admin").count() == 1, "{said}");
+    assert!(worker.is_silent(), "it had begun to ask its workers");
     let setup =
         sandarac().before(&origin).option("--listen", "127.0.0.1:0").option("--admin", "./slip/admin.sock");
     let slip = setup.dir().join("slip");

@@ -71,10 +71,11 @@ impl Process {
         let count = config.threads.map_or(cores, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
         let listeners = bind_all(&config, count)?;
+        // Before anything is begun: a process that cannot have its admin interface must not have asked backends.
+        let admin = if admin { Some(bind_admin(config.admin.listen.as_ref())?) } else { None };
         let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let connections = connection_limit(&config);
-        let endpoint = config.admin.listen.clone();
         let token = Token::default();
         token.set(config.admin.token.as_deref());
         let entrances: Vec<Arc<Entrance>> = config
@@ -126,7 +127,7 @@ impl Process {
             reloading: Mutex::new(()),
         });
         threads.push(sweep(Arc::downgrade(&inner))?);
-        let admin = if admin { Some(start_admin(&inner, endpoint)?) } else { None };
+        let admin = admin.map(|bound| serve_admin(&inner, bound)).transpose()?;
         Ok(Process { inner, admin, upkeep, threads })
     }
 
@@ -255,22 +256,25 @@ fn log_target(log: &sandarac_config::Log) -> Target {
     Some((destination, format))
 }
 
-fn start_admin(inner: &Arc<Inner>, listen: Option<sandarac_config::ListenAddress>) -> io::Result<Server> {
+fn bind_admin(listen: Option<&sandarac_config::ListenAddress>) -> io::Result<Bound> {
     use sandarac_config::ListenAddress as Configured;
     let endpoint = match listen {
         None => Endpoint::standard(),
-        Some(Configured::Unix(path)) => Endpoint::Unix(path),
-        Some(Configured::Tcp(address)) => Endpoint::Tcp(address),
-        Some(Configured::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, port).into()),
+        Some(Configured::Unix(path)) => Endpoint::Unix(path.clone()),
+        Some(Configured::Tcp(address)) => Endpoint::Tcp(*address),
+        Some(Configured::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, *port).into()),
     };
-    let bound = Bound::bind(&endpoint).map_err(|error| {
+    Bound::bind(&endpoint).map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::AddrInUse => "; give this process its own with --admin PATH",
             _ => "",
         };
         let what = format!("the admin interface cannot listen on {endpoint}: {error}{hint}");
         io::Error::new(error.kind(), what)
-    })?;
+    })
+}
+
+fn serve_admin(inner: &Arc<Inner>, bound: Bound) -> io::Result<Server> {
     *inner.admin.lock() = bound.endpoint().to_string();
     let access = Access { token: inner.token.clone(), ..Access::default() };
     Server::start(bound, access, Arc::new(ProcessControl(inner.clone())))
