@@ -1,9 +1,12 @@
 //! `skills = "inferred"`: for workers that know nothing of résumés, the balancer goes by how long answers take.
 
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use sandarac_test_support::{Origin, Sandarac, reply};
+use sandarac_test_support::{Origin, Sandarac, Signal, TempDir, reply, within};
+use serde_json::Value;
 
 use crate::{pool, sandarac};
 
@@ -73,4 +76,52 @@ fn a_backend_that_talks_of_skills_is_not_asked_nor_believed() {
     let good = seen[20..].iter().filter(|name| *name == "/a").count();
     assert!(good >= 18, "{seen:?}");
     assert!(boasting.requests().iter().all(|request| !request.target.contains("worker-resume")));
+}
+
+/// Keys of a pool that keeps its skills in `path`.
+fn kept_in(path: &Path) -> String {
+    KEYS.replace("exploration", &format!("skills_file = \"{}\", exploration", path.display()))
+}
+
+#[test]
+fn a_restarted_balancer_goes_by_the_skills_it_had_saved() {
+    let origins = [at_home_in("/a"), at_home_in("/b")];
+    let urls = origins.each_ref().map(Origin::url);
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    let mut before = sandarac().config(pool(&urls, &kept_in(&path))).start();
+    let mut client = before.connect();
+    for class in ["/a", "/b"].repeat(30) {
+        client.get(class).expect(200);
+    }
+    drop(client);
+    before.signal(Signal::Terminate);
+    assert!(before.wait().success());
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    for (url, home) in urls.iter().zip(["a", "b"]) {
+        assert!(saved["workers"][url][home].is_array(), "{saved}");
+    }
+
+    let after = sandarac().config(pool(&urls, &kept_in(&path))).start();
+    // Read by a thread that nobody waits for at the start.
+    within("the saved skills to be read", || {
+        after.admin_json(&["pools", "--json"]).to_string().contains("\"a\"").then_some(())
+    });
+    for class in ["/a", "/b", "/b", "/a"] {
+        assert_eq!(after.get(class).expect(200).text(), class);
+    }
+}
+
+#[test]
+fn a_file_of_skills_that_nobody_can_read_is_told_and_left_as_it_is() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    fs::write(&path, "not skills").unwrap();
+    let mut proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
+    proxy.says("skills are not kept in");
+    proxy.get("/a").expect(200);
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "not skills");
 }
