@@ -6,53 +6,35 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Server, free_address};
-use crate::{Address, Conn, post};
+use super::{Server, can_fail};
+use crate::{Address, Conn, Port, post};
 
 /// An etcd server, a cluster of its own. It ends when dropped.
 pub struct Etcd {
     server: Server,
-    address: SocketAddr,
-    peers: SocketAddr,
+    /// Held, so that nobody else has them while it is down.
+    clients: Port,
+    peers: Port,
 }
+
+can_fail!(Etcd);
 
 impl Etcd {
     /// Starts one without keys.
     pub fn start() -> Etcd {
-        let mut etcd =
-            Etcd { server: Server::new("etcd-server"), address: free_address(), peers: free_address() };
+        let mut etcd = Etcd { server: Server::new("etcd-server"), clients: Port::new(), peers: Port::new() };
         etcd.launch();
         etcd
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.clients.address()
     }
 
     /// The endpoint, as the setting takes it.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    /// Ends it without giving it time for anything.
-    pub fn kill(&mut self) {
-        self.server.kill();
-    }
-
-    /// Starts it again after [`Etcd::kill`], with all it knew, at the same address.
-    pub fn restart(&mut self) {
-        self.launch();
-    }
-
-    /// Stops it from doing anything. Its connections stay open.
-    pub fn freeze(&self) {
-        self.server.signal(rustix::process::Signal::STOP);
-    }
-
-    /// Lets it go on.
-    pub fn thaw(&self) {
-        self.server.signal(rustix::process::Signal::CONT);
+        self.clients.url()
     }
 
     /// Writes a key. Returns the revision.
@@ -92,11 +74,11 @@ impl Etcd {
     /// If it does not answer with 200.
     #[track_caller]
     pub fn call(&self, method: &str, message: &Value) -> Value {
-        try_call(self.address, method, message).unwrap_or_else(|what| panic!("{method}: {what}"))
+        try_call(self.address(), method, message).unwrap_or_else(|what| panic!("{method}: {what}"))
     }
 
     fn launch(&mut self) {
-        let (client, peer) = (self.url(), format!("http://{}", self.peers));
+        let (client, peer) = (self.clients.url(), self.peers.url());
         let mut command = Command::new("etcd");
         command.args(["--name", "alone", "--data-dir", "data", "--log-level", "warn"]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
@@ -104,7 +86,7 @@ impl Etcd {
         command.args(["--initial-cluster", &format!("alone={peer}")]);
         // Tokens of users are good for two seconds, so that a test can see one expire.
         command.args(["--auth-token", "simple", "--auth-token-ttl", "2"]);
-        let address = self.address;
+        let address = self.address();
         let serves = || {
             try_call(address, "maintenance/status", &json!({}))
                 .is_ok_and(|status| status["leader"].is_string())

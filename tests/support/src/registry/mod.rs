@@ -9,13 +9,40 @@ pub use etcd::Etcd;
 pub use zookeeper::{Registrar, ZooKeeper};
 
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use crate::{TempDir, within};
+
+/// What every registry can be made to do: it runs in `server`, and `launch` starts that.
+macro_rules! can_fail {
+    ($registry:ident) => {
+        impl $registry {
+            /// Ends it without giving it time for anything.
+            pub fn kill(&mut self) {
+                self.server.kill();
+            }
+
+            /// Starts it again after [`kill`](Self::kill), with all it knew, at the same address.
+            pub fn restart(&mut self) {
+                self.launch();
+            }
+
+            /// Stops it from doing anything. Its connections stay open.
+            pub fn freeze(&self) {
+                self.server.signal(rustix::process::Signal::STOP);
+            }
+
+            /// Lets it go on.
+            pub fn thaw(&self) {
+                self.server.signal(rustix::process::Signal::CONT);
+            }
+        }
+    };
+}
+use can_fail;
 
 /// A server process that may be killed and started again where it was.
 struct Server {
@@ -86,11 +113,4 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// An address of this machine that nobody listens on. A server that binds its port by itself has to be told a number; it
-/// may be taken in between, and the test then fails loudly.
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("a bound socket has an address")
 }

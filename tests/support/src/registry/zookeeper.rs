@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Server, free_address};
-use crate::PATIENCE;
+use super::{Server, can_fail};
+use crate::{PATIENCE, Port};
 
 /// The jar that starts a server; its manifest names all others that it needs.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
@@ -15,46 +15,29 @@ const JAR: &str = "/usr/share/java/zookeeper.jar";
 /// A ZooKeeper server. It ends when dropped.
 pub struct ZooKeeper {
     server: Server,
-    address: SocketAddr,
+    /// Held, so that nobody else has it while the server is down.
+    port: Port,
 }
+
+can_fail!(ZooKeeper);
 
 impl ZooKeeper {
     /// Starts one without nodes.
     pub fn start() -> ZooKeeper {
-        let mut zookeeper = ZooKeeper { server: Server::new("zookeeper"), address: free_address() };
+        let mut zookeeper = ZooKeeper { server: Server::new("zookeeper"), port: Port::new() };
         zookeeper.launch();
         zookeeper
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Ends it without giving it time for anything.
-    pub fn kill(&mut self) {
-        self.server.kill();
-    }
-
-    /// Starts it again after [`ZooKeeper::kill`], with all it knew, at the same address.
-    pub fn restart(&mut self) {
-        self.launch();
-    }
-
-    /// Stops it from doing anything. Its connections stay open.
-    pub fn freeze(&self) {
-        self.server.signal(rustix::process::Signal::STOP);
-    }
-
-    /// Lets it go on.
-    pub fn thaw(&self) {
-        self.server.signal(rustix::process::Signal::CONT);
+        self.port.address()
     }
 
     /// A session that lives for `timeout` without a sign of life, which only what is asked of it is.
     #[track_caller]
     pub fn session(&self, timeout: Duration) -> Registrar {
-        Registrar::connect(self.address, timeout, 0, &[0; 16]).expect("ZooKeeper gives a session")
+        Registrar::connect(self.address(), timeout, 0, &[0; 16]).expect("ZooKeeper gives a session")
     }
 
     fn launch(&mut self) {
@@ -64,7 +47,7 @@ impl ZooKeeper {
         );
         let data = self.server.dir.join("data");
         let config = self.server.dir.join("zoo.cfg");
-        let address = self.address;
+        let address = self.address();
         // Short ticks, so that short sessions are possible.
         let text = format!(
             "dataDir={}\nclientPortAddress={}\nclientPort={}\ntickTime=100\nmaxSessionTimeout=60000\nmaxClientCnxns=0\n\
