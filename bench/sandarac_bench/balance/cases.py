@@ -24,6 +24,9 @@ ALGORITHMS = {
 HASHING = [name for name in ALGORITHMS if name.startswith("consistent_hash")]
 RIVALS = ("resume", "least_requests", *HASHING)
 
+#: Seconds to a database on another machine and back.
+_ROUND_TRIP = 0.0005
+
 
 @dataclass(frozen=True)
 class Case:
@@ -54,7 +57,9 @@ CASES = {
     "all": Case("caches that hold all of the working set together", 1.0),
     "twice": Case("caches that hold twice the working set together", 2.0),
     # Work that is waiting leaves the cores to others, and workers are then what there is too little of, not cores.
-    "remote": Case("caches that hold all of it, database 0.5 ms away", 1.0, RIVALS, round_trip=0.0005),
+    "remote-half": Case("caches that hold half of it, database 0.5 ms away", 0.5, RIVALS, round_trip=_ROUND_TRIP),
+    "remote": Case("caches that hold all of it, database 0.5 ms away", 1.0, RIVALS, round_trip=_ROUND_TRIP),
+    "remote-twice": Case("caches that hold twice as much, database 0.5 ms away", 2.0, RIVALS, round_trip=_ROUND_TRIP),
     # Where memory is short, what is slow is not the worker but the database.
     "slow": Case("caches that hold twice as much, one worker three times slower", 2.0, RIVALS, (3.0,)),
     "mixed": Case("caches that hold twice as much, workers of mixed speed", 2.0, RIVALS, (3.0, 2.0, 2.0, 1.5, 1.5)),
