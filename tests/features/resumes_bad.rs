@@ -1,5 +1,7 @@
 //! What workers say and is not believed: it is counted by a name and said once, and it never costs a request.
 
+use std::time::Instant;
+
 use sandarac_test_support::{Gate, Reply, Sandarac, Worker, reply, within};
 
 use crate::resumes::{BEST, CLASSES, GOOD, KEYS, before, by, by_anyone, settle, site};
@@ -74,6 +76,44 @@ fn errors_are_no_resumes() {
     is_not_believed("no-resume", |_| reply(500).body("{}"));
     is_not_believed("no-resume", |_| Reply::none());
     is_not_believed("no-resume", |by| reply(301).with("Location", &format!("/elsewhere?by={by}")));
+}
+
+/// Not modified since when? It was asked without a condition.
+#[test]
+fn a_resume_that_was_never_given_cannot_be_the_same() {
+    is_not_believed("no-resume", |_| reply(304).with("ETag", "\"w1.1\""));
+}
+
+#[test]
+fn a_resume_needs_no_content_type() {
+    let worker = Worker::new("w1", &[]);
+    worker.tells(|request| {
+        let (_, by) = request.target.rsplit_once('=').expect("a fingerprint");
+        reply(200).body(document(by, "skills", "{\"a\":7.5}"))
+    });
+    let proxy = sandarac().config(site(&[&worker])).start();
+    within("its skills", || proxy.admin_json(&["pools", "--json"]).to_string().contains("7.5").then_some(()));
+}
+
+/// Response after response tells of something that the whole résumé never has: it is asked for now and then, and that is told.
+#[test]
+fn a_worker_that_never_means_what_it_says_is_not_asked_with_every_request() {
+    for state in ["id=\"w1\", rev=50, inflight=0", "id=\"other\", rev=1, inflight=0"] {
+        let began = Instant::now();
+        let (proxy, worker) = telling(|by| json(document(by, "", "")));
+        worker.claims(state, "");
+        let mut client = proxy.connect();
+        within("that to be told", || {
+            client.get("/a").expect(200);
+            (labelled(&proxy, "resumes_unbelieved", "unsettled") > 0).then_some(())
+        });
+        for _ in 0..200 {
+            client.get("/a").expect(200);
+        }
+        proxy.says("another instance or revision");
+        let most = 5 + began.elapsed().as_secs() as usize;
+        assert!(worker.asked().len() <= most, "asked {} times, at most {most}", worker.asked().len());
+    }
 }
 
 #[test]

@@ -64,6 +64,11 @@ impl Backend {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Whether it gets no requests because another version serves than the one it last announced.
+    pub fn is_sidelined(&self) -> bool {
+        self.state.sidelined.load(Ordering::Relaxed)
+    }
+
     /// Whether it gets no new requests, by order.
     pub fn is_draining(&self) -> bool {
         self.state.draining.load(Ordering::Relaxed)

@@ -17,6 +17,8 @@ pub(crate) enum Unbelieved {
     Disbelief(Disbelief),
     /// The whole résumé was asked for, and something else came.
     NoResume,
+    /// Response after response tells of another résumé than the one it gives.
+    Unsettled,
 }
 
 impl Unbelieved {
@@ -26,6 +28,7 @@ impl Unbelieved {
             Unbelieved::Malformed(why) => why.name(),
             Unbelieved::Disbelief(why) => why.name(),
             Unbelieved::NoResume => "no-resume",
+            Unbelieved::Unsettled => "unsettled",
         }
     }
 
@@ -35,6 +38,9 @@ impl Unbelieved {
             Unbelieved::Malformed(why) => why.to_string(),
             Unbelieved::Disbelief(why) => why.to_string(),
             Unbelieved::NoResume => "it gives no résumé".to_owned(),
+            Unbelieved::Unsettled => {
+                "its responses tell of another instance or revision than the résumé it gives".to_owned()
+            }
         }
     }
 }
@@ -51,7 +57,10 @@ impl Reason for Unbelieved {
     fn texts() -> Vec<&'static str> {
         let malformed = Malformed::ALL.iter().map(|why| why.name());
         let disbelief = Disbelief::ALL.iter().map(|why| why.name());
-        malformed.chain(disbelief).chain([Unbelieved::NoResume.name()]).collect()
+        malformed
+            .chain(disbelief)
+            .chain([Unbelieved::NoResume, Unbelieved::Unsettled].map(Unbelieved::name))
+            .collect()
     }
 
     fn index(&self) -> usize {
@@ -59,6 +68,7 @@ impl Reason for Unbelieved {
             Unbelieved::Malformed(why) => *why as usize,
             Unbelieved::Disbelief(why) => Malformed::ALL.len() + *why as usize,
             Unbelieved::NoResume => Malformed::ALL.len() + Disbelief::ALL.len(),
+            Unbelieved::Unsettled => Malformed::ALL.len() + Disbelief::ALL.len() + 1,
         }
     }
 }

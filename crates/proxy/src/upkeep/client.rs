@@ -2,9 +2,8 @@
 
 use crate::Fault;
 use crate::origin::Origins;
-use crate::step::fetch::end_to_end;
 use sandarac_balance::Address;
-use sandarac_message::{FieldsBuf, Method};
+use sandarac_message::Method;
 use sandarac_net::{BodyStep, Conn, Framer, within};
 use sandarac_wire::h1::response::{self, Kind};
 use sandarac_wire::h1::{Limits, Parsed, encode};
@@ -42,7 +41,6 @@ pub(super) struct Question<'a> {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) fields: FieldsBuf,
     /// The body, or `None` where it was too long.
     pub(super) body: Option<Vec<u8>>,
 }
@@ -67,7 +65,7 @@ impl Client {
         question.fields.iter().for_each(|(name, value)| head.field(name, value));
         head.finish();
         let mut sent = false;
-        let (status, fields, mut framer) = poll_fn(|cx| {
+        let (status, mut framer) = poll_fn(|cx| {
             if !std::mem::replace(&mut sent, true) && conn.write(cx, &[IoSlice::new(&request)]).is_err() {
                 return Poll::Ready(Err(Fault::NoResponse));
             }
@@ -78,7 +76,7 @@ impl Client {
         })
         .await?;
         if matches!(framer, Framer::Length(length) if length > question.body as u64) {
-            return Ok(Answer { status, fields, body: None });
+            return Ok(Answer { status, body: None });
         }
         let mut body = Some(Vec::new());
         poll_fn(|cx| {
@@ -100,12 +98,12 @@ impl Client {
             }
         })
         .await?;
-        Ok(Answer { status, fields, body })
+        Ok(Answer { status, body })
     }
 }
 
 /// Receives a head that is no interim one.
-fn poll_head(cx: &mut Context<'_>, conn: &mut Conn) -> Poll<Result<(u16, FieldsBuf, Framer), Fault>> {
+fn poll_head(cx: &mut Context<'_>, conn: &mut Conn) -> Poll<Result<(u16, Framer), Fault>> {
     let mut spans = Vec::new();
     loop {
         if !conn.data().is_empty() {
@@ -116,12 +114,9 @@ fn poll_head(cx: &mut Context<'_>, conn: &mut Conn) -> Poll<Result<(u16, FieldsB
                     let head_len = head.head_len;
                     match head.kind {
                         Kind::Final => {
-                            let fields = end_to_end(Vec::new(), head.head.fields);
-                            let done = fields
-                                .map_err(|_| Fault::HeadTooLarge)
-                                .map(|fields| (head.head.status, fields, Framer::from(head.framing)));
+                            let done = (head.head.status, Framer::from(head.framing));
                             conn.consume(head_len);
-                            return Poll::Ready(done);
+                            return Poll::Ready(Ok(done));
                         }
                         Kind::Interim => {
                             conn.consume(head_len);

@@ -6,7 +6,6 @@ use crate::shared::Shared;
 use crate::site::Site;
 use crate::{Counter, Fault, SitePool};
 use sandarac_balance::{Backend, BackendId, Disbelief, WorkerState};
-use sandarac_message::Name;
 use sandarac_net::Moment;
 use sandarac_wire::resume::{self, Document};
 use std::collections::{HashMap, HashSet};
@@ -23,6 +22,13 @@ const AT_ONCE: usize = 4;
 /// How long after a failure a worker is asked again: twice as long after each that follows, up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// How often workers of a version that does not serve are asked: they get no requests that could tell of another one.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How many résumés of one worker are fetched in a row, and after what time each one more: several where it restarts or learns
+/// much at once, and no more where it never means what it says.
+const PACE: (u32, Duration) = (4, Duration::from_secs(1));
+
 /// A worker of a pool, which is told by its place among the site's.
 type Worker = (usize, BackendId);
 
@@ -34,6 +40,8 @@ struct Desk {
     wanted: HashSet<Worker>,
     asked: HashSet<Worker>,
     failed: HashMap<Worker, Failure>,
+    /// When those would be due that were asked at an even [`PACE`].
+    paced: HashMap<Worker, Moment>,
     running: JoinSet<(Worker, bool)>,
 }
 
@@ -52,20 +60,27 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, client: Client) {
         wanted: HashSet::new(),
         asked: HashSet::new(),
         failed: HashMap::new(),
+        paced: HashMap::new(),
         running: JoinSet::new(),
     };
+    let mut look = tokio::time::interval(LOOK);
     loop {
         desk.look_for_strangers();
         desk.start();
         tokio::select! {
-            want = wants.recv() => desk.wanted.extend(want),
+            Some(worker) = wants.recv() => {
+                desk.want(worker);
+                while let Ok(worker) = wants.try_recv() {
+                    desk.want(worker);
+                }
+            }
             () = site.members_changed() => {}
             Some(done) = desk.running.join_next() => {
                 if let Ok((worker, well)) = done {
                     desk.done(worker, well);
                 }
             }
-            () = tokio::time::sleep(AGAIN.0) => {}
+            _ = look.tick() => desk.look_at_sidelined(),
         }
     }
 }
@@ -85,16 +100,46 @@ impl Desk {
         }
     }
 
+    /// Wants the résumés of workers that are in no position to tell of a new version with a response.
+    fn look_at_sidelined(&mut self) {
+        for (place, pool) in self.site.pools().iter().enumerate() {
+            let live = pool.live();
+            if live.reported_resumes().is_some() {
+                let sidelined =
+                    live.ids().iter().zip(live.backends()).filter(|(_, backend)| backend.is_sidelined());
+                self.wanted.extend(sidelined.map(|(&id, _)| (place, id)));
+            }
+        }
+    }
+
+    /// A response of the worker told of a résumé that is not known.
+    fn want(&mut self, worker: Worker) {
+        self.wanted.insert(worker);
+        if !self.is_paced(worker, Moment::now()) {
+            let (shared, live) = (&self.shared, self.site.pools()[worker.0].live());
+            shared.unbelieved(shared.upkeep_counters(), &live, worker.1, Unbelieved::Unsettled);
+        }
+    }
+
+    /// Whether the worker has not been asked more often than is good.
+    fn is_paced(&self, worker: Worker, now: Moment) -> bool {
+        self.paced.get(&worker).is_none_or(|&due| due < now.plus(PACE.1 * PACE.0))
+    }
+
     fn start(&mut self) {
         let now = Moment::now();
+        self.paced.retain(|_, due| *due > now);
         let due = |worker: &Worker, desk: &Desk| {
             !desk.asked.contains(worker)
+                && desk.is_paced(*worker, now)
                 && desk.failed.get(worker).is_none_or(|failure| now >= failure.not_before)
         };
         let due: Vec<Worker> = self.wanted.iter().copied().filter(|worker| due(worker, self)).collect();
         for worker in due.into_iter().take(AT_ONCE.saturating_sub(self.running.len())) {
             self.wanted.remove(&worker);
             self.asked.insert(worker);
+            let due = self.paced.get(&worker).map_or(now, |&due| due.max(now)).plus(PACE.1);
+            self.paced.insert(worker, due);
             let (shared, site, client) = (self.shared.clone(), self.site.clone(), self.client.clone());
             self.running.spawn_local(async move {
                 let pool = &site.pools()[worker.0];
@@ -136,14 +181,9 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
     };
     shared.upkeep_counters().one(Counter::ResumesFetched);
     let why = match client.get(&question).await {
-        Ok(answer) if answer.status == 304 => return true,
+        Ok(answer) if answer.status == 304 && known.is_some() => return true,
         Ok(answer) if answer.status == 200 => {
-            let json = answer.fields.view().get(Name::ContentType).is_some();
-            let document = match &answer.body {
-                Some(body) if json => Document::parse(body),
-                Some(_) => Err(resume::Malformed::Syntax),
-                None => Err(resume::Malformed::TooLarge),
-            };
+            let document = answer.body.as_deref().map_or(Err(resume::Malformed::TooLarge), Document::parse);
             match document {
                 Ok(document) => return take(shared, pool, worker, &document),
                 Err(why) => (Unbelieved::Malformed(why), why.to_string()),
