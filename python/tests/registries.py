@@ -13,14 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from support import wait_for
+from support import PATIENCE, reserved_port, wait_for
 
 _ZOOKEEPER_JAR = "/usr/share/java/zookeeper.jar"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 class _Process:
@@ -31,7 +26,8 @@ class _Process:
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
         self.directory = directory
-        self.port = free_port()
+        self.held = contextlib.ExitStack()
+        self.port = self.held.enter_context(reserved_port())
         self.popen: subprocess.Popen[bytes] | None = None
 
     def command(self) -> list[str]:
@@ -64,12 +60,16 @@ class _Process:
 class Etcd(_Process):
     package = "etcd-server"
 
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.peers = self.held.enter_context(reserved_port())
+
     @property
     def host(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     def command(self) -> list[str]:
-        client, peers = f"http://{self.host}", f"http://127.0.0.1:{free_port()}"
+        client, peers = f"http://{self.host}", f"http://127.0.0.1:{self.peers}"
         urls = ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peers]
         cluster = ["--initial-advertise-peer-urls", peers, "--initial-cluster", f"alone={peers}"]
         tokens = ["--auth-token", "simple", "--auth-token-ttl", "2"]
@@ -85,7 +85,7 @@ class Etcd(_Process):
     def call(self, method: str, message: dict[str, Any], token: str = "") -> dict[str, Any]:
         url = f"http://{self.host}/v3/{method}"
         request = urllib.request.Request(url, json.dumps(message).encode(), {"Authorization": token} if token else {})
-        with urllib.request.urlopen(request, timeout=5) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             answer: dict[str, Any] = json.loads(response.read())
         return answer
 
@@ -123,11 +123,12 @@ class ZooKeeper(_Process):
 @contextlib.contextmanager
 def running(server: Any) -> Iterator[Any]:
     """The server, for as long as the test takes."""
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
+    with server.held:
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
 
 
 def encode(text: str) -> str:

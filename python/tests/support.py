@@ -44,6 +44,29 @@ def wait_for(what: Callable[[], Any], why: str) -> Any:
     return found
 
 
+class Clock:
+    """In the place of the module `time`: it goes on by what a test sleeps, and no busy machine moves it."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def perf_counter(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of 127.0.0.1 for a server that has to be told one, as one that was merely free a moment ago may be given
+    to anybody meanwhile: bound and not listening, beside which a server may bind that sets SO_REUSEADDR, as all do."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]
+
+
 @dataclass
 class Response:
     status: int

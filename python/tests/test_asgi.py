@@ -16,7 +16,7 @@ import uvicorn
 
 import applications
 from sandarac_worker import AsgiMiddleware, Worker
-from support import BY, PATIENCE, Client, wait_for
+from support import BY, PATIENCE, Client, Clock, wait_for
 
 
 @contextmanager
@@ -130,27 +130,28 @@ def test_many_tasks_lose_no_count() -> None:
     assert worker._resumes.get(BY)._generation == 200
 
 
-def test_waiting_for_the_server_costs_the_class_nothing() -> None:
-    worker = Worker()
+def test_waiting_for_the_server_costs_the_class_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, clock = Worker(), Clock()
+    monkeypatch.setattr("sandarac_worker.asgi.time", clock)
 
     async def receive() -> dict[str, Any]:
-        await asyncio.sleep(0.2)
+        clock.sleep(0.2)
         return {"type": "http.request"}
 
     async def send(message: Any) -> None:
-        await asyncio.sleep(0.2)
+        clock.sleep(0.2)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()
-        await asyncio.sleep(0.03)
+        clock.sleep(0.03)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"x"})
         # What goes on behind the response holds no request up.
         assert worker.inflight == 1
-        await asyncio.sleep(0.2)
+        clock.sleep(0.2)
 
     asyncio.run(AsgiMiddleware(app, worker)(http(), receive, send))
-    assert 0.03 <= 1 / worker.document(BY).skills[b"a"] < 0.2
+    assert 1 / worker.document(BY).skills[b"a"] == pytest.approx(0.03, rel=1e-3)
 
 
 def test_an_application_that_is_cancelled_is_no_longer_in_flight() -> None:

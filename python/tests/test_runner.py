@@ -16,7 +16,7 @@ import pytest
 
 from sandarac_worker import __version__
 from sandarac_worker.runner import Backoff
-from support import BY, HERE, Client, Started, ask, started, wait_for
+from support import BY, HERE, Client, Started, ask, reserved_port, started, wait_for
 
 RUNNER = ["-m", "sandarac_worker"]
 PLAIN = [*RUNNER, "applications:plain", "--sockets", "run"]
@@ -336,21 +336,21 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 
 def test_a_fixed_port_is_handed_from_one_worker_to_the_next(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with started([*RUNNER, "applications:plain", "--workers", "1", "--bind", f"127.0.0.1:{port}"], tmp_path) as runner:
-        runner.says(f"http://127.0.0.1:{port}")
-        old = ask(f"http://127.0.0.1:{port}", "/pid").text
-        runner.signal(signal.SIGHUP)
-        runner.says(f"http://127.0.0.1:{port}", 2)
+    with reserved_port() as port:
+        arguments = [*RUNNER, "applications:plain", "--workers", "1", "--bind", f"127.0.0.1:{port}"]
+        with started(arguments, tmp_path) as runner:
+            runner.says(f"http://127.0.0.1:{port}")
+            old = ask(f"http://127.0.0.1:{port}", "/pid").text
+            runner.signal(signal.SIGHUP)
+            runner.says(f"http://127.0.0.1:{port}", 2)
 
-        def successor_answers() -> bool:
-            # Who connects at the very moment that the old one lets go is turned away, as by any server.
-            with contextlib.suppress(ConnectionError):
-                return ask(f"http://127.0.0.1:{port}", "/pid").text != old
-            return False
+            def successor_answers() -> bool:
+                # Who connects at the very moment that the old one lets go is turned away, as by any server.
+                with contextlib.suppress(ConnectionError):
+                    return ask(f"http://127.0.0.1:{port}", "/pid").text != old
+                return False
 
-        wait_for(successor_answers, "the successor to answer")
+            wait_for(successor_answers, "the successor to answer")
 
 
 def test_the_version_is_said(tmp_path: Path) -> None:

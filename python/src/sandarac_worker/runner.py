@@ -310,15 +310,15 @@ class Runner:
             return
         process.phase, process.address, process.deadline = _Phase.SERVING, address, None
         self._ever_served = True
-        # Whoever read this first line may have stopped reading.
-        with contextlib.suppress(OSError):
-            print(f"worker {slot.plan.slot}: {address}", flush=True)
         old = None
         if process is slot.successor:
             old, slot.current, slot.successor = slot.current, process, None
             if self._reloads and self._reloads[0] is slot:
                 self._reloads.popleft()
         self._write_addresses()
+        # Only now: who has read it finds the worker in the file. Whoever read the first line may have stopped reading.
+        with contextlib.suppress(OSError):
+            print(f"worker {slot.plan.slot}: {address}", flush=True)
         if old is not None:
             self._leaving.add(old)
             old.say("replaced")

@@ -30,6 +30,10 @@ const IDLEST_OF: usize = 8;
 /// A worker this many times slower than the best at a class is no longer counted among those that have its data.
 const WARM: f32 = 2.0;
 
+/// A worker of whose requests this share fails is neither the home of a class nor a refuge from one that answers slowly: an
+/// error is no answer, and who gives no other cannot be told to be any better.
+const FAILING: f32 = 0.5;
+
 /// Chooses a worker for a request of `class`.
 pub(super) fn choose(
     resume: &Resume,
@@ -123,6 +127,9 @@ impl Choice<'_> {
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
         let mean = candidates.load.backlog.get().max(candidates.load.in_flight() as f32) / workers;
         let ceiling = load(idlest).backlog() + 1.0 + (variance * mean).max(1.0);
+        let fails = |at: usize| load(at).faults() >= FAILING;
+        let too_busy = |at: usize| load(at).backlog() > ceiling;
+        let answered = looked_at.iter().any(|seen| !fails(seen.at) && !too_busy(seen.at));
         let mut best: Option<(usize, f32)> = None;
         let mut warm = 0;
         let mut knows = false;
@@ -131,10 +138,13 @@ impl Choice<'_> {
         for seen in looked_at {
             knows |= seen.at == idlest;
             loaded |= seen.loaded;
-            // A class has no home where most of its requests fail.
-            warm += u32::from(seen.seconds <= WARM * quickest && load(seen.at).faults() < 0.5);
-            if load(seen.at).backlog() > ceiling {
+            let failing = fails(seen.at);
+            warm += u32::from(seen.seconds <= WARM * quickest && !failing);
+            if too_busy(seen.at) {
                 skipped += 1;
+                continue;
+            }
+            if failing && answered {
                 continue;
             }
             let cost = cost(seen.at, seen.seconds, seen.seconds - quickest, seen.slowness);
@@ -152,7 +162,8 @@ impl Choice<'_> {
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
         let will_be = if loaded { quickest } else { quickest.min(class.least) };
         let loading = (cold - will_be).max(cold / 4.0);
-        if !knows && may_spread && cost(idlest, cold, loading, self.slowness(idlest)) < least {
+        let unskilled = !knows && may_spread && !(answered && fails(idlest));
+        if unskilled && cost(idlest, cold, loading, self.slowness(idlest)) < least {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
         }
         Chosen { at, reason: ChoiceReason::BestScore, skipped }

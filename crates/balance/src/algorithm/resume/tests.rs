@@ -120,6 +120,28 @@ fn a_worker_whose_requests_fail_is_avoided_and_forgiven() {
     assert_eq!(pool.pick(Some(b"a"), at(3000), &[]).unwrap().id().0, 0);
 }
 
+/// Regression: after one answer that took long for a reason of the machine's, the worker that gave all answers seemed to cost more
+/// than one that failed at once, which was asked from then on and had no answer by which it could have been told otherwise.
+#[test]
+fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
+    for stall in [150, 700, 10_000] {
+        let inferred = settings(|resume| (resume.skills, resume.exploration) = (SkillSource::Inferred, 0.0));
+        let pool = pool(2, inferred);
+        let mut now = 0;
+        let mut ask = |time: u64| {
+            let picked = pool.pick(Some(b"a"), at(now), &[]).unwrap();
+            let fails = picked.id().0 == 0;
+            now += if fails { 1 } else { time };
+            picked.finish(if fails { Outcome::ServerError } else { Outcome::Answered }, at(now));
+            fails
+        };
+        // Until its failures are noticed.
+        while ask(100) {}
+        let failures = (0..60).filter(|request| ask(if request % 20 == 5 { stall } else { 100 })).count();
+        assert_eq!(failures, 0, "an answer took {stall} ms");
+    }
+}
+
 #[test]
 fn what_a_worker_says_tells_whether_its_resume_is_known() {
     let pool = plain(2);
