@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandarac_config::Source;
 use sandarac_proxy::discover::{IgnoredReason, LossReason};
@@ -61,9 +61,12 @@ fn a_file_that_is_written_in_place_is_not_taken_half_written() {
     // Truncated, then written in pieces that end where an address could.
     let mut writer = File::create(file.path()).unwrap();
     watched.is_emptied();
+    let begun = Instant::now();
     writer.write_all(b"http://127.0.0.1:8002\nhttp://127.0.0.1:80").unwrap();
-    // For longer than changes take to be looked at: nothing is told.
-    assert_eq!(watched.within(Duration::from_millis(200)), None);
+    // For longer than changes take to be looked at: nothing is told, unless the machine has let the file rest for so long that its
+    // last line counts.
+    let told = watched.within(Duration::from_millis(200));
+    assert!(told.is_none() || begun.elapsed() >= Duration::from_secs(1), "{told:?}");
     writer.write_all(b"03\n").unwrap();
     watched.lists(&["http://127.0.0.1:8002", "http://127.0.0.1:8003"]);
 }

@@ -37,7 +37,7 @@ fn serves_again(proxy: &Sandarac) {
 #[test]
 fn running_out_of_descriptors_is_survived() {
     let origin = Origin::new(|_| reply(200).cache("max-age=60").body("page"));
-    let mut proxy = sandarac().before(&origin).descriptors(80).start();
+    let mut proxy = sandarac().before(&origin).option("--threads", "2").descriptors(80).start();
     let mut first = proxy.connect();
     first.get("/page").expect(200);
     let resting = proxy.open_descriptors();
@@ -55,7 +55,7 @@ fn running_out_of_descriptors_is_survived() {
 #[test]
 fn an_origin_that_cannot_be_reached_for_want_of_descriptors_is_an_error_and_no_crash() {
     let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));
-    let mut proxy = sandarac().before(&origin).descriptors(64).start();
+    let mut proxy = sandarac().before(&origin).option("--threads", "2").descriptors(64).start();
     for round in 0..3 {
         let clients = (0..100).map(|_| proxy.connect()).collect();
         let (_clients, statuses) = ask_all(clients, |number| format!("/{round}/{number}"));

@@ -305,7 +305,8 @@ fn top_shows_what_goes_on_until_a_key_ends_it() {
         // Drawn over and over in one place, each line cleared to its end.
         top.shows("\u{1b}[H", 2);
         let text = top.text();
-        let widest = text.split("\u{1b}[K\r\n").map(|line| line.chars().count()).max();
+        let lines = text.split("\u{1b}[H").flat_map(|picture| picture.split("\u{1b}[K\r\n"));
+        let widest = lines.map(|line| line.chars().count()).max();
         assert!(widest.is_some_and(|widest| widest <= 110), "{widest:?}");
         top.press(key);
         assert!(top.wait().success());

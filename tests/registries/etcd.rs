@@ -35,7 +35,7 @@ fn workers_that_come_and_go_are_followed() {
     let listing = watched.lists(&["http://127.0.0.1:8001", "unix:/run/2.sock"]);
     assert_eq!(listing.members[1].weight, 3);
     // One whose process dies without a word.
-    let lease = etcd.lease(1);
+    let lease = etcd.lease(5);
     etcd.put_with_lease("/shop/providers/127.0.0.1:8003", "", &lease);
     watched.lists(&["http://127.0.0.1:8001", "http://127.0.0.1:8003", "unix:/run/2.sock"]);
     watched.lists(&["http://127.0.0.1:8001", "unix:/run/2.sock"]);

@@ -43,10 +43,10 @@ fn workers_that_come_and_go_are_followed() {
     session.set("/shop/providers/worker-2", "unix:/run/2.sock 5");
     watched.list_until(|listing| (listing.members[1].weight == 5).then_some(()));
     // One whose process dies without a word.
-    let mut other = zookeeper.session(Duration::from_millis(500));
+    let mut other = zookeeper.session(LONG);
     other.register("/shop/providers/127.0.0.1:8003", "");
     watched.lists(&["http://127.0.0.1:8001", "http://127.0.0.1:8003", "unix:/run/2.sock"]);
-    drop(other);
+    other.lives_for(Duration::from_millis(500));
     watched.lists(&["http://127.0.0.1:8001", "unix:/run/2.sock"]);
     session.delete("/shop/providers/127.0.0.1:8001");
     watched.lists(&["unix:/run/2.sock"]);

@@ -31,8 +31,11 @@ const SWEEP_PLACES: usize = 2048;
 /// How long a start waits for pools to find their first backends.
 const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Descriptors that are not for connections: listeners, logs, the admin interface, the runtime.
+/// Descriptors that are not for connections, whatever the number of workers: logs, the admin interface, sources of pools.
 const OWN_DESCRIPTORS: u64 = 64;
+
+/// Descriptors of each worker's runtime. Beside them, it has a socket for each listener.
+const WORKER_DESCRIPTORS: u64 = 4;
 
 /// A running accelerator. Dropping it ends it at once.
 pub struct Process {
@@ -75,7 +78,7 @@ impl Process {
         let admin = if admin { Some(bind_admin(config.admin.listen.as_ref())?) } else { None };
         let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
-        let connections = connection_limit(&config);
+        let connections = connection_limit(&config, count);
         let token = Token::default();
         token.set(config.admin.token.as_deref());
         let entrances: Vec<Arc<Entrance>> = config
@@ -283,14 +286,16 @@ fn serve_admin(inner: &Arc<Inner>, bound: Bound) -> io::Result<Server> {
 
 /// The most client connections: what is configured, or as many as the limit on open files allows, where each may need
 /// a connection to a backend too. The limit itself is raised as far as the system lets it.
-fn connection_limit(config: &Config) -> usize {
+fn connection_limit(config: &Config, workers: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     }
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let possible = (files.saturating_sub(OWN_DESCRIPTORS) / 2).max(1);
+    let worker = WORKER_DESCRIPTORS + config.listeners.len() as u64;
+    let own = OWN_DESCRIPTORS + workers as u64 * worker;
+    let possible = (files.saturating_sub(own) / 2).max(1);
     let wanted = config.limits.connections.map_or(u64::MAX, |most| u64::from(most.get()));
     usize::try_from(possible.min(wanted)).unwrap_or(usize::MAX)
 }

@@ -20,39 +20,53 @@ pub(crate) struct Maglev {
     places: Box<[u32]>,
 }
 
+/// A backend that takes turns.
+struct Turn {
+    /// Its place among the backends.
+    at: usize,
+    /// A hash of its address.
+    seed: u64,
+    /// The place that it wants next, and how far it is from there to the one that it wants then. The size of the table is prime, so
+    /// any step leads to every place.
+    next: usize,
+    step: usize,
+    /// Weight that it has not used yet.
+    credit: u32,
+}
+
+impl Turn {
+    fn new((at, backend): (usize, &Backend), size: usize) -> Turn {
+        let seed = hash(backend.address().to_string().as_bytes(), 1);
+        let next = (mix(seed) % size as u64) as usize;
+        let step = (mix(seed ^ 1) % (size as u64 - 1) + 1) as usize;
+        Turn { at, seed, next, step, credit: 0 }
+    }
+}
+
 impl Maglev {
-    /// The backends take turns, each as often as it weighs, to take the next place that is free in an order of its own.
+    /// The backends take turns, each as often as it weighs, to take the next place that is free in an order of its own. Whose
+    /// turn is first depends on addresses alone, so that all balancers agree in whatever order they are told of backends.
     pub(crate) fn new(backends: &[Backend]) -> Maglev {
         if backends.is_empty() {
             return Maglev { places: Box::default() };
         }
         let size = SIZES.into_iter().find(|&size| size >= 100 * backends.len()).unwrap_or(SIZES[2]);
-        // Offset and step of each one's order; the size is prime, so any step leads to every place.
-        let mut orders: Vec<_> = backends
-            .iter()
-            .map(|backend| {
-                let seed = hash(backend.address().to_string().as_bytes(), 1);
-                let offset = mix(seed) % size as u64;
-                let step = mix(seed ^ 1) % (size as u64 - 1) + 1;
-                (offset as usize, step as usize)
-            })
-            .collect();
+        let mut turns: Vec<Turn> = backends.iter().enumerate().map(|turn| Turn::new(turn, size)).collect();
+        turns.sort_unstable_by_key(|turn| turn.seed);
         let heaviest = backends.iter().map(Backend::weight).max().unwrap_or(1);
-        let mut credit = vec![0; backends.len()];
         let mut places = vec![NOBODY; size];
         let mut free = size;
         'fill: loop {
-            for (at, backend) in backends.iter().enumerate() {
-                credit[at] += backend.weight();
-                if credit[at] < heaviest {
+            for turn in &mut turns {
+                turn.credit += backends[turn.at].weight();
+                if turn.credit < heaviest {
                     continue;
                 }
-                credit[at] -= heaviest;
-                let (next, step) = &mut orders[at];
-                while places[*next] != NOBODY {
-                    *next = (*next + *step) % size;
+                turn.credit -= heaviest;
+                while places[turn.next] != NOBODY {
+                    turn.next = (turn.next + turn.step) % size;
                 }
-                places[*next] = at as u32;
+                places[turn.next] = turn.at as u32;
                 free -= 1;
                 if free == 0 {
                     break 'fill;

@@ -40,6 +40,28 @@ fn shares(pool: &Pool, count: usize) -> Vec<usize> {
     shares
 }
 
+/// Regression: where two backends wanted one place of Maglev's table in the same turn, the one that was named first had it.
+#[test]
+fn balancers_that_name_backends_in_another_order_find_the_same_homes() {
+    for weights in [&[1; 5][..], &[1, 2, 3, 4, 5, 6, 7]] {
+        for algorithm in [Algorithm::ConsistentHash, Algorithm::Maglev] {
+            let backends = |turned: bool| {
+                let mut named: Vec<Backend> =
+                    weights.iter().enumerate().map(|(n, &weight)| backend(n).weighing(weight)).collect();
+                if turned {
+                    named.reverse();
+                }
+                Pool::new("app", named, algorithm)
+            };
+            let (one, other) = (backends(false), backends(true));
+            for n in 0..5000 {
+                let home = |pool: &Pool| pick(pool, &class(n)).backend().address().to_string();
+                assert_eq!(home(&one), home(&other), "{algorithm}: class {n}");
+            }
+        }
+    }
+}
+
 #[test]
 fn names_are_read_and_written_alike() {
     for algorithm in Algorithm::ALL {

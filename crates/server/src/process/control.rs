@@ -181,7 +181,7 @@ impl Inner {
         }
         self.token.set(config.admin.token.as_deref());
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
-        self.shared.set_connection_limit(connection_limit(&config));
+        self.shared.set_connection_limit(connection_limit(&config, self.workers.len()));
         let site = Site::new(config, &bound, Some(&before), seed());
         self.shared.set_site(site);
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();

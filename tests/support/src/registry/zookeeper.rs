@@ -83,6 +83,13 @@ impl Registrar {
             .expect("ZooKeeper knows the session");
     }
 
+    /// Has the session expire so long from now; only one who has been listed can be missed.
+    #[track_caller]
+    pub fn lives_for(mut self, timeout: Duration) {
+        self.timeout = timeout;
+        self.reconnect();
+    }
+
     /// Makes a node that stays.
     #[track_caller]
     pub fn create(&mut self, path: &str, data: &str) {
