@@ -89,7 +89,8 @@ fn store_of(objects: usize) -> Arc<Store> {
         with_response(&mut Vec::new(), |response| {
             let fields = stored_fields(response.head.fields);
             let policy = Policy::safe();
-            let Storability::Store(lifetimes) = storability(&request.head, &response.head, &policy, NOW, NOW)
+            let Storability::Store(lifetimes) =
+                storability(&request.head, &response.head, None, &policy, NOW, NOW)
             else {
                 unreachable!("the sample may be stored");
             };
@@ -172,7 +173,7 @@ fn judge(times: usize) {
     with_request(BROWSER_REQUEST, &mut Vec::new(), |request| {
         with_response(&mut Vec::new(), |response| {
             for _ in 0..times {
-                black_box(storability(black_box(&request.head), &response.head, &policy, NOW, NOW));
+                black_box(storability(black_box(&request.head), &response.head, None, &policy, NOW, NOW));
             }
         });
     });

@@ -14,7 +14,7 @@ pub use directives::{MaxStale, RequestDirectives, delta_seconds};
 pub use freshen::{combine, freshen, head_agrees, invalidates, stored_fields};
 pub use lifetimes::{Lifetimes, Reuse};
 pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, lookup_bypass};
-pub use storability::{Reason, Storability, partial_storability, storability};
+pub use storability::{Reason, Storability, storability};
 pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::step::lookup::single_range;
 use crate::step::store::{Landed, Landing, add_date, content_range, own_fields, tags_of};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
-use sandarac_message::caching::{Lifetimes, Storability, combine, partial_storability, storability};
+use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
 use sandarac_message::conditional::{share_strong_validator, strong_validator};
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -65,16 +65,14 @@ impl Landing<'_> {
         let version = arrived.head.version;
         let head = ResponseHead { status, reason, version, fields: fields.view() };
         let policy = &self.rule.policy;
-        let storable = match whole {
-            true => storability(self.request, &head, policy, arrived.requested, now),
-            false => partial_storability(self.request, &head, policy, arrived.requested, now),
-        };
+        let range = (!whole).then_some(joined);
+        let storable = storability(self.request, &head, range, policy, arrived.requested, now);
         let Storability::Store(lifetimes) = storable else { return None };
         fields.remove(Name::Age);
         add_date(&mut fields, now);
         let head = StoredHead::new(status, reason, &fields).ok()?;
         let own = own_fields(newer);
-        Some(Joined { joint, head, lifetimes, fields, range: (!whole).then_some(joined), own })
+        Some(Joined { joint, head, lifetimes, fields, range, own })
     }
 
     /// Stores what they make together in the place of the stored part.

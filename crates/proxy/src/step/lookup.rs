@@ -96,7 +96,7 @@ pub(crate) fn learn_from_head(
     let Ok(fields) = freshen(stored.fields(), fresh) else { return };
     let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
     let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
-    let storable = storability(&get, &head, &rule.policy, arrived.requested, now);
+    let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
     let Storability::Store(lifetimes) = storable else {
         store.purge(key, Purge::Hard, now);
         return;

@@ -10,7 +10,7 @@ use crate::{Counter, Counters};
 use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
+    Reason, RequestDirectives, Storability, freshen, storability, stored_fields,
 };
 use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
@@ -77,11 +77,7 @@ impl Landing<'_> {
         let range = content_range(&arrived.head.view());
         let view = arrived.head.view();
         let policy = &self.rule.policy;
-        let storable = match range {
-            Some(_) => partial_storability(self.request, &view, policy, arrived.requested, now),
-            None => storability(self.request, &view, policy, arrived.requested, now),
-        };
-        match storable {
+        match storability(self.request, &view, range, policy, arrived.requested, now) {
             Storability::Store(lifetimes) => {
                 let vary = VarySpec::of(view.fields, &policy.ignored_vary);
                 let own = own_fields(view.fields);
@@ -144,10 +140,7 @@ impl Landing<'_> {
             fields: fields.view(),
         };
         let policy = &self.rule.policy;
-        let storable = match candidate.range() {
-            Some(_) => partial_storability(self.request, &view, policy, arrived.requested, now),
-            None => storability(self.request, &view, policy, arrived.requested, now),
-        };
+        let storable = storability(self.request, &view, candidate.range(), policy, arrived.requested, now);
         let vary = VarySpec::of(view.fields, &policy.ignored_vary);
         let tags = tags_of(view.fields, self.host);
         arrived.link.finish();
