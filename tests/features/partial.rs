@@ -357,6 +357,54 @@ fn the_part_goes_out_before_the_rest_has_come() {
 }
 
 #[test]
+fn a_part_outlives_a_rest_that_breaks_off() {
+    let breaks: [fn(Reply) -> Reply; 2] = [|reply| reply.length(11).cut(), |reply| reply.chunked().reset()];
+    for breaks in breaks {
+        let (proxy, origin) = start(move |request| match request.serial {
+            1 => version(request, &[("ETag", "\"v1\"")]),
+            _ => breaks(reply(206).with("ETag", "\"v1\"").with("Content-Range", "bytes 5-15/16")),
+        });
+        range(&proxy, "bytes=0-4");
+        let mut client = ask(&proxy);
+        client.read_through("\r\n\r\n01234");
+        client.expect_end();
+        assert_eq!(range(&proxy, "bytes=1-3"), "123");
+        assert_eq!(ranges(&origin)[1..], [asks("bytes=5-", Some("\"v1\""))]);
+    }
+}
+
+#[test]
+fn a_rest_that_breaks_off_twice_is_not_asked_for_again() {
+    let (proxy, origin) = start(|request| match request.field("range") {
+        // An origin that can do the first range, and no other.
+        Some("bytes=0-4") | None => version(request, &[("ETag", "\"v1\"")]),
+        Some(_) => reply(206).with("ETag", "\"v1\"").with("Content-Range", "bytes 5-15/16").length(11).cut(),
+    });
+    range(&proxy, "bytes=0-4");
+    for _ in 0..2 {
+        assert!(ask(&proxy).try_response("GET").is_err());
+    }
+    assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
+    let rest = asks("bytes=5-", Some("\"v1\""));
+    assert_eq!(ranges(&origin)[1..], [rest.clone(), rest, ANEW]);
+}
+
+#[test]
+fn a_rest_that_is_malformed_takes_the_part_with_it() {
+    let (proxy, origin) = start(|request| match request.serial {
+        1 | 3 => version(request, &[("ETag", "\"v1\"")]),
+        _ => Reply::verbatim(
+            "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes 5-15/16\r\n\
+             Cache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n567\r\nno size\r\n",
+        ),
+    });
+    range(&proxy, "bytes=0-4");
+    assert!(ask(&proxy).try_response("GET").is_err());
+    assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
+    assert_eq!(ranges(&origin)[2..], [ANEW]);
+}
+
+#[test]
 fn large_parts_are_joined() {
     let whole: String = (0..400_000).map(|number| format!("{number:06}\n")).collect();
     let middle = 1_500_000;

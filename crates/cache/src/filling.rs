@@ -47,9 +47,9 @@ impl Unstored {
     }
 }
 
-/// Fills the body of an object. Dropped before [`Filling::finish`], it breaks off: readers get an error after what they
-/// have, and the object leaves the store.
-#[must_use = "a dropped filling breaks its object off"]
+/// Fills the body of an object. Dropped before [`Filling::finish`] or [`Filling::break_off`], it is spoiled: readers get an
+/// error after what they have, and the object leaves the store together with the part that it was joined with.
+#[must_use = "a dropped filling spoils its object"]
 pub struct Filling {
     store: Arc<Store>,
     object: Arc<Object>,
@@ -172,7 +172,14 @@ impl Filling {
         Some(result)
     }
 
-    /// Ends the body. Returns the object as it is stored now. A body of another length than announced breaks off instead.
+    /// Ends the body where the origin broke off: readers get an error after what they have, and the object leaves the store.
+    /// The part that it was joined with stays, unless that happens for the second time.
+    pub fn break_off(mut self) {
+        self.finished = true;
+        self.abort(false);
+    }
+
+    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is spoiled instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
         self.finished = true;
         self.begin();
@@ -183,14 +190,14 @@ impl Filling {
             match joint.end() {
                 Some(after) => after.iter().for_each(|part| self.lay_in(part)),
                 None => {
-                    self.abort();
+                    self.abort(true);
                     return self.object.clone();
                 }
             }
         }
         let Some(arriving) = self.arriving() else { return self.object.clone() };
         if arriving.expected().is_some_and(|expected| expected != arriving.len()) {
-            self.abort();
+            self.abort(true);
             return self.object.clone();
         }
         let Some((segments, tail)) = arriving.take_whole() else {
@@ -287,8 +294,8 @@ impl Filling {
         }
     }
 
-    fn abort(&self) {
-        self.store.discard(&self.object, Removal::Broken);
+    fn abort(&self, spoiled: bool) {
+        self.store.give_up(&self.object, spoiled);
         if let Some(arriving) = self.arriving() {
             arriving.abort();
         }
@@ -306,7 +313,7 @@ impl Filling {
 impl Drop for Filling {
     fn drop(&mut self) {
         if !self.finished {
-            self.abort();
+            self.abort(true);
         }
     }
 }
