@@ -441,3 +441,20 @@ fn what_is_too_large_to_be_stored_whole_is_not_completed() {
     assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
     assert_eq!(ranges(&origin)[1..], [asks("bytes=5-8", Some("\"v1\"")), ANEW]);
 }
+
+/// Regression: a part that was all of it was stored as what it came as, and answered requests without Range with 206.
+#[test]
+fn a_part_that_is_all_of_it_is_no_part_to_those_who_want_the_whole() {
+    let (proxy, _origin) = tagged();
+    assert_eq!(range(&proxy, "bytes=0-15"), WHOLE);
+    let whole = proxy.get("/").expect(200);
+    assert_eq!((whole.text().as_str(), whole.field("content-range")), (WHOLE, None));
+    assert_eq!(range(&proxy, "bytes=0-15"), WHOLE);
+    let short = |request: &Request| match request.serial {
+        1 => reply(206).cache("max-age=60").with("Content-Range", "bytes 0-15/16").body(&WHOLE[..9]),
+        _ => version(request, &[]),
+    };
+    let (proxy, _origin) = start(short);
+    assert_eq!(range(&proxy, "bytes=0-15"), &WHOLE[..9]);
+    assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
+}

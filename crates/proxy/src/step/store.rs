@@ -71,20 +71,27 @@ impl Landing<'_> {
             self.unstored(NoStore::HeadTooLarge, handling);
             return Landed::Relay(arrived);
         }
-        let range = content_range(&arrived.head.view());
+        let announced = arrived.body.remaining();
+        // What says that it is all of it has to be as long.
+        let range = content_range(&arrived.head.view())
+            .filter(|part| !part.is_whole() || announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
         let policy = &self.rule.policy;
         match storability(self.request, &view, range, policy, arrived.requested, now) {
             Storability::Store(lifetimes) => {
                 let vary = VarySpec::of(view.fields, &policy.ignored_vary);
                 let own = own_fields(view.fields);
-                let Ok(head) = self.stored_head(&arrived) else {
+                let (part, whole) = match range {
+                    Some(range) if range.is_whole() => (None, Some(range)),
+                    range => (range, None),
+                };
+                let Ok(head) = self.stored_head(&arrived, whole.is_some()) else {
                     self.unstored(NoStore::HeadTooLarge, handling);
                     return Landed::Relay(arrived);
                 };
                 let tags = tags_of(view.fields, self.host);
-                let len = arrived.body.remaining();
-                let arrival = self.arrival(head, lifetimes, &vary, &tags, range, len);
+                let len = announced.or(whole.map(|whole| whole.range.len()));
+                let arrival = self.arrival(head, lifetimes, &vary, &tags, part, len);
                 let filling = flight.store(arrival);
                 handling.ttl = Some(lifetimes.ttl(now));
                 self.fill(filling, *arrived, own, handling)
@@ -170,11 +177,16 @@ impl Landing<'_> {
         hop::add_via(&mut head.fields, head.version, self.site.name())
     }
 
-    /// The head as it is stored: nothing that is for this proxy only, and a Date.
-    fn stored_head(&self, arrived: &Arrived) -> Result<StoredHead, sandarac_message::TooLarge> {
+    /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
+    /// it amounts to (RFC 9110 §15.3.7.3).
+    fn stored_head(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, sandarac_message::TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
         add_date(&mut fields, arrived.received);
+        if whole {
+            fields.remove(Name::ContentRange);
+            return StoredHead::new(200, b"OK", &fields);
+        }
         StoredHead::new(arrived.head.status, &arrived.head.reason, &fields)
     }
 
