@@ -4,6 +4,7 @@ mod admin;
 mod algorithms;
 mod backends;
 mod bodies;
+mod broken_off;
 mod classes;
 mod coalescing;
 mod config;

@@ -114,6 +114,7 @@ fn store_of(objects: usize) -> Arc<Store> {
                     range: None,
                     len: Some(BODY.len() as u64),
                     limit: None,
+                    resumable: false,
                     transaction: number as u64,
                 };
                 flight.store_complete(arrival, &[&BODY], None);

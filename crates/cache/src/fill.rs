@@ -36,7 +36,7 @@ impl Store {
         let limit = self.limit(arrival.limit);
         let text = text(&arrival);
         let tags = tags(&arrival);
-        let expected = arrival.len;
+        let (expected, resumable) = (arrival.len, arrival.resumable);
         let parts = parts(&landing, arrival);
         let base = Arriving::base_bytes(text.len());
         let fits = expected.is_none_or(|len| len <= limit);
@@ -49,7 +49,7 @@ impl Store {
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
         let superseded = if joint.is_some() { Superseded::Later } else { Superseded::Now };
         self.land(landing, &object, stored, &tags, expected, superseded);
-        Filling::new(self.clone(), object, limit, joint)
+        Filling::new(self.clone(), object, limit, resumable, joint)
     }
 
     /// Stores a response whose body is there.
@@ -161,16 +161,9 @@ impl Store {
         self.fit();
     }
 
-    /// Exchanges an arriving object for one whose body is whole, and removes the part that it was joined with. `None` where it has left the store, or leaves it now because
-    /// there is no room.
-    pub(crate) fn complete(
-        &self,
-        before: &Arc<Object>,
-        whole: &Whole,
-        trailers: Option<FieldsBuf>,
-    ) -> Option<Arc<Object>> {
-        let mut parts = before.parts();
-        parts.extras.trailers = trailers;
+    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes the part that it
+    /// was joined with. `None` where it has left the store, or leaves it now because there is no room.
+    pub(crate) fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
         let content = Content::Whole(whole.clone());
         if !self.reserve(parts.base_bytes() + content.own_bytes()) {
             self.discard(before, Removal::Oversize);

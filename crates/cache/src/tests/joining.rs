@@ -32,7 +32,7 @@ fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<Filling> {
     let joint = joint(&flight, new)?;
     let joined = held.union(&ContentRange::of(new, complete));
     let range = joined.filter(|joined| !joined.is_whole());
-    Some(flight.join(Response { range, ..response("/") }.arrival(), joint))
+    Some(flight.join(Response { range, ..response("/").resumable() }.arrival(), joint))
 }
 
 fn joint(flight: &Flight, new: ByteRange) -> Option<Joint> {
@@ -152,6 +152,35 @@ fn a_part_outlives_a_rest_that_breaks_off() {
         assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
         assert_eq!((store.stats().objects, store.stats().removed(Removal::Broken)), (0, 3));
     }
+}
+
+#[test]
+fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
+    let store = store(1 << 20);
+    for (new, come, left) in [
+        // After the part, however little.
+        (range(20, 29), range(20, 20), range(10, 20)),
+        (range(15, 29), range(15, 23), range(10, 23)),
+        // Before it, with a gap: the longer one of both.
+        (range(0, 9), range(0, 8), range(10, 19)),
+    ] {
+        store_part(&store, range(10, 19), 30);
+        let mut filling = join(&store, new, 30).unwrap();
+        filling.append(&bytes(come));
+        filling.break_off();
+        let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
+        assert_eq!(held.range(), Some(ContentRange::of(left, 30)), "{come:?}");
+        assert_eq!(text(&held).as_bytes(), bytes(left));
+        assert_eq!(store.stats().objects, 1);
+    }
+    let held = range(90, 99);
+    store_part(&store, held, 100);
+    let mut filling = join(&store, range(0, 89), 100).unwrap();
+    filling.append(&bytes(range(0, 20)));
+    filling.break_off();
+    let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
+    assert_eq!((held.range(), text(&held).len()), (Some(ContentRange::of(range(0, 20), 100)), 21));
+    assert_eq!(store.stats().kept, 3);
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl World {
     }
 
     fn response(&self, to: u8, bits: u8) -> Response {
-        Response { tags: tags(bits), ..response(&path(to)).lifetimes(self.now, 10, 5, 30) }
+        Response { tags: tags(bits), ..response(&path(to)).lifetimes(self.now, 10, 5, 30).resumable() }
     }
 
     fn run(&mut self, step: &Step) {
@@ -153,7 +153,9 @@ impl World {
             Step::Break { which, spoiled } => {
                 if !self.fillings.is_empty() {
                     let filling = self.fillings.swap_remove(which as usize % self.fillings.len());
-                    if spoiled { drop(filling) } else { filling.break_off() }
+                    if !spoiled {
+                        filling.break_off();
+                    }
                 }
             }
             Step::Look { path: to, vary, wait } => {

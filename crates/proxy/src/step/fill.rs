@@ -80,7 +80,7 @@ impl Ending {
         }
     }
 
-    /// Tells the object and those who read it, and the backend.
+    /// Tells the backend, the object and those who read it.
     fn end(self, filling: Filling, link: Link) {
         match self {
             Ending::Whole(trailers) => {
@@ -91,10 +91,7 @@ impl Ending {
                 link.broken();
                 filling.break_off();
             }
-            Ending::Spoiled => {
-                link.broken();
-                drop(filling);
-            }
+            Ending::Spoiled => link.broken(),
         }
     }
 }

@@ -115,6 +115,7 @@ pub(crate) fn learn_from_head(
         range: None,
         len: None,
         limit: None,
+        resumable: false,
         transaction: exchange.transaction,
     };
     store.open_for(stored).refresh(arrival);

@@ -10,7 +10,7 @@ use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Purge, Reader, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, freshen, storability, stored_fields,
+    Reason, RequestDirectives, Storability, freshen, resumable, storability, stored_fields,
 };
 use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
@@ -200,6 +200,7 @@ impl Landing<'_> {
         len: Option<u64>,
     ) -> Arrival<'b> {
         Arrival {
+            resumable: resumable(self.request, &head.view(), lifetimes.received()),
             head,
             lifetimes,
             vary,

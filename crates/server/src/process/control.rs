@@ -250,6 +250,7 @@ fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
         Metric::gauge("cache_bans", "Bans, and purges by URL where fields or cookies are keyed, that some object was not tested against yet.", stats.bans),
         Metric::counter("cache_stored", "Objects stored.", stats.stored),
         Metric::counter("cache_refreshed", "Objects freshened by a 304.", stats.refreshed),
+        Metric::counter("cache_parts_kept", "Objects whose body broke off at the origin, kept as parts.", stats.kept),
     ]);
     for (removal, count) in Removal::ALL.iter().zip(stats.removed) {
         let metric = Metric::counter("cache_removed", "Objects that left the store.", count);
