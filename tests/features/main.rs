@@ -10,6 +10,7 @@ mod coalescing;
 mod config;
 mod conformance_newer;
 mod connections;
+mod counters;
 mod ejection;
 mod fields;
 mod health;
