@@ -70,6 +70,8 @@ pub struct Stats {
     pub bytes: u64,
     /// The most bytes that may be held.
     pub limit: u64,
+    /// Of the bytes, those of objects that have left the store and are being read.
+    pub held_bytes: u64,
     /// Of the bytes, those of the index.
     pub index_bytes: u64,
     /// Of the bytes, those of objects in the small queue.

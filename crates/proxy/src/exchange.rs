@@ -115,7 +115,8 @@ pub(crate) async fn run(
         stick_to: None,
     };
     worker.counters.one(Counter::Requests);
-    let mut down = Downstream::new(client, &site.session, head.version, body, site.body_limit);
+    let mut down =
+        Downstream::new(client, &site.session, &worker.shared.hurry, head.version, body, site.body_limit);
     let (sent, fault) = match exchange.steps(&mut down, found).await {
         Ok(sent) => (sent, None),
         Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
@@ -642,7 +643,10 @@ impl<'e> Exchange<'e> {
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
         }
-        sent.map_err(|_| Fault::ClientGone)
+        sent.map_err(|error| {
+            self.worker.counters.cut_off(&error);
+            Fault::ClientGone
+        })
     }
 
     /// Sends an answer made here.

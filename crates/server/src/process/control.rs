@@ -243,6 +243,7 @@ fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
     metrics.extend([
         Metric::gauge("cache_objects", "Objects in the store.", stats.objects),
         Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.bytes),
+        Metric::gauge("cache_held_bytes", "Of these, bytes of objects that have left the store and that clients have yet to take.", stats.held_bytes),
         Metric::gauge("cache_limit_bytes", "The most bytes that the store may hold.", stats.limit),
         Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
         Metric::gauge("cache_flights", "Fetches for the store that are under way.", stats.flights),
