@@ -54,8 +54,8 @@ fuzz_target!(|input: &[u8]| {
     let response =
         ResponseHead { status: 200, reason: b"", version: Version::Http11, fields: response.view() };
     for policy in [Policy::safe(), Policy::rfc()] {
-        let judged = storability(&request, &response, &policy, NOW, NOW);
-        assert_eq!(judged, storability(&request, &response, &policy, NOW, NOW));
+        let judged = storability(&request, &response, None, &policy, NOW, NOW);
+        assert_eq!(judged, storability(&request, &response, None, &policy, NOW, NOW));
         let Storability::Store(lifetimes) = judged else { continue };
         let targeted =
             [Name::CdnCacheControl, Name::SandaracCacheControl, Name::SurrogateControl, Name::CacheControl]

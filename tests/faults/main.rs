@@ -31,3 +31,11 @@ pub(crate) fn site(backend: &str, pool_keys: &str, tables: &str) -> String {
          [[route]]\npool = \"app\"\n\n{tables}\n"
     )
 }
+
+/// A metric without labels, as `stats` shows it.
+pub(crate) fn stat(proxy: &Sandarac, name: &str) -> u64 {
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    let metrics = stats["metrics"].as_array().expect("metrics");
+    let found = metrics.iter().find(|metric| metric["name"] == name && metric.get("labels").is_none());
+    found.and_then(|metric| metric["value"].as_u64()).unwrap_or_else(|| panic!("no metric {name}"))
+}

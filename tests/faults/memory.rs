@@ -2,11 +2,14 @@
 
 use std::thread;
 
-use sandarac_test_support::{Conn, Origin, get, reply};
+use sandarac_test_support::{Conn, Origin, get, reply, within};
 
-use crate::sandarac;
+use crate::{sandarac, site, stat};
 
 const MIB: u64 = 1 << 20;
+
+/// A body of which the system takes no more than a part on behalf of a client that does not read.
+const LARGE: usize = 12 << 20;
 
 /// The cache's limit: enough that what the process has for itself weighs little.
 const LIMIT: u64 = 64 * MIB;
@@ -22,7 +25,7 @@ const FOR_A_SLOW_CLIENT: u64 = 2 * MIB;
 
 /// An origin whose bodies have as many bytes as the target says after its last slash.
 fn origin() -> Origin {
-    let bytes = vec![b'x'; 4 << 20];
+    let bytes = vec![b'x'; LARGE];
     Origin::new(move |request| {
         let length = request.path().rsplit('/').next().and_then(|length| length.parse().ok()).unwrap_or(0);
         reply(200).cache("max-age=600").body(&bytes[..length])
@@ -73,4 +76,35 @@ fn the_resident_set_stays_within_what_the_manual_states() {
     let peak = proxy.peak_resident_bytes();
     println!("with slow clients: peak {} KiB of {} KiB", peak / 1024, bound / 1024);
     assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
+}
+
+/// Regression: clients that do not read kept what had left the cache for as long as they liked, and with it the memory.
+#[test]
+fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {
+    let origin = origin();
+    let patient = "[cache]\nmemory = \"64MiB\"\nmax_object = \"16MiB\"\n\n[timeouts]\nwrite = \"1h\"\n\n[limits]\nmin_rate_out = \"0B\"";
+    let proxy = sandarac().config(site(&origin.url(), "", patient)).start();
+    let held = || stat(&proxy, "cache_held_bytes");
+    let slow: Vec<Conn> = (0..4)
+        .map(|number| {
+            let target = format!("/{number}/{LARGE}");
+            // Hits and misses.
+            if number % 2 == 0 {
+                proxy.get(&target).expect(200);
+            }
+            let mut conn = Conn::to(proxy.address());
+            conn.shrink_receive_buffer();
+            conn.send(get(&target).to_bytes()).read_through("\r\n\r\n");
+            conn
+        })
+        .collect();
+    // All that is stored is held, but as long as it is stored it serves others, too.
+    within("all to be stored", || (stat(&proxy, "cache_flights") == 0).then_some(()));
+    assert_eq!((held() / MIB, stat(&proxy, "clients_slow")), (0, 0));
+    proxy.admin(&["purge", "--all"]).success();
+    within("the memory to be free again", || (held() <= LIMIT / 20).then_some(()));
+    assert!(stat(&proxy, "clients_slow") > 0);
+    // Those who read are served meanwhile and afterwards.
+    assert_eq!(proxy.get(&format!("/0/{LARGE}")).expect(200).body.len(), LARGE);
+    drop(slow);
 }

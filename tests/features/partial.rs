@@ -357,6 +357,54 @@ fn the_part_goes_out_before_the_rest_has_come() {
 }
 
 #[test]
+fn a_part_outlives_a_rest_that_breaks_off() {
+    let breaks: [fn(Reply) -> Reply; 2] = [|reply| reply.length(11).cut(), |reply| reply.chunked().reset()];
+    for breaks in breaks {
+        let (proxy, origin) = start(move |request| match request.serial {
+            1 => version(request, &[("ETag", "\"v1\"")]),
+            _ => breaks(reply(206).with("ETag", "\"v1\"").with("Content-Range", "bytes 5-15/16")),
+        });
+        range(&proxy, "bytes=0-4");
+        let mut client = ask(&proxy);
+        client.read_through("\r\n\r\n01234");
+        client.expect_end();
+        assert_eq!(range(&proxy, "bytes=1-3"), "123");
+        assert_eq!(ranges(&origin)[1..], [asks("bytes=5-", Some("\"v1\""))]);
+    }
+}
+
+#[test]
+fn a_rest_that_breaks_off_twice_is_not_asked_for_again() {
+    let (proxy, origin) = start(|request| match request.field("range") {
+        // An origin that can do the first range, and no other.
+        Some("bytes=0-4") | None => version(request, &[("ETag", "\"v1\"")]),
+        Some(_) => reply(206).with("ETag", "\"v1\"").with("Content-Range", "bytes 5-15/16").length(11).cut(),
+    });
+    range(&proxy, "bytes=0-4");
+    for _ in 0..2 {
+        assert!(ask(&proxy).try_response("GET").is_err());
+    }
+    assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
+    let rest = asks("bytes=5-", Some("\"v1\""));
+    assert_eq!(ranges(&origin)[1..], [rest.clone(), rest, ANEW]);
+}
+
+#[test]
+fn a_rest_that_is_malformed_takes_the_part_with_it() {
+    let (proxy, origin) = start(|request| match request.serial {
+        1 | 3 => version(request, &[("ETag", "\"v1\"")]),
+        _ => Reply::verbatim(
+            "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes 5-15/16\r\n\
+             Cache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n567\r\nno size\r\n",
+        ),
+    });
+    range(&proxy, "bytes=0-4");
+    assert!(ask(&proxy).try_response("GET").is_err());
+    assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
+    assert_eq!(ranges(&origin)[2..], [ANEW]);
+}
+
+#[test]
 fn large_parts_are_joined() {
     let whole: String = (0..400_000).map(|number| format!("{number:06}\n")).collect();
     let middle = 1_500_000;
@@ -392,4 +440,21 @@ fn what_is_too_large_to_be_stored_whole_is_not_completed() {
     assert_eq!(range(&proxy, "bytes=3-8"), "345678");
     assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
     assert_eq!(ranges(&origin)[1..], [asks("bytes=5-8", Some("\"v1\"")), ANEW]);
+}
+
+/// Regression: a part that was all of it was stored as what it came as, and answered requests without Range with 206.
+#[test]
+fn a_part_that_is_all_of_it_is_no_part_to_those_who_want_the_whole() {
+    let (proxy, _origin) = tagged();
+    assert_eq!(range(&proxy, "bytes=0-15"), WHOLE);
+    let whole = proxy.get("/").expect(200);
+    assert_eq!((whole.text().as_str(), whole.field("content-range")), (WHOLE, None));
+    assert_eq!(range(&proxy, "bytes=0-15"), WHOLE);
+    let short = |request: &Request| match request.serial {
+        1 => reply(206).cache("max-age=60").with("Content-Range", "bytes 0-15/16").body(&WHOLE[..9]),
+        _ => version(request, &[]),
+    };
+    let (proxy, _origin) = start(short);
+    assert_eq!(range(&proxy, "bytes=0-15"), &WHOLE[..9]);
+    assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
 }

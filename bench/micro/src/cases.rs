@@ -89,7 +89,8 @@ fn store_of(objects: usize) -> Arc<Store> {
         with_response(&mut Vec::new(), |response| {
             let fields = stored_fields(response.head.fields);
             let policy = Policy::safe();
-            let Storability::Store(lifetimes) = storability(&request.head, &response.head, &policy, NOW, NOW)
+            let Storability::Store(lifetimes) =
+                storability(&request.head, &response.head, None, &policy, NOW, NOW)
             else {
                 unreachable!("the sample may be stored");
             };
@@ -113,6 +114,7 @@ fn store_of(objects: usize) -> Arc<Store> {
                     range: None,
                     len: Some(BODY.len() as u64),
                     limit: None,
+                    resumable: false,
                     transaction: number as u64,
                 };
                 flight.store_complete(arrival, &[&BODY], None);
@@ -172,7 +174,7 @@ fn judge(times: usize) {
     with_request(BROWSER_REQUEST, &mut Vec::new(), |request| {
         with_response(&mut Vec::new(), |response| {
             for _ in 0..times {
-                black_box(storability(black_box(&request.head), &response.head, &policy, NOW, NOW));
+                black_box(storability(black_box(&request.head), &response.head, None, &policy, NOW, NOW));
             }
         });
     });

@@ -123,6 +123,7 @@ impl Bench {
             range: None,
             len,
             limit: None,
+            resumable: false,
             transaction: 1,
         };
         self.store.open(Key::of(b"http", HOST, path)).store_complete(arrival, &[&self.body], None);

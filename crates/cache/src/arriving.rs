@@ -311,6 +311,16 @@ impl Arriving {
         Some((state.segments.iter().cloned().collect(), tail))
     }
 
+    /// All that has come, in segments, where it is kept and no more will come.
+    pub(crate) fn seal(&self) -> Option<Vec<Segment>> {
+        let mut state = self.state.lock();
+        if state.mode != Mode::Storing {
+            return None;
+        }
+        state.seal();
+        Some(state.segments.iter().cloned().collect())
+    }
+
     /// The charge for the tail.
     pub(crate) fn take_charge(&self) -> Charge {
         self.state.lock().charge.take()

@@ -16,6 +16,15 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Mark, Object, Tag};
 
+/// When what is stored for the same requests leaves the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Superseded {
+    /// As the new object enters it.
+    Now,
+    /// When the new object is whole: it is joined with a part, which is all there is should the rest not come.
+    Later,
+}
+
 impl Store {
     /// Stores a head whose body is to come, and may be joined with a stored part.
     pub(crate) fn fill(
@@ -27,7 +36,7 @@ impl Store {
         let limit = self.limit(arrival.limit);
         let text = text(&arrival);
         let tags = tags(&arrival);
-        let expected = arrival.len;
+        let (expected, resumable) = (arrival.len, arrival.resumable);
         let parts = parts(&landing, arrival);
         let base = Arriving::base_bytes(text.len());
         let fits = expected.is_none_or(|len| len <= limit);
@@ -38,8 +47,9 @@ impl Store {
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        self.land(landing, &object, stored, &tags, expected);
-        Filling::new(self.clone(), object, limit, joint)
+        let superseded = if joint.is_some() { Superseded::Later } else { Superseded::Now };
+        self.land(landing, &object, stored, &tags, expected, superseded);
+        Filling::new(self.clone(), object, limit, resumable, joint)
     }
 
     /// Stores a response whose body is there.
@@ -76,7 +86,7 @@ impl Store {
         };
         let budget = stored.then(|| self.budget.clone());
         let object = Arc::new(parts.build(Content::Whole(content), budget));
-        self.land(landing, &object, stored, &tags, len);
+        self.land(landing, &object, stored, &tags, len, Superseded::Now);
         object
     }
 
@@ -151,16 +161,9 @@ impl Store {
         self.fit();
     }
 
-    /// Exchanges an arriving object for one whose body is whole. `None` where it has left the store, or leaves it now because
-    /// there is no room.
-    pub(crate) fn complete(
-        &self,
-        before: &Arc<Object>,
-        whole: &Whole,
-        trailers: Option<FieldsBuf>,
-    ) -> Option<Arc<Object>> {
-        let mut parts = before.parts();
-        parts.extras.trailers = trailers;
+    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes the part that it
+    /// was joined with. `None` where it has left the store, or leaves it now because there is no room.
+    pub(crate) fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
         let content = Content::Whole(whole.clone());
         if !self.reserve(parts.base_bytes() + content.own_bytes()) {
             self.discard(before, Removal::Oversize);
@@ -176,8 +179,23 @@ impl Store {
             return None;
         }
         let exchanged = shard.exchange(slot, after.clone(), None);
+        let removed = shard.before(&after).and_then(|slot| shard.remove(slot, Removal::Replaced));
         drop(shard);
+        drop(removed);
         exchanged.map(|_| after)
+    }
+
+    /// Removes an arriving object that came to nothing. The part that it was joined with stays, but for where its rest can
+    /// never come: once the rest that the origin sends is `spoiled`, or has broken off twice without adding anything, the
+    /// origin is asked for the whole.
+    pub(crate) fn give_up(&self, object: &Arc<Object>, spoiled: bool) {
+        let mut shard = self.lock(object.key());
+        let Some(slot) = shard.slot_of(object) else { return };
+        let part = shard.before(object);
+        let lost = part.filter(|&part| spoiled || shard.object(part).is_some_and(|part| part.stall()));
+        let removed = [Some(slot), lost].map(|slot| shard.remove(slot?, Removal::Broken));
+        drop(shard);
+        drop(removed);
     }
 
     /// Charges `bytes` for the body of an arriving object.
@@ -199,7 +217,15 @@ impl Store {
 
     /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to those who
     /// wait.
-    fn land(&self, landing: Landing, object: &Arc<Object>, stored: bool, tags: &[Tag], expected: usize) {
+    fn land(
+        &self,
+        landing: Landing,
+        object: &Arc<Object>,
+        stored: bool,
+        tags: &[Tag],
+        expected: usize,
+        superseded: Superseded,
+    ) {
         let mut removed = Vec::new();
         let shard = if stored { self.lock_tested(object) } else { None };
         let entered = shard.is_some_and(|mut shard| {
@@ -208,10 +234,11 @@ impl Store {
             }
             let most = self.settings().max_variants;
             let same = |(at, (slot, other)): (usize, (u32, &Arc<Object>))| {
-                (other.vary() == object.vary() || at + 1 >= most).then_some(slot)
+                let goes = superseded == Superseded::Now && other.vary() == object.vary();
+                (goes || at + 1 >= most).then_some(slot)
             };
-            let superseded: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
-            removed.extend(superseded.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
+            let slots: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
+            removed.extend(slots.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
             if shard.marks.any() {
                 shard.marks.remove(landing.key);
                 if !object.vary().is_empty() {

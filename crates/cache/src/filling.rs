@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use sandarac_message::{FieldsBuf, Timestamp};
+use sandarac_message::caching::part_fields;
+use sandarac_message::range::{ByteRange, ContentRange};
+use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::arriving::{Arriving, Mode, Room};
 use crate::body::{Segment, Whole};
@@ -24,6 +26,10 @@ const LARGE: u64 = 1 << 20;
 
 /// A body that is whole from the start is one segment up to this length.
 pub(crate) const ONE: usize = 256 << 10;
+
+/// What has come of a body that broke off is kept from this length on: an origin sends as much in the first round trip of
+/// a connection (RFC 6928), and it takes one to ask for the rest.
+const WORTHWHILE: u64 = 16 << 10;
 
 /// Why an object is not kept whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +53,30 @@ impl Unstored {
     }
 }
 
-/// Fills the body of an object. Dropped before [`Filling::finish`], it breaks off: readers get an error after what they
-/// have, and the object leaves the store.
-#[must_use = "a dropped filling breaks its object off"]
+/// Fills the body of an object. Dropped before [`Filling::finish`] or [`Filling::break_off`], it is spoiled: readers get an
+/// error after what they have, and the object leaves the store together with the part that it was joined with.
+#[must_use = "a dropped filling spoils its object"]
 pub struct Filling {
     store: Arc<Store>,
     object: Arc<Object>,
     /// The longest body that may be stored.
     limit: u64,
+    /// Whether what has come may be kept where the origin breaks off.
+    resumable: bool,
     /// How the body is joined with a stored part.
     joint: Option<Joint>,
     finished: bool,
 }
 
 impl Filling {
-    pub(crate) fn new(store: Arc<Store>, object: Arc<Object>, limit: u64, joint: Option<Joint>) -> Filling {
-        Filling { store, object, limit, joint, finished: false }
+    pub(crate) fn new(
+        store: Arc<Store>,
+        object: Arc<Object>,
+        limit: u64,
+        resumable: bool,
+        joint: Option<Joint>,
+    ) -> Filling {
+        Filling { store, object, limit, resumable, joint, finished: false }
     }
 
     /// The object, for the request that fetches it.
@@ -172,7 +186,46 @@ impl Filling {
         Some(result)
     }
 
-    /// Ends the body. Returns the object as it is stored now. A body of another length than announced breaks off instead.
+    /// Ends the body where the origin broke off: readers get an error after what they have. What has come takes the place of
+    /// the object, as a part, where the arrival allows it and it is long enough. Else the object leaves the store, and the
+    /// part that it was joined with stays, unless that happens for the second time.
+    pub fn break_off(mut self) {
+        self.finished = true;
+        if let Some(kept) = self.keep() {
+            self.store.lock(kept.key()).counters().kept += 1;
+        }
+        self.abort(false);
+    }
+
+    /// Stores what has come as a part.
+    fn keep(&self) -> Option<Arc<Object>> {
+        let held = self.held().filter(|_| self.resumable)?;
+        let mut parts = self.object.parts();
+        let fields = part_fields(FieldsBuf::copy_of(self.object.fields()), &held).ok()?;
+        parts.head = StoredHead::new(206, b"Partial Content", &fields).ok()?;
+        parts.extras.range = Some(held);
+        let whole = self.many(self.arriving()?.seal()?);
+        self.store.complete(&self.object, &whole, parts)
+    }
+
+    /// What has come of the representation, where it is worth to be kept: it begins where the object does and has no gap.
+    fn held(&self) -> Option<ContentRange> {
+        let (first, complete) = match self.object.range() {
+            Some(announced) => (announced.range.first, announced.complete),
+            None => (0, self.arriving()?.expected()),
+        };
+        let len = self.len();
+        let least = self.joint.as_ref().map_or(WORTHWHILE, |joint| joint.held() + 1);
+        let last = first.checked_add(len)?.checked_sub(1)?;
+        let held = ContentRange { range: ByteRange { first, last }, complete };
+        let within = match self.object.range() {
+            Some(announced) => announced.range.covers(&held.range),
+            None => complete.is_none_or(|complete| len < complete),
+        };
+        (len >= least && within).then_some(held)
+    }
+
+    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is spoiled instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
         self.finished = true;
         self.begin();
@@ -183,14 +236,14 @@ impl Filling {
             match joint.end() {
                 Some(after) => after.iter().for_each(|part| self.lay_in(part)),
                 None => {
-                    self.abort();
+                    self.abort(true);
                     return self.object.clone();
                 }
             }
         }
         let Some(arriving) = self.arriving() else { return self.object.clone() };
         if arriving.expected().is_some_and(|expected| expected != arriving.len()) {
-            self.abort();
+            self.abort(true);
             return self.object.clone();
         }
         let Some((segments, tail)) = arriving.take_whole() else {
@@ -199,7 +252,9 @@ impl Filling {
         };
         let trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
         let whole = self.whole(arriving, segments, tail);
-        let after = self.store.complete(&self.object, &whole, trailers.clone());
+        let mut parts = self.object.parts();
+        parts.extras.trailers.clone_from(&trailers);
+        let after = self.store.complete(&self.object, &whole, parts);
         arriving.end(Some(whole), trailers);
         after.unwrap_or_else(|| self.object.clone())
     }
@@ -287,8 +342,8 @@ impl Filling {
         }
     }
 
-    fn abort(&self) {
-        self.store.discard(&self.object, Removal::Broken);
+    fn abort(&self, spoiled: bool) {
+        self.store.give_up(&self.object, spoiled);
         if let Some(arriving) = self.arriving() {
             arriving.abort();
         }
@@ -306,7 +361,7 @@ impl Filling {
 impl Drop for Filling {
     fn drop(&mut self) {
         if !self.finished {
-            self.abort();
+            self.abort(true);
         }
     }
 }

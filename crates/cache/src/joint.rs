@@ -15,6 +15,8 @@ pub struct Joint {
     after: Option<Arc<Object>>,
     /// What is wanted of the arriving body: the stored part has the rest.
     wanted: Range<u64>,
+    /// Bytes in the stored part.
+    held: u64,
     /// Bytes of the arriving body so far, and in all.
     received: u64,
     len: u64,
@@ -30,7 +32,7 @@ impl Joint {
             return None;
         }
         let len = part.len();
-        let joint = Joint { before: None, after: None, wanted: 0..0, received: 0, len };
+        let joint = Joint { before: None, after: None, wanted: 0..0, held: held.len(), received: 0, len };
         if part.first < held.first {
             let wanted = 0..held.first - part.first;
             return (wanted.end <= len).then(|| Joint { after: Some(stored), wanted, ..joint });
@@ -40,14 +42,19 @@ impl Joint {
     }
 
     /// The stored part, as long as it has not been laid in.
+    #[cfg(test)]
     pub(crate) fn part(&self) -> Option<&Arc<Object>> {
         self.before.as_ref().or(self.after.as_ref())
     }
 
-    /// Bytes in both together, before anything has come.
+    /// Bytes in the stored part.
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Bytes in both together.
     pub(crate) fn joined_len(&self) -> u64 {
-        let stored = self.part().and_then(|part| part.body().len());
-        stored.unwrap_or(0) + (self.wanted.end - self.wanted.start)
+        self.held + (self.wanted.end - self.wanted.start)
     }
 
     /// The part to be laid in before anything else; once.

@@ -1,7 +1,7 @@
 //! Stored responses.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use sandarac_message::caching::Lifetimes;
@@ -39,6 +39,8 @@ pub struct Object {
     pub(crate) tags: AtomicU32,
     host_len: u16,
     path_len: u16,
+    /// Whether the rest of this part was asked for once already and did not come.
+    stalled: AtomicBool,
     /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the shard's lock.
     pub(crate) frequency: AtomicU8,
     pub(crate) queue: AtomicU8,
@@ -100,6 +102,7 @@ impl Parts {
             tags: AtomicU32::new(NONE),
             host_len: self.host_len,
             path_len: self.path_len,
+            stalled: AtomicBool::new(false),
             frequency: AtomicU8::new(0),
             queue: AtomicU8::new(0),
         }
@@ -281,6 +284,11 @@ impl Object {
     /// Takes over that `before`, the same response, was purged. The shard's lock is held.
     pub(crate) fn inherit_purge(&self, before: &Object) {
         self.purged.store(before.purged.load(Relaxed), Relaxed);
+    }
+
+    /// Notes that the rest of this part did not come. Returns whether that has happened before.
+    pub(crate) fn stall(&self) -> bool {
+        self.stalled.swap(true, Relaxed)
     }
 
     /// It was evicted.

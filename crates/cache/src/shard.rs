@@ -222,6 +222,12 @@ impl Shard {
         self.variants(object.key()).find(|(_, other)| Arc::ptr_eq(object, other)).map(|(slot, _)| slot)
     }
 
+    /// The slot of the object that was stored for the same requests before this one.
+    pub(crate) fn before(&self, object: &Arc<Object>) -> Option<u32> {
+        let older = self.variants(object.key()).skip_while(|(_, other)| !Arc::ptr_eq(object, other)).skip(1);
+        older.filter(|(_, other)| other.vary() == object.vary()).map(|(slot, _)| slot).next()
+    }
+
     /// Adds an object as the newest of its key. It enters the main queue where its key was evicted lately and `expected`
     /// bytes are no great part of the store.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {

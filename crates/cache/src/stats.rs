@@ -56,6 +56,7 @@ pub(crate) struct Counters {
     pub(crate) stored: u64,
     pub(crate) refreshed: u64,
     pub(crate) unstored: u64,
+    pub(crate) kept: u64,
     pub(crate) removed: [u64; Removal::ALL.len()],
 }
 
@@ -69,6 +70,8 @@ pub struct Stats {
     pub bytes: u64,
     /// The most bytes that may be held.
     pub limit: u64,
+    /// Of the bytes, those of objects that have left the store and are being read.
+    pub held_bytes: u64,
     /// Of the bytes, those of the index.
     pub index_bytes: u64,
     /// Of the bytes, those of objects in the small queue.
@@ -91,6 +94,8 @@ pub struct Stats {
     pub refreshed: u64,
     /// Responses that were to be stored and were not: too large, no room, or purged while they were fetched.
     pub unstored: u64,
+    /// Objects whose body broke off, kept as parts.
+    pub kept: u64,
     /// Objects that left the store, by [`Removal`].
     pub removed: [u64; Removal::ALL.len()],
     /// Keys that are being fetched.
@@ -116,6 +121,7 @@ impl Stats {
         self.stored += counters.stored;
         self.refreshed += counters.refreshed;
         self.unstored += counters.unstored;
+        self.kept += counters.kept;
         for (sum, count) in self.removed.iter_mut().zip(counters.removed) {
             *sum += count;
         }

@@ -1,7 +1,7 @@
 //! The store: shards, one budget, and what goes over more than one shard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -226,7 +226,16 @@ impl Store {
             stats.waiters += shard.flights.iter().map(|flying| flying.waiters() as u64).sum::<u64>();
         }
         stats.bytes = self.budget.used() as u64;
+        stats.held_bytes = self.held_bytes() as u64;
         stats
+    }
+
+    /// Bytes of objects that have left the store and cannot be freed, because somebody reads them. Takes no lock: while
+    /// others store and evict, it is off by what they are about.
+    pub fn held_bytes(&self) -> usize {
+        let in_index =
+            [&self.small_bytes, &self.main_bytes, &self.index_bytes].map(|bytes| bytes.load(Relaxed));
+        self.budget.used().saturating_sub(usize::try_from(in_index.iter().sum::<isize>()).unwrap_or(0))
     }
 
     fn miss(

@@ -72,6 +72,7 @@ fn arrival(path: &[u8]) -> Arrival<'_> {
         range: None,
         len: None,
         limit: None,
+        resumable: false,
         transaction: 1,
     }
 }

@@ -1,6 +1,7 @@
 //! Whether a peer that is waited for moves enough bytes on average.
 
 use crate::Moment;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A least rate, and when it begins to count.
@@ -14,14 +15,39 @@ pub struct LeastRate {
 
 /// How fast a peer moves bytes, counting only the time in which it is waited for: it is not to blame when the other side
 /// is slow.
-#[derive(Debug, Default)]
-pub struct Pace {
+#[derive(Debug)]
+pub struct Pace<'a> {
+    hurry: &'a AtomicBool,
     waiting: Option<(Moment, u64)>,
     waited: Duration,
     moved: u64,
+    /// When it was seen to have moved so many bytes, and no more since.
+    last: Option<(Moment, u64)>,
 }
 
-impl Pace {
+impl<'a> Pace<'a> {
+    /// Of a peer that has moved nothing yet. `hurry` says whether it is to hurry, at any time.
+    pub fn new(hurry: &'a AtomicBool) -> Pace<'a> {
+        Pace { hurry, waiting: None, waited: Duration::ZERO, moved: 0, last: None }
+    }
+
+    /// Whether the peer is to hurry.
+    pub fn is_hurried(&self) -> bool {
+        self.hurry.load(Ordering::Relaxed)
+    }
+
+    /// How long the peer has moved nothing while it was waited for, having moved `total` bytes so far.
+    pub fn still(&mut self, total: u64) -> Duration {
+        let now = Moment::now();
+        match self.last {
+            Some((since, seen)) if seen == total => now.since(since),
+            _ => {
+                self.last = Some((now, total));
+                Duration::ZERO
+            }
+        }
+    }
+
     /// The peer is being waited for, having moved `total` bytes so far. How long it may still move nothing; `None` where it
     /// has been too slow for `least` already.
     pub fn waits(&mut self, total: u64, least: LeastRate) -> Option<Duration> {
@@ -34,6 +60,7 @@ impl Pace {
     /// The peer is not waited for at the moment, having moved `total` bytes so far. Whether it had been waited for.
     pub fn goes_on(&mut self, total: u64) -> bool {
         let Some((since, from)) = self.waiting.take() else { return false };
+        self.last = None;
         self.waited += Moment::now().since(since);
         self.moved += total - from;
         true
@@ -67,12 +94,13 @@ mod tests {
     fn without_a_least_rate_nobody_is_too_slow() {
         let none = LeastRate { bytes: 0, after: Duration::ZERO };
         assert_eq!(left(0, Duration::from_secs(1 << 40), none), Some(Duration::MAX));
-        assert_eq!(Pace::default().waits(0, none), Some(Duration::MAX));
+        assert_eq!(Pace::new(&AtomicBool::new(false)).waits(0, none), Some(Duration::MAX));
     }
 
     #[test]
     fn one_that_goes_on_without_having_been_waited_for_says_so() {
-        let mut pace = Pace::default();
+        let calm = AtomicBool::new(false);
+        let mut pace = Pace::new(&calm);
         assert!(!pace.goes_on(5));
         let _ = pace.waits(5, LeastRate { bytes: 0, after: Duration::ZERO });
         assert!(pace.goes_on(5) && !pace.goes_on(5));

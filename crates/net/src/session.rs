@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,12 @@ const LINGER_BYTES: usize = 256 * 1024;
 
 /// The same where there are too many connections: a round trip to most clients, since the descriptor is wanted.
 const LINGER_CROWDED: Duration = Duration::from_millis(200);
+
+/// How often a client that is waited for is looked at: whether it is to hurry can change meanwhile.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The least time that a deadline can be off: what is less has passed on the coarse clock.
+const TICK: Duration = Duration::from_millis(1);
 
 /// How long a session waits for its client.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +58,8 @@ pub struct SessionLimits {
     pub least_in: LeastRate,
     /// What a client must take of a response, at least.
     pub least_out: LeastRate,
+    /// The same while clients are to [hurry](Service::hurry).
+    pub least_hurried: LeastRate,
     /// Requests on one connection before it is closed.
     pub max_requests: u32,
 }
@@ -97,6 +106,9 @@ pub trait Service: 'static {
 
     /// A client was cut off because it took too little of a response, or is gone.
     fn cut_off(&self);
+
+    /// Whether clients are to take responses faster, because what they hold is wanted; it may change at any time.
+    fn hurry(&self) -> &AtomicBool;
 
     /// Accepting a connection failed.
     fn accept_failed(&self, error: &io::Error);
@@ -281,7 +293,7 @@ fn exchange<'a, S: Service>(
 /// Lets the client take what is queued; false where it does not.
 async fn flush<S: Service>(client: &mut Client, service: &S) -> bool {
     let limits = service.limits();
-    let flushed = client.flush(0, &limits, &mut Pace::default()).await;
+    let flushed = client.flush(0, &limits, &mut Pace::new(service.hurry())).await;
     client.timer.set(limits.idle_timeout);
     if flushed.is_err() {
         service.cut_off();
@@ -428,7 +440,7 @@ impl Client {
         output: &mut Output,
         window: usize,
         limits: &SessionLimits,
-        pace: &mut Pace,
+        pace: &mut Pace<'_>,
     ) -> io::Result<()> {
         poll_fn(|cx| Poll::Ready(self.conn.write_output(cx, output))).await?;
         self.flush(window, limits, pace).await
@@ -436,7 +448,12 @@ impl Client {
 
     /// Waits until no more than `window` bytes are queued for the client, as long as it takes some in time and enough
     /// on average.
-    pub async fn flush(&mut self, window: usize, limits: &SessionLimits, pace: &mut Pace) -> io::Result<()> {
+    pub async fn flush(
+        &mut self,
+        window: usize,
+        limits: &SessionLimits,
+        pace: &mut Pace<'_>,
+    ) -> io::Result<()> {
         self.timer.clear();
         poll_fn(|cx| self.poll_room(cx, window, limits, pace)).await
     }
@@ -447,12 +464,11 @@ impl Client {
         cx: &mut Context<'_>,
         window: usize,
         limits: &SessionLimits,
-        pace: &mut Pace,
+        pace: &mut Pace<'_>,
     ) -> Poll<io::Result<()>> {
         if self.conn.queued() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let before = self.conn.sent();
         match self.conn.poll_flush(cx) {
             Poll::Ready(result) => {
                 self.has_room(pace);
@@ -463,21 +479,24 @@ impl Client {
                 Poll::Ready(Ok(()))
             }
             Poll::Pending => {
-                if self.conn.sent() > before || !self.timer.is_set() {
-                    self.timer.set(limits.send_timeout);
+                let sent = self.conn.sent();
+                loop {
+                    let least = if pace.is_hurried() { limits.least_hurried } else { limits.least_out };
+                    let left = pace.waits(sent, least);
+                    let still = limits.send_timeout.saturating_sub(pace.still(sent));
+                    let Some(left) = left.filter(|_| !still.is_zero()) else {
+                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                    };
+                    // One that takes next to nothing wakes nobody: it is too slow all the same.
+                    self.timer.set(left.min(still).min(LOOK).max(TICK));
+                    ready!(self.timer.poll(cx));
                 }
-                let Some(left) = pace.waits(self.conn.sent(), limits.least_out) else {
-                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                };
-                // One that takes next to nothing wakes nobody: it is too slow all the same.
-                self.timer.set_earlier(left);
-                self.timer.poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
         }
     }
 
     /// The client is not waited for any more: a deadline that was for it must not fall on whoever is waited for next.
-    fn has_room(&mut self, pace: &mut Pace) {
+    fn has_room(&mut self, pace: &mut Pace<'_>) {
         if pace.goes_on(self.conn.sent()) {
             self.timer.clear();
         }
@@ -489,7 +508,7 @@ async fn refuse<S: Service>(client: &mut Client, service: &S, refused: Refused) 
     service.refuse(&client.peer, &refused, client.conn.data(), &mut output);
     let limits = service.limits();
     let linger_for = if matches!(refused, Refused::Crowded) { LINGER_CROWDED } else { LINGER };
-    if client.send(&mut output, 0, &limits, &mut Pace::default()).await.is_ok() {
+    if client.send(&mut output, 0, &limits, &mut Pace::new(service.hurry())).await.is_ok() {
         linger(client, linger_for).await;
     }
 }
@@ -580,6 +599,8 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::Ordering;
 
     const UNHURRIED: Duration = Duration::from_secs(3600);
 
@@ -593,14 +614,16 @@ mod tests {
             send_timeout: UNHURRIED,
             least_in: least,
             least_out: least,
+            least_hurried: LeastRate { bytes: u64::MAX, after: Duration::ZERO },
             max_requests: u32::MAX,
         }
     }
 
-    #[test]
-    fn the_time_to_take_something_ends_when_there_is_room_again() {
-        const BODY: usize = 8 << 20;
-        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    const BODY: usize = 8 << 20;
+
+    /// Runs `test` with a client that has [`BODY`] bytes to take, and its end of the connection.
+    fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Client, UnixStream)) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -614,8 +637,16 @@ mod tests {
                 in_head: false,
                 close: false,
             };
-            let (limits, mut pace) = (limits(), Pace::default());
             client.conn.enqueue(Bytes::from(vec![b'x'; BODY]));
+            test(client, theirs).await;
+        });
+    }
+
+    #[test]
+    fn the_time_to_take_something_ends_when_there_is_room_again() {
+        with_a_client_that_is_waited_for(async |mut client, mut theirs| {
+            let calm = AtomicBool::new(false);
+            let (limits, mut pace) = (limits(), Pace::new(&calm));
             let mut room = |client: &mut Client, cx: &mut Context<'_>| {
                 client.poll_room(cx, BODY / 2, &limits, &mut pace)
             };
@@ -632,6 +663,20 @@ mod tests {
             client.timer.set(UNHURRIED);
             poll_fn(|cx| room(&mut client, cx)).await.unwrap();
             assert!(client.timer.is_set());
+        });
+    }
+
+    #[test]
+    fn a_client_that_is_waited_for_hears_that_it_is_to_hurry() {
+        with_a_client_that_is_waited_for(async |mut client, _theirs| {
+            static HURRY: AtomicBool = AtomicBool::new(false);
+            let (limits, mut pace) = (limits(), Pace::new(&HURRY));
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                HURRY.store(true, Ordering::Relaxed);
+            });
+            let room = poll_fn(|cx| client.poll_room(cx, 0, &limits, &mut pace)).await;
+            assert_eq!(room.unwrap_err().kind(), io::ErrorKind::TimedOut);
         });
     }
 }

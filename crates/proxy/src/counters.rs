@@ -7,6 +7,7 @@ use crate::resume::Unbelieved;
 use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore, Tally};
 use sandarac_net::Refused;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -108,6 +109,13 @@ impl Counters {
     pub fn add(&self, counter: Counter, n: u64) {
         let count = &self.counts[counter as usize];
         count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// Counts a client that was cut off for being slow, if that is what `error` says of writing to it.
+    pub(crate) fn cut_off(&self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::TimedOut {
+            self.one(Counter::ClientsSlow);
+        }
     }
 
     /// The count so far.

@@ -5,6 +5,7 @@ use sandarac_message::{Fields, Version};
 use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits};
 use sandarac_wire::h1::{BodyFraming, encode};
 use std::io::IoSlice;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -30,9 +31,9 @@ pub(crate) struct Downstream<'a> {
     replay: Option<Vec<u8>>,
     ended: bool,
     /// How fast the body comes.
-    pace_in: Pace,
+    pace_in: Pace<'a>,
     /// How fast the response is taken.
-    pub(crate) pace_out: Pace,
+    pub(crate) pace_out: Pace<'a>,
     /// When the response began.
     pub(crate) answered: Option<Instant>,
 }
@@ -41,6 +42,7 @@ impl<'a> Downstream<'a> {
     pub(crate) fn new(
         client: &'a mut Client,
         limits: &'a SessionLimits,
+        hurry: &'a AtomicBool,
         version: Version,
         body: Framer,
         body_limit: u64,
@@ -57,8 +59,8 @@ impl<'a> Downstream<'a> {
             received: 0,
             replay: Some(Vec::new()),
             ended,
-            pace_in: Pace::default(),
-            pace_out: Pace::default(),
+            pace_in: Pace::new(hurry),
+            pace_out: Pace::new(hurry),
             answered: None,
         }
     }

@@ -115,7 +115,8 @@ pub(crate) async fn run(
         stick_to: None,
     };
     worker.counters.one(Counter::Requests);
-    let mut down = Downstream::new(client, &site.session, head.version, body, site.body_limit);
+    let mut down =
+        Downstream::new(client, &site.session, &worker.shared.hurry, head.version, body, site.body_limit);
     let (sent, fault) = match exchange.steps(&mut down, found).await {
         Ok(sent) => (sent, None),
         Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
@@ -265,7 +266,8 @@ impl<'e> Exchange<'e> {
                 }
                 Lookup::Absent(_) if directives.only_if_cached => return Err(Fault::NotCached),
                 Lookup::Absent(candidate) => {
-                    let forward = if candidate.is_some() { Forwarded::Stale } else { Forwarded::UriMiss };
+                    let forward = lookup::forward(store, key, candidate.as_deref(), &directives);
+                    self.worker.counters.misses.one(&MissReason::Forward(forward));
                     self.handling.forward = Some(forward);
                     return self.head(down, received, pool, rule, key, candidate).await;
                 }
@@ -300,11 +302,8 @@ impl<'e> Exchange<'e> {
         flight: Flight,
     ) -> Result<Sent, Fault> {
         let candidate = flight.candidate().cloned();
-        let forward = match &candidate {
-            Some(object) => lookup::forward(object, &directives),
-            None if self.worker.shared.store.variants(flight.key()).is_empty() => Forwarded::UriMiss,
-            None => Forwarded::VaryMiss,
-        };
+        let store = &self.worker.shared.store;
+        let forward = lookup::forward(store, flight.key(), candidate.as_deref(), &directives);
         let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
         let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
         self.worker.counters.misses.one(&reason);
@@ -315,7 +314,7 @@ impl<'e> Exchange<'e> {
         let mut rest = candidate
             .as_deref()
             .filter(|_| down.is_uploaded())
-            .and_then(|stored| join::rest_to_fetch(&self.request, stored, &self.worker.shared.store, rule));
+            .and_then(|stored| join::rest_to_fetch(&self.request, stored, store, rule));
         let landed = loop {
             let part = rest.or_else(|| lookup::part_to_fetch(&self.request, candidate.as_deref()));
             let usable = |object: &&Object| rest.is_some() || (part.is_none() && object.range().is_none());
@@ -644,7 +643,10 @@ impl<'e> Exchange<'e> {
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
         }
-        sent.map_err(|_| Fault::ClientGone)
+        sent.map_err(|error| {
+            self.worker.counters.cut_off(&error);
+            Fault::ClientGone
+        })
     }
 
     /// Sends an answer made here.

@@ -15,11 +15,15 @@ use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A complaint of one kind is repeated no more often than this: a condition that lasts must not flood the log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// The part of the store's memory that clients may hold of what has left it, before they are to hurry: half of what the
+/// store gives to those it does not know as popular, so that there is some left for what is new.
+const HELD_SHARE: usize = 20;
 
 /// What all workers of a process share.
 pub struct Shared {
@@ -34,6 +38,8 @@ pub struct Shared {
     pub(crate) epoch: Moment,
     connections: AtomicUsize,
     connection_limit: AtomicUsize,
+    /// Whether clients are to take their responses faster.
+    pub(crate) hurry: AtomicBool,
     /// What is wanted of the upkeep.
     pub(crate) wants: Wants,
     complained: Mutex<Option<Moment>>,
@@ -58,6 +64,7 @@ impl Shared {
             epoch: Moment::now(),
             connections: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
+            hurry: AtomicBool::new(false),
             wants: Wants::default(),
             complained: Mutex::new(None),
             complain,
@@ -101,6 +108,13 @@ impl Shared {
     /// The latency histograms, one for each worker.
     pub fn latencies(&self) -> impl Iterator<Item = &Latency> {
         self.counters.iter().map(|counters| &counters.latency)
+    }
+
+    /// Lets clients hurry while they hold too much of what has left the store: memory that serves nobody else. To be called
+    /// several times a second.
+    pub fn look_at_clients(&self) {
+        let held = self.store.held_bytes();
+        self.hurry.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 
     /// Client connections that are open.

@@ -12,7 +12,12 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// What a client must take of a response while clients are to hurry: as much as a line of a quarter of a megabit brings, and
+/// time for one that stalls. Who takes less keeps for half a minute what is a sixty-fourth of 64 MiB.
+const HURRIED: LeastRate = LeastRate { bytes: 32 << 10, after: Duration::from_secs(2) };
 
 /// A configuration made ready for use.
 pub struct Site {
@@ -96,6 +101,7 @@ impl Site {
                 send_timeout: *config.timeouts.write,
                 least_in: LeastRate { bytes: limits.min_rate_in.0, after: *limits.min_rate_after },
                 least_out: LeastRate { bytes: limits.min_rate_out.0, after: *limits.min_rate_after },
+                least_hurried: HURRIED,
                 max_requests: limits.requests_per_connection.map_or(u32::MAX, |most| most.get()),
             },
             response_head: Limits { head: limits.response_head.get(), ..request_head },

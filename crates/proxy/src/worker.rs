@@ -22,6 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How often idle origin connections are looked through.
@@ -191,6 +192,10 @@ impl Service for Worker {
 
     fn cut_off(&self) {
         self.counters.one(Counter::ClientsSlow);
+    }
+
+    fn hurry(&self) -> &AtomicBool {
+        &self.shared.hurry
     }
 
     fn accept_failed(&self, error: &io::Error) {

@@ -305,6 +305,7 @@ fn sweep(inner: std::sync::Weak<Inner>) -> io::Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
         while let Some(inner) = inner.upgrade() {
             inner.shared.store.sweep(SWEEP_PLACES, sandarac_net::wall());
+            inner.shared.look_at_clients();
             drop(inner);
             std::thread::sleep(SWEEP_EVERY);
         }

@@ -1,5 +1,7 @@
 //! Bodies: how they arrive, how they are read, and what happens to those that are too large.
 
+use sandarac_message::range::ByteRange;
+
 use super::*;
 
 /// A body in which every place can be told from its neighbours.
@@ -116,6 +118,63 @@ fn a_fill_that_breaks_off_leaves_its_readers_with_an_error_and_the_store_without
     assert_eq!((task.woken(), task.read(&mut reader)), (1, "thing<Aborted>".to_owned()));
     assert_eq!(look(&store, &get("/"), START), "miss");
     assert_eq!(store.stats().removed(crate::Removal::Broken), 1);
+}
+
+#[test]
+fn what_has_come_of_a_body_that_breaks_off_is_kept_as_a_part() {
+    for (len, known) in [(16_384, true), (16_384, false), (70_000, true), (300_000, false)] {
+        let store = store(1 << 20);
+        let body = bytes(len);
+        let complete = known.then_some(len as u64 + 1);
+        let response = Response { len: complete, ..response("/").tags(&["t"]).resumable() };
+        let mut filling = fill(&store, &response);
+        let mut reader = filling.reader().unwrap();
+        filling.append(&body);
+        filling.break_off();
+        let told = Task::new().read(&mut reader);
+        assert!(told.strip_suffix("<Aborted>").map(str::as_bytes) == Some(&body[..]), "{len}");
+        drop(reader);
+        // It is a part to whoever asks.
+        let wanted = RangeSpec::From(1, Some(len as u64 - 1));
+        let held = hit(get("/").part(wanted).lookup(&store, START));
+        let range = ByteRange { first: 0, last: len as u64 - 1 };
+        assert_eq!(held.range(), Some(ContentRange { range, complete }));
+        assert_eq!((held.head().status(), held.head().reason()), (206, &b"Partial Content"[..]));
+        assert!(text(&held).as_bytes() == body);
+        assert!(look(&store, &get("/"), START).starts_with("miss, candidate"));
+        assert_eq!((store.stats().kept, store.stats().removed(crate::Removal::Broken)), (1, 0));
+        // And goes with its tags.
+        assert_eq!(store.purge_tags(&[Tag::new(b"t")], crate::Purge::Hard, START), 1);
+        drop(held);
+        store.sweep(usize::MAX, START);
+        assert_eq!(store.stats().bytes, store.stats().index_bytes);
+    }
+}
+
+#[test]
+fn what_has_come_is_not_kept_where_it_cannot_be_completed_or_is_not_worth_it() {
+    let cases = [
+        ("no validator", response("/"), 20_000, false),
+        ("little", response("/").resumable(), 16_383, false),
+        ("too much", response("/").resumable().len(16_384), 16_384, false),
+        (
+            "too large to be stored",
+            Response { limit: Some(19_999), ..response("/").resumable() },
+            20_000,
+            false,
+        ),
+        ("purged meanwhile", response("/").resumable(), 20_000, true),
+    ];
+    for (case, response, len, purged) in cases {
+        let store = store(1 << 20);
+        let mut filling = fill(&store, &response);
+        filling.append(&bytes(len));
+        if purged {
+            store.purge(key("/"), crate::Purge::Hard, START);
+        }
+        filling.break_off();
+        assert_eq!((look(&store, &get("/"), START).as_str(), store.stats().kept), ("miss", 0), "{case}");
+    }
 }
 
 #[test]

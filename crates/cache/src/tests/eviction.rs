@@ -274,6 +274,57 @@ fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     }
 }
 
+/// The same of objects that enter the main queue, because they came back or because they are asked for often.
+#[test]
+fn what_slow_readers_hold_of_what_is_popular_itself_pushes_out_little() {
+    for hits in [0, 4] {
+        let limit = 8 << 20;
+        let store = Arc::new(Store::new(Settings::new(limit)));
+        let popular: Vec<String> = (0..3000).map(|n| format!("/popular/{n}")).collect();
+        for _ in 0..4 {
+            popular.iter().for_each(|path| _ = ask(&store, path, 1000));
+        }
+        let len = limit / 80;
+        (0..200).for_each(|n| _ = ask(&store, &format!("/large/{n}"), len));
+        (0..3000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
+        let (mut readers, mut held) = (Vec::new(), Vec::new());
+        for path in (0..200).rev().map(|n| format!("/large/{n}")) {
+            if let Lookup::Miss(flight) = get(&path).lookup(&store, START) {
+                let mut filling = flight.store(response(&path).arrival());
+                readers.push(filling.object().reader().unwrap());
+                while filling.is_stored() && filling.len() < len as u64 {
+                    filling.append(&[b'x'; 1 << 15]);
+                }
+                drop(filling.finish(None));
+            }
+            for _ in 0..hits {
+                if let Lookup::Hit(object) = get(&path).lookup(&store, START) {
+                    held.extend(object.body().segments());
+                }
+            }
+            assert!(store.stats().bytes <= limit as u64);
+        }
+        let kept = popular.iter().filter(|path| !store.variants(key(path)).is_empty()).count();
+        assert!(kept * 10 >= popular.len() * 7, "{hits} hits: {kept} of {}", popular.len());
+        // By then readers are told to hurry.
+        assert!(store.held_bytes() > limit / 20, "{hits} hits: {} held", store.held_bytes());
+    }
+}
+
+#[test]
+fn what_is_read_is_held_once_it_has_left_the_store() {
+    let store = Arc::new(Store::new(Settings::new(8 << 20)));
+    let mut filling = fill(&store, &response("/"));
+    let reader = filling.object().reader().unwrap();
+    filling.append(&[b'x'; 1 << 20]);
+    drop(filling.finish(None));
+    let stored = store.held_bytes();
+    store.purge(key("/"), crate::Purge::Hard, START);
+    assert!(stored < 1 << 10 && store.held_bytes() > 1 << 20, "{stored}, {}", store.held_bytes());
+    drop(reader);
+    assert_eq!(store.held_bytes(), 0);
+}
+
 #[test]
 fn a_large_object_that_came_back_unannounced_is_no_popular_one() {
     let store = Arc::new(Store::new(Settings { shards: Some(1), ..Settings::new(8 << 20) }));

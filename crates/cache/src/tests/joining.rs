@@ -3,7 +3,7 @@
 use sandarac_message::range::ByteRange;
 
 use super::*;
-use crate::{Filling, Joint, Purge};
+use crate::{Filling, Joint, Purge, Removal};
 
 fn range(first: u64, last: u64) -> ByteRange {
     ByteRange { first, last }
@@ -32,7 +32,7 @@ fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<Filling> {
     let joint = joint(&flight, new)?;
     let joined = held.union(&ContentRange::of(new, complete));
     let range = joined.filter(|joined| !joined.is_whole());
-    Some(flight.join(Response { range, ..response("/") }.arrival(), joint))
+    Some(flight.join(Response { range, ..response("/").resumable() }.arrival(), joint))
 }
 
 fn joint(flight: &Flight, new: ByteRange) -> Option<Joint> {
@@ -135,7 +135,95 @@ fn what_does_not_fit_is_not_joined() {
 }
 
 #[test]
-fn a_body_that_is_not_as_long_as_it_says_breaks_the_joined_object_off() {
+fn a_part_outlives_a_rest_that_breaks_off() {
+    for new in [range(20, 29), range(0, 9)] {
+        let store = store(1 << 20);
+        store_part(&store, range(10, 19), 30);
+        let mut filling = join(&store, new, 30).unwrap();
+        let mut reader = filling.reader().unwrap();
+        // What it has can be had meanwhile, and from the object that is to have all.
+        assert_eq!(store.stats().objects, 2);
+        filling.break_off();
+        assert!(Task::new().read(&mut reader).ends_with("<Aborted>"));
+        assert_eq!(look(&store, &get("/"), START), "miss, candidate klmnopqrst", "{new:?}");
+        assert_eq!(store.stats().objects, 1);
+        // One that never sends it is asked for the whole.
+        join(&store, new, 30).unwrap().break_off();
+        assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
+        assert_eq!((store.stats().objects, store.stats().removed(Removal::Broken)), (0, 3));
+    }
+}
+
+#[test]
+fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
+    let store = store(1 << 20);
+    for (new, come, left) in [
+        // After the part, however little.
+        (range(20, 29), range(20, 20), range(10, 20)),
+        (range(15, 29), range(15, 23), range(10, 23)),
+        // Before it, with a gap: the longer one of both.
+        (range(0, 9), range(0, 8), range(10, 19)),
+    ] {
+        store_part(&store, range(10, 19), 30);
+        let mut filling = join(&store, new, 30).unwrap();
+        filling.append(&bytes(come));
+        filling.break_off();
+        let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
+        assert_eq!(held.range(), Some(ContentRange::of(left, 30)), "{come:?}");
+        assert_eq!(text(&held).as_bytes(), bytes(left));
+        assert_eq!(store.stats().objects, 1);
+    }
+    let held = range(90, 99);
+    store_part(&store, held, 100);
+    let mut filling = join(&store, range(0, 89), 100).unwrap();
+    filling.append(&bytes(range(0, 20)));
+    filling.break_off();
+    let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
+    assert_eq!((held.range(), text(&held).len()), (Some(ContentRange::of(range(0, 20), 100)), 21));
+    assert_eq!(store.stats().kept, 3);
+}
+
+#[test]
+fn a_part_is_replaced_by_what_it_is_joined_to() {
+    let store = store(1 << 20);
+    store_part(&store, range(0, 4), 10);
+    let mut filling = join(&store, range(5, 9), 10).unwrap();
+    filling.append(&bytes(range(5, 9)));
+    assert_eq!(store.stats().objects, 2);
+    filling.finish(None);
+    assert_eq!((store.stats().objects, store.stats().removed(Removal::Replaced)), (1, 1));
+    assert_eq!(look(&store, &get("/"), START), "hit abcdefghij");
+}
+
+#[test]
+fn a_part_outlives_what_is_evicted_while_its_rest_arrives() {
+    let store = store(1 << 20);
+    store_part(&store, range(0, 4), 500_000);
+    for _ in 0..3 {
+        hit(get("/").part(RangeSpec::From(0, Some(4))).lookup(&store, START));
+    }
+    let mut filling = join(&store, range(5, 499_999), 500_000).unwrap();
+    filling.append(&bytes(range(5, 400_000)));
+    let large = filling.object().clone();
+    // Nobody reads it.
+    store.configure(Settings { limit: 100_000, ..store.settings() });
+    assert!(!filling.is_stored() && !filling.is_wanted());
+    drop((filling, large));
+    assert_eq!(look(&store, &get("/"), START), "miss, candidate abcde");
+}
+
+#[test]
+fn a_purge_meets_the_part_and_what_it_is_joined_to() {
+    let store = store(1 << 20);
+    store_part(&store, range(0, 4), 10);
+    let filling = join(&store, range(5, 9), 10).unwrap();
+    assert_eq!(store.purge(key("/"), Purge::Hard, START), 2);
+    filling.break_off();
+    assert_eq!(look(&store, &get("/"), START), "miss");
+}
+
+#[test]
+fn a_body_that_is_not_as_long_as_it_says_spoils_the_joined_object_and_the_part() {
     for (new, body) in [
         (range(15, 29), &bytes(range(15, 28))),
         (range(15, 29), &bytes(range(15, 30))),

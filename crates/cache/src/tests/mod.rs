@@ -54,6 +54,7 @@ struct Response {
     range: Option<ContentRange>,
     len: Option<u64>,
     limit: Option<u64>,
+    resumable: bool,
 }
 
 /// A response to a request for `path` at the start: fresh for 10 s, then 5 s of grace, kept for 60 s more.
@@ -69,6 +70,7 @@ fn response(path: &str) -> Response {
         range: None,
         len: None,
         limit: None,
+        resumable: false,
     }
 }
 
@@ -96,6 +98,10 @@ impl Response {
         Response { len: Some(len), ..self }
     }
 
+    fn resumable(self) -> Response {
+        Response { resumable: true, ..self }
+    }
+
     fn arrival(&self) -> Arrival<'_> {
         Arrival {
             head: self.head.clone(),
@@ -108,6 +114,7 @@ impl Response {
             range: self.range,
             len: self.len,
             limit: self.limit,
+            resumable: self.resumable,
             transaction: 7,
         }
     }

@@ -17,7 +17,7 @@ enum Step {
     Part { path: u8, first: u32, len: u32, all: bool },
     Append { which: u8, len: u32 },
     Finish { which: u8 },
-    Break { which: u8 },
+    Break { which: u8, spoiled: bool },
     Look { path: u8, vary: u8, wait: u16 },
     Refresh { path: u8 },
     Hold { path: u8 },
@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(path, first, len, all)| Step::Part { path, first, len, all }),
         12 => (any::<u8>(), len).prop_map(|(which, len)| Step::Append { which, len }),
         4 => any::<u8>().prop_map(|which| Step::Finish { which }),
-        1 => any::<u8>().prop_map(|which| Step::Break { which }),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(which, spoiled)| Step::Break { which, spoiled }),
         6 => (path.clone(), 0u8..5, 0u16..40).prop_map(|(path, vary, wait)| Step::Look { path, vary, wait }),
         2 => path.clone().prop_map(|path| Step::Refresh { path }),
         2 => path.clone().prop_map(|path| Step::Hold { path }),
@@ -92,7 +92,7 @@ impl World {
     }
 
     fn response(&self, to: u8, bits: u8) -> Response {
-        Response { tags: tags(bits), ..response(&path(to)).lifetimes(self.now, 10, 5, 30) }
+        Response { tags: tags(bits), ..response(&path(to)).lifetimes(self.now, 10, 5, 30).resumable() }
     }
 
     fn run(&mut self, step: &Step) {
@@ -150,9 +150,12 @@ impl World {
                     self.fillings.swap_remove(which as usize % self.fillings.len()).finish(None);
                 }
             }
-            Step::Break { which } => {
+            Step::Break { which, spoiled } => {
                 if !self.fillings.is_empty() {
-                    drop(self.fillings.swap_remove(which as usize % self.fillings.len()));
+                    let filling = self.fillings.swap_remove(which as usize % self.fillings.len());
+                    if !spoiled {
+                        filling.break_off();
+                    }
                 }
             }
             Step::Look { path: to, vary, wait } => {

@@ -1,9 +1,10 @@
 //! What a stored response is made of, how a validation changes it, and what an unsafe request makes invalid.
 
 use super::directives::withheld_names;
+use crate::conditional::strong_validator;
 use crate::hop::{HopByHop, NameSet};
 use crate::range::ContentRange;
-use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge};
+use crate::{Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHead, Timestamp, TooLarge};
 
 /// The fields of a response that may be stored (RFC 9111 §3.1): without those of the connection and those that
 /// `no-cache="…"` and `private="…"` name. The latter may still go to the client whose request was answered.
@@ -55,18 +56,33 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
 /// The fields of two parts of a representation that together are `joined` (RFC 9111 §3.4, RFC 9110 §15.3.7.3): those of the
 /// stored one as the newer one leaves them, without what tells something of one part alone.
 pub fn combine(stored: Fields<'_>, newer: Fields<'_>, joined: &ContentRange) -> Result<FieldsBuf, TooLarge> {
-    let mut fields = freshen(stored, newer)?;
+    part_fields(freshen(stored, newer)?, joined)
+}
+
+/// The fields of a response of whose representation no more or less than `held` is there: its Content-Range and
+/// Content-Length, and nothing that tells something of the bytes that one message carried.
+pub fn part_fields(mut fields: FieldsBuf, held: &ContentRange) -> Result<FieldsBuf, TooLarge> {
     fields.retain(|field| {
         field.id != Name::ContentRange
             && !PART_DIGESTS.iter().any(|name| field.id == Name::Other && field.is(name))
     });
-    fields.set(Name::ContentLength, joined.range.len().to_string().as_bytes())?;
-    if !joined.is_whole() {
+    fields.set(Name::ContentLength, held.range.len().to_string().as_bytes())?;
+    if !held.is_whole() {
         let mut value = Vec::new();
-        joined.write(&mut value);
+        held.write(&mut value);
         fields.add(Name::ContentRange, &value)?;
     }
     Ok(fields)
+}
+
+/// Whether what has come of a response whose body breaks off may be kept as a part, to be completed by a request for the
+/// rest (RFC 9111 §3.3, RFC 9110 §15.3.7): it answers a GET, and has a strong validator by which the rest will be known.
+/// `received` is when it was received.
+pub fn resumable(request: &RequestHead<'_>, response: &ResponseHead<'_>, received: Timestamp) -> bool {
+    request.method == Method::Get
+        && matches!(response.status, 200 | 206)
+        && strong_validator(response.fields, received).is_some()
+        && !response.fields.list(Name::AcceptRanges).any(|unit| unit.eq_ignore_ascii_case(b"none"))
 }
 
 /// Digests of the bytes that one message carries.

@@ -6,6 +6,7 @@ use super::directives::{ResponseDirectives, delta_seconds, withheld_names};
 use super::lifetimes::{DISCONNECTED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, seconds};
 use super::targeted::targeted;
 use super::{Policy, Profile};
+use crate::range::ContentRange;
 use crate::vary::VarySpec;
 use crate::{Fields, Method, Name, RequestHead, ResponseHead, Timestamp, date, target};
 
@@ -25,7 +26,7 @@ pub enum Reason {
     Method,
     /// An interim response, a 304, or one about a range or a precondition of its request: no representation.
     Status,
-    /// A part of a representation, which [`partial_storability`] judges.
+    /// A 206 that does not say which part of a representation it carries, or carries several.
     Partial,
     /// The request said `no-store`.
     RequestNoStore,
@@ -114,27 +115,19 @@ impl Reason {
 
 /// Judges the response to a request that was sent at `requested` and whose head arrived at `received`. To judge a
 /// stored response that a 304 freshened, pass the freshened fields with the stored status and the times of the 304.
+///
+/// `part` is what a 206 carries of its representation; with it, 206 is a status like others (RFC 9111 §3.3).
 pub fn storability(
     request: &RequestHead<'_>,
     response: &ResponseHead<'_>,
+    part: Option<ContentRange>,
     policy: &Policy,
     requested: Timestamp,
     received: Timestamp,
 ) -> Storability {
-    if response.status == 206 {
+    if response.status == 206 && part.is_none() {
         return Storability::NoStore(Reason::Partial);
     }
-    partial_storability(request, response, policy, requested, received)
-}
-
-/// The same by a cache that can store parts, for which 206 is a status like others (RFC 9111 §3.3).
-pub fn partial_storability(
-    request: &RequestHead<'_>,
-    response: &ResponseHead<'_>,
-    policy: &Policy,
-    requested: Timestamp,
-    received: Timestamp,
-) -> Storability {
     let fields = response.fields;
     let targeted = targeted(fields);
     let directives = targeted.unwrap_or_else(|| ResponseDirectives::of(fields));

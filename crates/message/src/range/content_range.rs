@@ -94,14 +94,19 @@ impl ContentRange {
     }
 
     /// What these bytes lack to answer a request for `part`, or for the whole where that is `None`: one range that adjoins
-    /// them. `None` where they lack nothing or more than that, and where the length of the whole is not known.
+    /// them. `None` where they lack nothing or more than that, and for the last bytes of a whole whose length is not known.
     pub fn lacks(&self, part: Option<RangeSpec>) -> Option<RangeSpec> {
-        let (held, complete) = (self.range, self.complete?);
-        let wanted = part.unwrap_or(RangeSpec::From(0, None)).resolve(complete)?;
+        let held = self.range;
+        let end = self.complete.map_or(u64::MAX, |complete| complete - 1);
+        let wanted = match (self.complete, part.unwrap_or(RangeSpec::From(0, None))) {
+            (Some(complete), spec) => spec.resolve(complete)?,
+            (None, RangeSpec::From(first, last)) => ByteRange { first, last: last.unwrap_or(end) },
+            (None, RangeSpec::Suffix(_)) => return None,
+        };
         let follows = wanted.last > held.last && wanted.first <= held.last + 1;
-        let precedes = wanted.first < held.first && wanted.last + 1 >= held.first;
+        let precedes = wanted.first < held.first && wanted.last >= held.first - 1;
         match (precedes, follows) {
-            (false, true) if wanted.last + 1 == complete => Some(RangeSpec::From(held.last + 1, None)),
+            (false, true) if wanted.last == end => Some(RangeSpec::From(held.last + 1, None)),
             (false, true) => Some(RangeSpec::From(held.last + 1, Some(wanted.last))),
             (true, false) => Some(RangeSpec::From(wanted.first, Some(held.first - 1))),
             _ => None,

@@ -114,6 +114,7 @@ fn parts_combine_and_know_what_they_lack() {
     let open = ContentRange { range: range(5, 9), complete: None };
     assert_eq!(part(0, 4).union(&open), Some(part(0, 9)));
     assert_eq!(part(0, 4).union(&ContentRange { range: range(5, 10), complete: None }), None);
+    let begun = ContentRange { range: range(0, 4), complete: None };
     let spec = RangeSpec::From;
     for (held, wanted, lacks) in [
         (part(0, 4), None, Some(spec(5, None))),
@@ -132,6 +133,13 @@ fn parts_combine_and_know_what_they_lack() {
         (part(5, 9), Some(RangeSpec::Suffix(7)), Some(spec(3, Some(4)))),
         (part(0, 4), Some(spec(10, None)), None),
         (open, None, None),
+        (begun, None, Some(spec(5, None))),
+        (begun, Some(spec(3, None)), Some(spec(5, None))),
+        (begun, Some(spec(5, Some(8))), Some(spec(5, Some(8)))),
+        (begun, Some(spec(6, Some(8))), None),
+        (begun, Some(spec(1, Some(4))), None),
+        (begun, Some(RangeSpec::Suffix(3)), None),
+        (open, Some(spec(2, Some(7))), Some(spec(2, Some(4)))),
     ] {
         assert_eq!(held.lacks(wanted), lacks, "{held:?} {wanted:?}");
     }
@@ -219,6 +227,8 @@ proptest! {
         select(&[b"bytes=", &bytes[..]].concat(), complete);
         if let Some(range) = ContentRange::parse(&[b"bytes ", &bytes[..]].concat()) {
             range.lacks(None);
+            range.lacks(Some(RangeSpec::From(complete, None)));
+            range.lacks(Some(RangeSpec::From(0, Some(complete))));
             range.is_whole();
             range.union(&range);
         }

@@ -6,7 +6,7 @@ use crate::step::lookup::single_range;
 use crate::step::store::{Landed, Landing, add_date, content_range, own_fields, tags_of};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
-use sandarac_message::caching::{Lifetimes, Storability, combine, partial_storability, storability};
+use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
 use sandarac_message::conditional::{share_strong_validator, strong_validator};
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -23,10 +23,11 @@ pub(crate) fn rest_to_fetch(
 ) -> Option<RangeSpec> {
     let held = stored.range()?;
     let lacks = held.lacks(single_range(request))?;
-    let joined = held.range.len() + lacks.resolve(held.complete?)?.len();
+    // Where nobody knows how much that is, it is seen when it comes.
+    let rest = held.complete.map_or(Some(0), |complete| Some(lacks.resolve(complete)?.len()))?;
     let completes = strong_validator(stored.fields(), stored.received()).is_some()
         && stored.body().len() == Some(held.range.len())
-        && store.takes(joined, Some(rule.max_object.0));
+        && store.takes(held.range.len() + rest, Some(rule.max_object.0));
     completes.then_some(lacks)
 }
 
@@ -65,16 +66,14 @@ impl Landing<'_> {
         let version = arrived.head.version;
         let head = ResponseHead { status, reason, version, fields: fields.view() };
         let policy = &self.rule.policy;
-        let storable = match whole {
-            true => storability(self.request, &head, policy, arrived.requested, now),
-            false => partial_storability(self.request, &head, policy, arrived.requested, now),
-        };
+        let range = (!whole).then_some(joined);
+        let storable = storability(self.request, &head, range, policy, arrived.requested, now);
         let Storability::Store(lifetimes) = storable else { return None };
         fields.remove(Name::Age);
         add_date(&mut fields, now);
         let head = StoredHead::new(status, reason, &fields).ok()?;
         let own = own_fields(newer);
-        Some(Joined { joint, head, lifetimes, fields, range: (!whole).then_some(joined), own })
+        Some(Joined { joint, head, lifetimes, fields, range, own })
     }
 
     /// Stores what they make together in the place of the stored part.

@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::step::fetch::Arrived;
 use crate::step::receive::Received;
-use sandarac_cache::{Arrival, Intent, Key, Object, Purge, Query, Waited, Waiter};
+use sandarac_cache::{Arrival, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{RequestDirectives, Storability, freshen, head_agrees, storability};
 use sandarac_message::range::{self, RangeSpec};
@@ -47,8 +47,16 @@ pub(crate) fn part_to_fetch(request: &RequestHead<'_>, candidate: Option<&Object
     single_range(request).filter(|spec| !whole && !matches!(spec, RangeSpec::From(0, None)))
 }
 
-/// Why a request is forwarded although something is stored for it.
-pub(crate) fn forward(candidate: &Object, directives: &RequestDirectives) -> Forward {
+/// Why a request is forwarded, where `candidate` is what is stored for it.
+pub(crate) fn forward(
+    store: &Store,
+    key: Key,
+    candidate: Option<&Object>,
+    directives: &RequestDirectives,
+) -> Forward {
+    let Some(candidate) = candidate else {
+        return if store.variants(key).is_empty() { Forward::UriMiss } else { Forward::VaryMiss };
+    };
     if candidate.range().is_some() {
         Forward::Partial
     } else if candidate.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() {
@@ -96,7 +104,7 @@ pub(crate) fn learn_from_head(
     let Ok(fields) = freshen(stored.fields(), fresh) else { return };
     let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
     let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
-    let storable = storability(&get, &head, &rule.policy, arrived.requested, now);
+    let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
     let Storability::Store(lifetimes) = storable else {
         store.purge(key, Purge::Hard, now);
         return;
@@ -115,6 +123,7 @@ pub(crate) fn learn_from_head(
         range: None,
         len: None,
         limit: None,
+        resumable: false,
         transaction: exchange.transaction,
     };
     store.open_for(stored).refresh(arrival);

@@ -3,6 +3,7 @@
 pub(crate) mod background;
 pub(crate) mod deliver;
 pub(crate) mod fetch;
+mod fill;
 pub(crate) mod hash;
 mod hedge;
 pub(crate) mod join;

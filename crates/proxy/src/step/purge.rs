@@ -81,7 +81,7 @@ pub(crate) fn storable_post(
         return Landed::Relay(arrived);
     };
     let view = arrived.head.view();
-    let storable = storability(&request, &view, &rule.policy, arrived.requested, arrived.received);
+    let storable = storability(&request, &view, None, &rule.policy, arrived.requested, arrived.received);
     if !matches!(storable, Storability::Store(_)) || !content_location_is_target(&request, view.fields) {
         return Landed::Relay(arrived);
     }

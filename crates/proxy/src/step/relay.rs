@@ -160,9 +160,7 @@ impl Relay<'_, '_> {
         match std::task::ready!(client.poll_room(cx, self.window, limits, pace_out)) {
             Ok(()) => Poll::Ready(None),
             Err(error) => {
-                if error.kind() == io::ErrorKind::TimedOut {
-                    self.counters.one(Counter::ClientsSlow);
-                }
+                self.counters.cut_off(&error);
                 Poll::Ready(Some(Relayed::ClientGone))
             }
         }

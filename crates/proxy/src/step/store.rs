@@ -1,16 +1,16 @@
 //! Store: what becomes of a response that came by a flight, and of the object it was to replace.
 
+use crate::Counters;
 use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::Site;
-use crate::step::fetch::{Arrived, Link};
+use crate::step::fetch::Arrived;
 use crate::step::lookup;
 use crate::tally::NoStore;
-use crate::{Counter, Counters};
-use sandarac_cache::{Arrival, Filling, Flight, Mark, Object, Purge, Reader, Store, Tag};
+use sandarac_cache::{Arrival, Flight, Mark, Object, Purge, Reader, Store, Tag};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, freshen, partial_storability, storability, stored_fields,
+    Reason, RequestDirectives, Storability, freshen, resumable, storability, stored_fields,
 };
 use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
@@ -18,10 +18,7 @@ use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp, date,
     hop, tags,
 };
-use sandarac_net::{BodyStep, Framer, Timer};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 /// What a response is stored under and with.
@@ -74,24 +71,27 @@ impl Landing<'_> {
             self.unstored(NoStore::HeadTooLarge, handling);
             return Landed::Relay(arrived);
         }
-        let range = content_range(&arrived.head.view());
+        let announced = arrived.body.remaining();
+        // What says that it is all of it has to be as long.
+        let range = content_range(&arrived.head.view())
+            .filter(|part| !part.is_whole() || announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
         let policy = &self.rule.policy;
-        let storable = match range {
-            Some(_) => partial_storability(self.request, &view, policy, arrived.requested, now),
-            None => storability(self.request, &view, policy, arrived.requested, now),
-        };
-        match storable {
+        match storability(self.request, &view, range, policy, arrived.requested, now) {
             Storability::Store(lifetimes) => {
                 let vary = VarySpec::of(view.fields, &policy.ignored_vary);
                 let own = own_fields(view.fields);
-                let Ok(head) = self.stored_head(&arrived) else {
+                let (part, whole) = match range {
+                    Some(range) if range.is_whole() => (None, Some(range)),
+                    range => (range, None),
+                };
+                let Ok(head) = self.stored_head(&arrived, whole.is_some()) else {
                     self.unstored(NoStore::HeadTooLarge, handling);
                     return Landed::Relay(arrived);
                 };
                 let tags = tags_of(view.fields, self.host);
-                let len = arrived.body.remaining();
-                let arrival = self.arrival(head, lifetimes, &vary, &tags, range, len);
+                let len = announced.or(whole.map(|whole| whole.range.len()));
+                let arrival = self.arrival(head, lifetimes, &vary, &tags, part, len);
                 let filling = flight.store(arrival);
                 handling.ttl = Some(lifetimes.ttl(now));
                 self.fill(filling, *arrived, own, handling)
@@ -114,7 +114,7 @@ impl Landing<'_> {
     }
 
     /// Says and counts why a response is not stored.
-    fn unstored(&self, reason: NoStore, handling: &mut Handling) {
+    pub(super) fn unstored(&self, reason: NoStore, handling: &mut Handling) {
         handling.reason = Some(reason.text());
         self.counters.unstored.one(&reason);
     }
@@ -144,10 +144,7 @@ impl Landing<'_> {
             fields: fields.view(),
         };
         let policy = &self.rule.policy;
-        let storable = match candidate.range() {
-            Some(_) => partial_storability(self.request, &view, policy, arrived.requested, now),
-            None => storability(self.request, &view, policy, arrived.requested, now),
-        };
+        let storable = storability(self.request, &view, candidate.range(), policy, arrived.requested, now);
         let vary = VarySpec::of(view.fields, &policy.ignored_vary);
         let tags = tags_of(view.fields, self.host);
         arrived.link.finish();
@@ -180,11 +177,16 @@ impl Landing<'_> {
         hop::add_via(&mut head.fields, head.version, self.site.name())
     }
 
-    /// The head as it is stored: nothing that is for this proxy only, and a Date.
-    fn stored_head(&self, arrived: &Arrived) -> Result<StoredHead, sandarac_message::TooLarge> {
+    /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
+    /// it amounts to (RFC 9110 §15.3.7.3).
+    fn stored_head(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, sandarac_message::TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
         add_date(&mut fields, arrived.received);
+        if whole {
+            fields.remove(Name::ContentRange);
+            return StoredHead::new(200, b"OK", &fields);
+        }
         StoredHead::new(arrived.head.status, &arrived.head.reason, &fields)
     }
 
@@ -198,6 +200,7 @@ impl Landing<'_> {
         len: Option<u64>,
     ) -> Arrival<'b> {
         Arrival {
+            resumable: resumable(self.request, &head.view(), lifetimes.received()),
             head,
             lifetimes,
             vary,
@@ -210,134 +213,6 @@ impl Landing<'_> {
             limit: Some(self.rule.max_object.0),
             transaction: self.transaction,
         }
-    }
-
-    /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
-    /// origin's pace whatever becomes of the client that asked first.
-    pub(super) fn fill(
-        &self,
-        mut filling: Filling,
-        arrived: Arrived,
-        own: Option<FieldsBuf>,
-        handling: &mut Handling,
-    ) -> Landed {
-        let Arrived { mut link, mut body, .. } = arrived;
-        let announced = body.remaining().is_some();
-        let object = filling.object().clone();
-        let reader = filling.reader();
-        loop {
-            match body.step(&mut link.conn) {
-                Ok(Some(BodyStep::Data(range))) => {
-                    self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
-                    filling.append(&link.conn.data()[range.clone()]);
-                    link.conn.consume(range.end);
-                }
-                Ok(Some(BodyStep::End(trailers))) => {
-                    link.finish();
-                    let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    if let Some(unstored) = filling.unstored() {
-                        self.unstored(NoStore::Unkept(unstored), handling);
-                    }
-                    let finished = filling.finish(trailers);
-                    // What is stored is another object: the arriving one made whole.
-                    handling.stored = !Arc::ptr_eq(&object, &finished);
-                    return Landed::Object(finished, reader, own);
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    self.counters.one(Counter::BodiesTruncated);
-                    link.broken();
-                    return Landed::Object(object, reader, own);
-                }
-            }
-        }
-        if let Some(unstored) = filling.unstored() {
-            self.unstored(NoStore::Unkept(unstored), handling);
-        }
-        // Whether a body of unknown length will be stored, nobody can say yet.
-        handling.stored = announced && filling.is_stored();
-        tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
-        Landed::Object(object, reader, own)
-    }
-}
-
-/// Receives the rest of a body into its object.
-async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_bytes: Duration) {
-    let mut timer = Timer::new();
-    timer.set(between_bytes);
-    let mut held_up = false;
-    let trailers = poll_fn(|cx| {
-        loop {
-            if !filling.is_wanted() {
-                return Poll::Ready(None);
-            }
-            let now = sandarac_net::wall();
-            if filling.poll_room(cx, now).is_pending() {
-                // Readers decide the pace now, for as long as the store lets them: then the next poll cuts them off.
-                held_up = true;
-                timer.set(filling.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
-                std::task::ready!(timer.poll(cx));
-                continue;
-            }
-            if std::mem::take(&mut held_up) {
-                timer.set(between_bytes);
-            }
-            match read(&mut filling, &mut link, &mut body, cx) {
-                Poll::Ready(Ok(None)) => timer.set(between_bytes),
-                Poll::Ready(Ok(Some(trailers))) => return Poll::Ready(Some(trailers)),
-                Poll::Ready(Err(())) => return Poll::Ready(None),
-                Poll::Pending => {
-                    std::task::ready!(timer.poll(cx));
-                    return Poll::Ready(None);
-                }
-            }
-        }
-    })
-    .await;
-    match trailers {
-        Some(trailers) => {
-            link.finish();
-            filling.finish(Some(&trailers).filter(|trailers| !trailers.view().is_empty()));
-        }
-        // Dropping the filling tells those who read it.
-        None => link.broken(),
-    }
-}
-
-/// Reads once: straight into the object where the body is framed by its length, else by way of the buffer. Ready with
-/// the trailers at the end.
-fn read(
-    filling: &mut Filling,
-    link: &mut Link,
-    body: &mut Framer,
-    cx: &mut std::task::Context<'_>,
-) -> Poll<Result<Option<FieldsBuf>, ()>> {
-    if let Framer::Length(_) = body
-        && link.conn.data().is_empty()
-    {
-        let direct = filling.read_with(|memory| match link.conn.poll_read_into(cx, memory) {
-            Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
-            Poll::Ready(Err(error)) => (0, Poll::Ready(Err(error))),
-            Poll::Pending => (0, Poll::Pending),
-        });
-        match direct {
-            Some(Poll::Ready(Ok(0) | Err(_))) => return Poll::Ready(Err(())),
-            Some(Poll::Ready(Ok(n))) => {
-                body.taken(n as u64);
-                return Poll::Ready(Ok(body.is_ended().then(FieldsBuf::new)));
-            }
-            Some(Poll::Pending) => return Poll::Pending,
-            None => {}
-        }
-    }
-    match std::task::ready!(body.poll_step(&mut link.conn, cx)) {
-        Ok(BodyStep::Data(range)) => {
-            filling.append(&link.conn.data()[range.clone()]);
-            link.conn.consume(range.end);
-            Poll::Ready(Ok(None))
-        }
-        Ok(BodyStep::End(trailers)) => Poll::Ready(Ok(Some(trailers))),
-        Err(_) => Poll::Ready(Err(())),
     }
 }
 

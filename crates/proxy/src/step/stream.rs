@@ -61,7 +61,8 @@ pub(crate) async fn stream(
         } else {
             output.share(chunk);
         }
-        if downstream.send(&mut output, WINDOW).await.is_err() {
+        if let Err(error) = downstream.send(&mut output, WINDOW).await {
+            counters.cut_off(&error);
             return Streamed { bytes, whole: false };
         }
     }

@@ -80,6 +80,44 @@ fn parts_have_the_fields_of_the_newer_one_and_the_length_of_both() {
 }
 
 #[test]
+fn what_has_come_of_a_response_has_the_fields_of_a_part() {
+    // RFC 9111 §3.3
+    let sent = "Content-Type: a/b\nContent-Length: 10\nContent-Digest: x\nRepr-Digest: y\nETag: \"v\"";
+    let held = |complete| {
+        let range = crate::range::ByteRange { first: 0, last: 4 };
+        lines(&part_fields(fields(sent), &crate::range::ContentRange { range, complete }).unwrap())
+    };
+    let common =
+        "Content-Type: a/b\nRepr-Digest: y\nETag: \"v\"\nContent-Length: 5\nContent-Range: bytes 0-4/";
+    assert_eq!(held(Some(10)), format!("{common}10"));
+    assert_eq!(held(None), format!("{common}*"));
+}
+
+#[test]
+fn what_breaks_off_is_resumable_by_a_strong_validator() {
+    let early = format!("Date: {}\nLast-Modified: {}", at(0), at(-60));
+    let late = format!("Date: {}\nLast-Modified: {}", at(0), at(0));
+    for (method, status, response, expected) in [
+        (Method::Get, 200, "ETag: \"v\"", true),
+        (Method::Get, 206, "ETag: \"v\"", true),
+        (Method::Get, 200, &early, true),
+        (Method::Get, 200, &late, false),
+        (Method::Get, 200, "ETag: W/\"v\"", false),
+        (Method::Get, 200, "Content-Type: a/b", false),
+        (Method::Get, 404, "ETag: \"v\"", false),
+        (Method::Post, 200, "ETag: \"v\"", false),
+        (Method::Get, 200, "ETag: \"v\"\nAccept-Ranges: bytes", true),
+        (Method::Get, 200, "ETag: \"v\"\nAccept-Ranges: none", false),
+    ] {
+        let (request, sent) = (FieldsBuf::new(), fields(response));
+        let version = Version::Http11;
+        let request = RequestHead { method, method_text: b"", target: b"/", version, fields: request.view() };
+        let sent = ResponseHead { status, reason: b"", version, fields: sent.view() };
+        assert_eq!(resumable(&request, &sent, NOW), expected, "{method:?} {status} {response}");
+    }
+}
+
+#[test]
 fn ages_of_the_older_receipt_go() {
     assert_eq!(freshened("Age: 100\nDate: old\nA: 1", "B: 2"), "A: 1\nB: 2");
     assert_eq!(freshened("Age: 100\nDate: old", "Age: 3\nDate: new"), "Age: 3\nDate: new");

@@ -8,6 +8,7 @@ mod targeted;
 use std::time::Duration;
 
 use super::*;
+use crate::range::ContentRange;
 use crate::{FieldsBuf, Method, RequestHead, ResponseHead, Timestamp, Version, date};
 
 /// When every response of these tests arrives: 21 November 2026, and half a second.
@@ -34,11 +35,12 @@ struct Exchange {
     method: &'static str,
     request: &'static str,
     status: u16,
+    part: Option<ContentRange>,
 }
 
 impl Exchange {
     fn new(policy: Policy) -> Exchange {
-        Exchange { policy, method: "GET", request: "Host: a", status: 200 }
+        Exchange { policy, method: "GET", request: "Host: a", status: 200, part: None }
     }
 
     fn judge(&self, response: &str) -> Storability {
@@ -56,7 +58,7 @@ impl Exchange {
             version: Version::Http11,
             fields: response.view(),
         };
-        super::storability(&request, &response, &self.policy, NOW, NOW)
+        super::storability(&request, &response, self.part, &self.policy, NOW, NOW)
     }
 
     fn lifetimes(&self, response: &str) -> Lifetimes {

@@ -171,7 +171,7 @@ fn initial_age_is_the_greater_of_apparent_and_corrected_age() {
         let head = ResponseHead { status: 200, reason: b"", version: Version::Http11, fields: fields.view() };
         let requested = NOW.minus(Duration::from_secs(2));
         let Storability::Store(lifetimes) =
-            super::super::storability(&request, &head, &Policy::rfc(), requested, NOW)
+            super::super::storability(&request, &head, None, &Policy::rfc(), requested, NOW)
         else {
             panic!("{response}");
         };
@@ -249,7 +249,16 @@ fn explicit_freshness_makes_any_final_status_storable() {
     for status in [101, 103, 304, 412, 416, 417] {
         assert_eq!(Exchange { status, ..rfc() }.reason("Cache-Control: max-age=60"), Reason::Status);
     }
-    assert_eq!(Exchange { status: 206, ..rfc() }.reason("Cache-Control: max-age=60"), Reason::Partial);
+}
+
+#[test]
+fn a_206_is_stored_where_it_is_known_which_part_it_carries() {
+    let unnamed = Exchange { status: 206, ..rfc() };
+    assert_eq!(unnamed.reason("Cache-Control: max-age=60"), Reason::Partial);
+    let part = ContentRange::parse(b"bytes 0-4/10");
+    let named = Exchange { status: 206, part, ..rfc() };
+    assert!(named.reused("Cache-Control: max-age=60"));
+    assert_eq!(named.reason("Cache-Control: no-store"), Reason::NoStore);
 }
 
 #[test]

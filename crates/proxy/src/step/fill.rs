@@ -1,0 +1,170 @@
+//! Fill: the body of an object that is stored, from the origin to the store.
+
+use crate::Counter;
+use crate::handling::Handling;
+use crate::step::fetch::{Arrived, Link};
+use crate::step::store::{Landed, Landing};
+use crate::tally::NoStore;
+use sandarac_cache::Filling;
+use sandarac_message::FieldsBuf;
+use sandarac_net::{BodyError, BodyStep, Framer, Timer};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+impl Landing<'_> {
+    /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
+    /// origin's pace whatever becomes of the client that asked first.
+    pub(super) fn fill(
+        &self,
+        mut filling: Filling,
+        arrived: Arrived,
+        own: Option<FieldsBuf>,
+        handling: &mut Handling,
+    ) -> Landed {
+        let Arrived { mut link, mut body, .. } = arrived;
+        let announced = body.remaining().is_some();
+        let object = filling.object().clone();
+        let reader = filling.reader();
+        loop {
+            match body.step(&mut link.conn) {
+                Ok(Some(BodyStep::Data(range))) => {
+                    self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
+                    filling.append(&link.conn.data()[range.clone()]);
+                    link.conn.consume(range.end);
+                }
+                Ok(Some(BodyStep::End(trailers))) => {
+                    link.finish();
+                    let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
+                    if let Some(unstored) = filling.unstored() {
+                        self.unstored(NoStore::Unkept(unstored), handling);
+                    }
+                    let finished = filling.finish(trailers);
+                    // What is stored is another object: the arriving one made whole.
+                    handling.stored = !Arc::ptr_eq(&object, &finished);
+                    return Landed::Object(finished, reader, own);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    Ending::of(&error).end(filling, link);
+                    return Landed::Object(object, reader, own);
+                }
+            }
+        }
+        if let Some(unstored) = filling.unstored() {
+            self.unstored(NoStore::Unkept(unstored), handling);
+        }
+        // Whether a body of unknown length will be stored, nobody can say yet.
+        handling.stored = announced && filling.is_stored();
+        tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
+        Landed::Object(object, reader, own)
+    }
+}
+
+/// How a fill ended.
+enum Ending {
+    /// All of the body has come, with these trailers.
+    Whole(FieldsBuf),
+    /// The origin broke off, or sent nothing for too long.
+    BrokenOff,
+    /// What came is malformed, or nobody wants it any more.
+    Spoiled,
+}
+
+impl Ending {
+    fn of(error: &BodyError) -> Ending {
+        match error {
+            BodyError::Truncated | BodyError::Io(_) => Ending::BrokenOff,
+            BodyError::Refused(_) => Ending::Spoiled,
+        }
+    }
+
+    /// Tells the backend, the object and those who read it.
+    fn end(self, filling: Filling, link: Link) {
+        match self {
+            Ending::Whole(trailers) => {
+                link.finish();
+                filling.finish(Some(&trailers).filter(|trailers| !trailers.view().is_empty()));
+            }
+            Ending::BrokenOff => {
+                link.broken();
+                filling.break_off();
+            }
+            Ending::Spoiled => link.broken(),
+        }
+    }
+}
+
+/// Receives the rest of a body into its object.
+async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_bytes: Duration) {
+    let mut timer = Timer::new();
+    timer.set(between_bytes);
+    let mut held_up = false;
+    let ending = poll_fn(|cx| {
+        loop {
+            if !filling.is_wanted() {
+                return Poll::Ready(Ending::Spoiled);
+            }
+            let now = sandarac_net::wall();
+            if filling.poll_room(cx, now).is_pending() {
+                // Readers decide the pace now, for as long as the store lets them: then the next poll cuts them off.
+                held_up = true;
+                timer.set(filling.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
+                std::task::ready!(timer.poll(cx));
+                continue;
+            }
+            if std::mem::take(&mut held_up) {
+                timer.set(between_bytes);
+            }
+            match read(&mut filling, &mut link, &mut body, cx) {
+                Poll::Ready(Ok(None)) => timer.set(between_bytes),
+                Poll::Ready(Ok(Some(trailers))) => return Poll::Ready(Ending::Whole(trailers)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Ending::of(&error)),
+                Poll::Pending => {
+                    std::task::ready!(timer.poll(cx));
+                    return Poll::Ready(Ending::BrokenOff);
+                }
+            }
+        }
+    })
+    .await;
+    ending.end(filling, link);
+}
+
+/// Reads once: straight into the object where the body is framed by its length, else by way of the buffer. Ready with
+/// the trailers at the end.
+fn read(
+    filling: &mut Filling,
+    link: &mut Link,
+    body: &mut Framer,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<FieldsBuf>, BodyError>> {
+    if let Framer::Length(_) = body
+        && link.conn.data().is_empty()
+    {
+        let direct = filling.read_with(|memory| match link.conn.poll_read_into(cx, memory) {
+            Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
+            Poll::Ready(Err(error)) => (0, Poll::Ready(Err(error))),
+            Poll::Pending => (0, Poll::Pending),
+        });
+        match direct {
+            Some(Poll::Ready(Ok(0))) => return Poll::Ready(Err(BodyError::Truncated)),
+            Some(Poll::Ready(Err(error))) => return Poll::Ready(Err(BodyError::Io(error))),
+            Some(Poll::Ready(Ok(n))) => {
+                body.taken(n as u64);
+                return Poll::Ready(Ok(body.is_ended().then(FieldsBuf::new)));
+            }
+            Some(Poll::Pending) => return Poll::Pending,
+            None => {}
+        }
+    }
+    Poll::Ready(Ok(match std::task::ready!(body.poll_step(&mut link.conn, cx))? {
+        BodyStep::Data(range) => {
+            filling.append(&link.conn.data()[range.clone()]);
+            link.conn.consume(range.end);
+            None
+        }
+        BodyStep::End(trailers) => Some(trailers),
+    }))
+}
