@@ -3,7 +3,10 @@
 //! As there, a response is reused when a second request does not reach the origin, in the profile in which RFC 9111 alone
 //! decides.
 
-use sandarac_test_support::{Listener, Reply, Request, get, http_date_in, post, reply};
+use std::thread;
+use std::time::Duration;
+
+use sandarac_test_support::{Listener, Origin, Reply, Request, get, http_date_in, post, reply};
 
 use crate::{before, cache, sandarac};
 
@@ -355,4 +358,19 @@ fn an_unknown_transfer_coding_is_refused_rather_than_stored() {
     origin.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: unheard-of\r\n\r\nbody");
     client.response().expect(502);
     origin.expect_end();
+}
+
+/// The time it took to come is no secret to whoever asked for it (RFC 9111 §4.2.3): added here, it would count twice.
+#[test]
+fn the_age_of_a_response_from_the_origin_is_told_as_it_came() {
+    let origin = Origin::new(|_| {
+        thread::sleep(Duration::from_millis(1100));
+        reply(200).cache("max-age=3600").with("Age", "1200").body("aged")
+    });
+    let proxy = sandarac().before(&origin).rfc().start();
+    let fetched = proxy.get("/").expect(200);
+    assert_eq!((fetched.fields.all("age"), fetched.text()), (vec!["1200"], "aged".to_owned()));
+    let hit = proxy.get("/").expect(200);
+    let age: u64 = hit.field("age").and_then(|age| age.parse().ok()).expect("an age");
+    assert!((1201..1300).contains(&age), "{age}");
 }

@@ -252,7 +252,8 @@ impl Delivery<'_> {
             own.encode(inline);
         }
         let age = self.object.lifetimes().age(self.now).as_secs();
-        if age > 0 || self.handling.is_reuse() {
+        let told = self.own.is_some_and(|own| own.view().has(Name::Age));
+        if !told && (age > 0 || self.handling.is_reuse()) {
             inline.extend_from_slice(b"Age: ");
             inline.extend_from_slice(decimal(age, &mut [0; 20]));
             inline.extend_from_slice(b"\r\n");

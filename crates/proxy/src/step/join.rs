@@ -3,7 +3,7 @@
 use crate::handling::Handling;
 use crate::step::fetch::Arrived;
 use crate::step::lookup::single_range;
-use crate::step::store::{Landed, Landing, add_date, content_range, own_fields, tags_of};
+use crate::step::store::{Landed, Landing, add_date, content_range, tags_of, withheld_fields};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
@@ -72,7 +72,7 @@ impl Landing<'_> {
         fields.remove(Name::Age);
         add_date(&mut fields, now);
         let head = StoredHead::new(status, reason, &fields).ok()?;
-        let own = own_fields(newer);
+        let own = withheld_fields(newer);
         Some(Joined { joint, head, lifetimes, fields, range, own })
     }
 

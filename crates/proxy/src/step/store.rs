@@ -216,8 +216,18 @@ impl Landing<'_> {
     }
 }
 
+/// What goes only to the client that a response was fetched for, if there is anything: what is withheld from the store, and the
+/// Age as it came. Who counts on from that adds what the response took to come by himself (RFC 9111 §4.2.3).
+fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
+    let mut own = withheld_fields(fields).unwrap_or_default();
+    if !own.view().has(Name::Age) {
+        fields.all(Name::Age).try_for_each(|age| own.add(Name::Age, age)).ok()?;
+    }
+    Some(own).filter(|own| !own.view().is_empty())
+}
+
 /// The fields that are not stored although they are end to end, if there are any.
-pub(super) fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
+pub(super) fn withheld_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     // Only a directive with field names, hence an argument in quotes, withholds any.
     if !fields.all(Name::CacheControl).any(|value| value.contains(&b'"')) {
         return None;
