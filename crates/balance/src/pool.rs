@@ -100,28 +100,28 @@ impl Pool {
         Pool::made(name, backends, ids, next_id, settings.into(), None)
     }
 
-    /// A pool like this one, where each backend that `before` had under the same address carries on from there:
-    /// what is in flight to it and what is known of its health and its skills. Requests that wait for a place at
-    /// `before` are served by the new pool. For a reload, and for backends that come and go; the new pool must be put in
-    /// the place of `before`, and backends that are not in it are forgotten.
-    pub fn succeeding(&self, before: &Pool, seed: u64) -> Pool {
-        let mut next_id = before.0.next_id;
-        let carry_on = |backend: &Backend| {
-            let same = before.0.backends.iter().position(|other| other.address() == backend.address());
+    /// A pool of these backends that takes the place of this one, of the same name. Each backend that this one had under the
+    /// same address carries on from there: what is in flight to it and what is known of its health and its skills. Requests
+    /// that wait for a place at this one are served by the new pool. For a reload, and for backends that come and go; the
+    /// new pool must be put in the place of this one, and backends that are not in it are forgotten.
+    pub fn succeeded_by(&self, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
+        let before = &*self.0;
+        let mut next_id = before.next_id;
+        let carry_on = |backend: Backend| {
+            let same = before.backends.iter().position(|other| other.address() == backend.address());
             match same {
-                Some(at) => (before.0.ids[at], backend.clone().with_state_of(&before.0.backends[at])),
+                Some(at) => (before.ids[at], backend.with_state_of(&before.backends[at])),
                 None => {
                     let id = BackendId(next_id);
                     next_id = next_id.wrapping_add(1);
                     backend.state.warm_up();
                     backend.state.load.renew();
-                    (id, backend.clone())
+                    (id, backend)
                 }
             }
         };
-        let (ids, backends): (Vec<_>, Vec<_>) = self.0.backends.iter().map(carry_on).unzip();
-        let settings = Settings { seed, ..self.0.settings.clone() };
-        let pool = Pool::made(&self.0.name, backends, ids, next_id, settings, Some(&before.0));
+        let (ids, backends): (Vec<_>, Vec<_>) = backends.into_iter().map(carry_on).unzip();
+        let pool = Pool::made(&before.name, backends, ids, next_id, settings.into(), Some(before));
         pool.0.elect();
         pool.0.queue.follow(&pool);
         pool

@@ -177,8 +177,7 @@ impl Pooled {
     }
 
     fn succeed(&mut self, workers: usize) {
-        let pool = Pool::new("simulated", backends(workers), self.settings.clone());
-        let pool = pool.succeeding(&self.pool, self.settings.seed);
+        let pool = self.pool.succeeded_by(backends(workers), self.settings.clone());
         let frozen = self.frozen;
         *self = Pooled { frozen, ..Pooled::new(pool, self.settings.clone(), self.freezes, self.uncorrected) };
     }
