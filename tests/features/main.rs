@@ -22,6 +22,7 @@ mod names;
 mod partial;
 mod peers;
 mod pools;
+mod queues;
 mod ranges;
 mod replay;
 mod resume_fields;

@@ -257,27 +257,45 @@ async fn place(
     {
         return Ok(pick);
     }
-    match around.live.pick(around.class, around.now(), tried) {
+    match around.live.pick_patiently(around.class, around.now(), tried) {
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
     Box::pin(wait_for_place(around, tried, timer)).await
 }
 
-/// Waits its turn in the pool's queue.
+/// Waits its turn in the pool's queue, if there is no place at once: for the backend that is best for it as long as the pool
+/// says, then for any.
 async fn wait_for_place(
     around: &Surroundings<'_>,
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    around.counters().one(Counter::FetchesQueued);
     let mut ticket = around.live.queue();
     let mut own = Timer::new();
     let timer = timer.unwrap_or(&mut own);
-    timer.set(around.pool().timeouts.queue);
-    poll_fn(|cx| match ticket.poll_pick(cx, around.class, around.now(), tried) {
-        Poll::Ready(picked) => Poll::Ready(picked.map_err(Fault::NoBackend)),
-        Poll::Pending => timer.poll(cx).map(|()| Err(Fault::QueuedTooLong)),
+    let timeout = around.pool().timeouts.queue;
+    let patience = around.live.settings().patience.min(timeout);
+    let mut waits = false;
+    let mut left = Some(timeout - patience);
+    poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(picked) = ticket.poll_pick(cx, around.class, around.now(), tried) {
+                return Poll::Ready(picked.map_err(Fault::NoBackend));
+            }
+            if !waits {
+                waits = true;
+                around.counters().one(Counter::FetchesQueued);
+                timer.set(patience);
+            }
+            if timer.poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            match left.take() {
+                Some(left) => timer.set(left),
+                None => return Poll::Ready(Err(Fault::QueuedTooLong)),
+            }
+        }
     })
     .await
 }
