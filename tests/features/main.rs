@@ -24,6 +24,7 @@ mod names;
 mod partial;
 mod peers;
 mod pools;
+mod queues;
 mod ranges;
 mod replay;
 mod resume_fields;

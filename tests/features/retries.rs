@@ -1,6 +1,8 @@
 //! Requests that are tried again: never more than is safe, and not without end.
 
-use sandarac_test_support::{Gate, Origin, Port, Reply, Sandarac, get, head, post, reply, request, within};
+use sandarac_test_support::{
+    Gate, Listener, Origin, Port, Reply, Sandarac, get, head, post, reply, request, within,
+};
 
 use crate::{pool, sandarac};
 
@@ -27,6 +29,20 @@ fn a_get_whose_worker_dies_without_output_goes_elsewhere() {
         proxy.exchange(&head(&format!("/{number}"))).expect(200);
     }
     assert_eq!((dying.count(), other.count()), (20, 20), "each was tried at both");
+}
+
+#[test]
+fn a_backend_that_came_meanwhile_is_tried_too() {
+    let (listener, other) = (Listener::new(), answering());
+    let proxy = sandarac().config(pool(&[listener.url()], "")).start();
+    let mut client = proxy.connect();
+    client.send(get("/x").to_bytes());
+    let mut lost = listener.accept();
+    assert_eq!(lost.request().target, "/x");
+    proxy.admin(&["pool", "add", "app", &other.url()]).success();
+    drop(lost);
+    assert_eq!(client.response().expect(200).text(), "ok");
+    assert_eq!(other.count(), 1);
 }
 
 #[test]

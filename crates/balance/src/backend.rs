@@ -69,6 +69,11 @@ impl Backend {
         self.state.sidelined.load(Ordering::Relaxed)
     }
 
+    /// The requests it is answering, and those that wait for a place at it.
+    pub(crate) fn in_hand(&self) -> u32 {
+        self.in_flight().saturating_add(self.state.claims.load(Ordering::Relaxed))
+    }
+
     /// Whether it gets no new requests, by order.
     pub fn is_draining(&self) -> bool {
         self.state.draining.load(Ordering::Relaxed)
@@ -146,6 +151,8 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) in_flight: AtomicU32,
+    /// Requests that wait for a place at it.
+    pub(crate) claims: AtomicU32,
     /// Connect failures since the last answer.
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.

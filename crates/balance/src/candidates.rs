@@ -23,6 +23,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) exclude: &'a [BackendId],
     /// Whether ejected backends are taken, for want of others.
     pub(crate) ejected_too: bool,
+    /// Whether backends that are full may be chosen, to wait for.
+    pub(crate) full_too: bool,
     /// Whether backends of another version than the one that serves are taken, for want of others.
     pub(crate) sidelined_too: bool,
 }
@@ -41,7 +43,7 @@ impl Candidates<'_> {
     /// Whether a backend may take the request.
     pub(crate) fn eligible(&self, at: usize) -> bool {
         let backend = &self.backends[at];
-        backend.has_room()
+        (self.full_too || backend.has_room())
             && (backend.state.serves() || self.sidelined_too && backend.state.takes_requests())
             && (self.ejected_too || backend.state.standing(self.now) != Standing::Ejected)
             && !self.exclude.contains(&self.ids[at])
@@ -55,15 +57,15 @@ impl Candidates<'_> {
         self.backends[at].state.warmth(self.now, self.slow_start)
     }
 
-    /// The requests in flight with one more, by weight.
+    /// The requests in hand with one more, by weight.
     pub(crate) fn load(&self, at: usize) -> f32 {
         let backend = &self.backends[at];
-        (backend.in_flight() as f32 + 1.0) / (backend.weight() as f32 * self.warmth(at))
+        (backend.in_hand() as f32 + 1.0) / (backend.weight() as f32 * self.warmth(at))
     }
 
-    /// The requests in flight to all backends with one more.
+    /// The requests in hand of all backends with one more.
     pub(crate) fn total_load(&self) -> f32 {
-        self.load.in_flight() as f32 + 1.0
+        self.load.in_hand() as f32 + 1.0
     }
 
     /// The part of the pool's load that is a backend's to bear.

@@ -66,6 +66,7 @@ impl Pool {
         state.checks.store(0, Ordering::Relaxed);
         state.down.store(true, Ordering::Relaxed);
         inner.elect();
+        self.line().forsake(self, backend);
         Checked::Down
     }
 
@@ -89,6 +90,9 @@ impl Pool {
             state.warm_up();
         }
         inner.elect();
+        if draining {
+            self.line().forsake(self, backend);
+        }
         true
     }
 }

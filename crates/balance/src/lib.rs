@@ -14,6 +14,7 @@ mod backend;
 mod budget;
 mod candidates;
 mod choices;
+mod claim;
 mod hash;
 mod health;
 mod ids;

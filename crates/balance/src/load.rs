@@ -73,26 +73,27 @@ impl Rate {
 /// The load of a pool, shared by the pools that follow each other over reloads.
 #[derive(Debug, Default)]
 pub(crate) struct PoolLoad {
-    in_flight: AtomicU32,
-    /// Requests in flight, of late.
+    /// Requests in flight to backends, and those that wait for a place at one of them.
+    in_hand: AtomicU32,
+    /// Requests in hand, of late.
     pub(crate) backlog: DecayedMean,
     /// Counts choices.
     clock: AtomicU64,
 }
 
 impl PoolLoad {
-    pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
+    pub(crate) fn in_hand(&self) -> u32 {
+        self.in_hand.load(Ordering::Relaxed)
     }
 
     /// One more; how many there are then.
     pub(crate) fn begin(&self) -> u32 {
-        self.in_flight.fetch_add(1, Ordering::Relaxed) + 1
+        self.in_hand.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// One less; how many there are then.
     pub(crate) fn end(&self) -> u32 {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed) - 1
+        self.in_hand.fetch_sub(1, Ordering::Relaxed) - 1
     }
 
     /// The number of this choice, from 1.

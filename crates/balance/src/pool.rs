@@ -10,6 +10,7 @@ use crate::algorithm::resume::{ClassKey, Expected, Resume};
 use crate::backend::{Standing, millis};
 use crate::candidates::Candidates;
 use crate::choices::{Choices, Chosen};
+use crate::claim::Claim;
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::queue::Queue;
@@ -77,6 +78,16 @@ impl std::fmt::Display for NoBackend {
 
 impl std::error::Error for NoBackend {}
 
+/// What a choice has to know of a request.
+pub(crate) struct Asked<'a> {
+    pub(crate) class: Option<&'a [u8]>,
+    /// The key by which the algorithm knows the class.
+    pub(crate) key: Option<ClassKey>,
+    pub(crate) now: Duration,
+    /// How many backends were tried for it in vain.
+    pub(crate) tried: usize,
+}
+
 /// How a request ended at its backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -100,28 +111,28 @@ impl Pool {
         Pool::made(name, backends, ids, next_id, settings.into(), None)
     }
 
-    /// A pool like this one, where each backend that `before` had under the same address carries on from there:
-    /// what is in flight to it and what is known of its health and its skills. Requests that wait for a place at
-    /// `before` are served by the new pool. For a reload, and for backends that come and go; the new pool must be put in
-    /// the place of `before`, and backends that are not in it are forgotten.
-    pub fn succeeding(&self, before: &Pool, seed: u64) -> Pool {
-        let mut next_id = before.0.next_id;
-        let carry_on = |backend: &Backend| {
-            let same = before.0.backends.iter().position(|other| other.address() == backend.address());
+    /// A pool of these backends that takes the place of this one, of the same name. Each backend that this one had under the
+    /// same address carries on from there: what is in flight to it and what is known of its health and its skills. Requests
+    /// that wait for a place at this one are served by the new pool. For a reload, and for backends that come and go; the
+    /// new pool must be put in the place of this one, and backends that are not in it are forgotten.
+    pub fn succeeded_by(&self, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
+        let before = &*self.0;
+        let mut next_id = before.next_id;
+        let carry_on = |backend: Backend| {
+            let same = before.backends.iter().position(|other| other.address() == backend.address());
             match same {
-                Some(at) => (before.0.ids[at], backend.clone().with_state_of(&before.0.backends[at])),
+                Some(at) => (before.ids[at], backend.with_state_of(&before.backends[at])),
                 None => {
                     let id = BackendId(next_id);
                     next_id = next_id.wrapping_add(1);
                     backend.state.warm_up();
                     backend.state.load.renew();
-                    (id, backend.clone())
+                    (id, backend)
                 }
             }
         };
-        let (ids, backends): (Vec<_>, Vec<_>) = self.0.backends.iter().map(carry_on).unzip();
-        let settings = Settings { seed, ..self.0.settings.clone() };
-        let pool = Pool::made(&self.0.name, backends, ids, next_id, settings, Some(&before.0));
+        let (ids, backends): (Vec<_>, Vec<_>) = backends.into_iter().map(carry_on).unzip();
+        let pool = Pool::made(&before.name, backends, ids, next_id, settings.into(), Some(before));
         pool.0.elect();
         pool.0.queue.follow(&pool);
         pool
@@ -199,28 +210,63 @@ impl Pool {
         let pick = if queue.waiting() == 0 {
             let pick = self.take_any(class, now, exclude);
             // On the way it may have taken a place and given it back, while someone came to wait for it.
-            queue.pass_on(self);
+            queue.pass_on(self, None, now);
             pick
         } else if self.has_room() {
-            queue.after_those_waiting(self, || self.take_any(class, now, exclude))
+            queue.after_those_waiting(self, None, now, || self.take_any(class, now, exclude))
         } else {
             None
         };
         pick.ok_or_else(|| self.refusal(exclude))
     }
 
-    /// Takes a place at the backend that a session sticks to, if that is in service and has one, and nobody waits. It may
+    /// Chooses a backend as [`Pool::pick`] does, for a request that may wait: where the backend that is best for it is full
+    /// but worth waiting for, no other is taken.
+    ///
+    /// # Errors
+    /// All but [`NoBackend::QueueFull`]; [`NoBackend::AllFull`] where [`Pool::queue`] is the next to be asked.
+    pub fn pick_patiently(
+        &self,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Result<Pick, NoBackend> {
+        if !self.may_wait_for_one(class) {
+            return self.pick(class, now, exclude);
+        }
+        let queue = &*self.0.queue;
+        if queue.waiting() > 0 {
+            return Err(self.refusal(exclude));
+        }
+        let asked = self.asked(class, now, exclude.len());
+        let pick = self.choose(&asked, exclude, true, |chosen| {
+            // One that is taken by another core meanwhile is chosen again, and found to be full.
+            if self.0.backends[chosen.at].has_room() {
+                self.take(chosen, &asked).map(Some)
+            } else {
+                Some(None)
+            }
+        });
+        queue.pass_on(self, None, now);
+        pick.flatten().ok_or_else(|| self.refusal(exclude))
+    }
+
+    /// Takes a place at the backend that a session sticks to, if that is in service and has one that nobody waits for. It may
     /// be draining: sessions end where they began.
     pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
         let at = self.0.places.of(backend)?;
         let state = &self.0.backends[at].state;
         let serves =
             state.standing(millis(now)) == Standing::InService && !state.sidelined.load(Ordering::Relaxed);
-        if !serves || self.0.queue.waiting() > 0 {
+        if !serves {
             return None;
         }
-        let key = self.0.chooser.key(class);
-        self.take(Chosen::new(at, ChoiceReason::Sticky), class, key, now, &[])
+        let asked = self.asked(class, now, 0);
+        let take = || self.take(Chosen::new(at, ChoiceReason::Sticky), &asked);
+        match self.0.queue.waiting() {
+            0 => take(),
+            _ => self.0.queue.after_those_waiting(self, Some(backend), now, take),
+        }
     }
 
     /// The backend whose [`Backend::key`] this is.
@@ -291,6 +337,16 @@ impl Pool {
         inner.upgrade().map(Pool)
     }
 
+    /// Whether a request of this class may wait for a place at one backend while others have places.
+    pub(crate) fn may_wait_for_one(&self, class: Option<&[u8]>) -> bool {
+        class.is_some() && self.0.settings.queue_limit > 0 && self.0.chooser.tells_classes_apart()
+    }
+
+    /// A request of this class, at `now`, that `tried` backends failed.
+    pub(crate) fn asked<'a>(&self, class: Option<&'a [u8]>, now: Duration, tried: usize) -> Asked<'a> {
+        Asked { class, key: self.0.chooser.key(class), now, tried }
+    }
+
     /// Whether any backend has a place free.
     pub(crate) fn has_room(&self) -> bool {
         self.0.backends.iter().any(Backend::has_room)
@@ -303,30 +359,47 @@ impl Pool {
         now: Duration,
         exclude: &[BackendId],
     ) -> Option<Pick> {
+        let asked = self.asked(class, now, exclude.len());
+        self.choose(&asked, exclude, false, |chosen| self.take(chosen, &asked))
+    }
+
+    /// The backend that is best for a request, be it full or not.
+    pub(crate) fn best(&self, asked: &Asked<'_>, exclude: &[BackendId]) -> Option<Chosen> {
+        self.choose(asked, exclude, true, Some)
+    }
+
+    /// What `take` makes of a backend that is chosen, of another one where it makes nothing of that.
+    fn choose<T>(
+        &self,
+        asked: &Asked<'_>,
+        exclude: &[BackendId],
+        full_too: bool,
+        mut take: impl FnMut(Chosen) -> Option<T>,
+    ) -> Option<T> {
         let inner = &*self.0;
         if inner.backends.is_empty() {
             return None;
         }
         // A place seen free may be taken before it is reserved, by another core: choose again, but not for ever.
         const ATTEMPTS: usize = 8;
-        let key = inner.chooser.key(class);
         // Until it is noticed that all of a version are gone, a request that has tried them in vain is served by another one
         // rather than by none.
         for (ejected_too, sidelined_too) in [(false, false), (true, false), (true, true)] {
             if sidelined_too && !(inner.settings.single_version && self.all_tried(exclude)) {
                 break;
             }
-            let mut candidates = inner.candidates(ejected_too, now, exclude);
+            let mut candidates = inner.candidates(ejected_too, asked.now, exclude);
             candidates.sidelined_too = sidelined_too;
+            candidates.full_too = full_too;
             for _ in 0..ATTEMPTS {
-                let Some(chosen) = inner.chooser.choose(&candidates, key) else { break };
+                let Some(chosen) = inner.chooser.choose(&candidates, asked.key) else { break };
                 let reason = match chosen.reason {
                     _ if inner.backends.len() == 1 => ChoiceReason::OnlyOne,
                     _ if ejected_too => ChoiceReason::ForWantOfOthers,
                     reason => reason,
                 };
-                if let Some(pick) = self.take(Chosen { reason, ..chosen }, class, key, now, exclude) {
-                    return Some(pick);
+                if let Some(taken) = take(Chosen { reason, ..chosen }) {
+                    return Some(taken);
                 }
             }
         }
@@ -334,38 +407,67 @@ impl Pool {
     }
 
     /// Takes a place at a backend, and its trial where one is due.
-    fn take(
-        &self,
-        chosen: Chosen,
-        class: Option<&[u8]>,
-        key: Option<ClassKey>,
-        now: Duration,
-        exclude: &[BackendId],
-    ) -> Option<Pick> {
+    fn take(&self, chosen: Chosen, asked: &Asked<'_>) -> Option<Pick> {
+        let trial = self.0.take(chosen.at, millis(asked.now))?;
+        let expected = self.assign(chosen.at, asked);
+        Some(self.taken(chosen, trial, expected, asked))
+    }
+
+    /// Takes a place at the backend of a claim, if that is in service; else the claim is given up.
+    pub(crate) fn honour(&self, claim: Claim, asked: &Asked<'_>) -> Option<Pick> {
+        let chosen = claim.chosen;
+        let state = &self.0.backends[chosen.at].state;
+        let serves = state.serves() && state.standing(millis(asked.now)) != Standing::Ejected;
+        if !serves && chosen.reason != ChoiceReason::ForWantOfOthers {
+            return None;
+        }
+        let trial = self.0.take(chosen.at, millis(asked.now))?;
+        Some(self.taken(chosen, trial, claim.honoured(), asked))
+    }
+
+    /// The pick of a request for which a place was taken.
+    fn taken(&self, chosen: Chosen, trial: bool, expected: Expected, asked: &Asked<'_>) -> Pick {
         let inner = &*self.0;
         let at = chosen.at;
-        let trial = inner.take(at, millis(now))?;
-        let id = inner.ids[at];
-        if inner.chooser.counts_load() {
-            inner.load.begin();
+        let (id, begun) = (inner.ids[at], micros(asked.now));
+        if inner.chooser.resume().is_some() && inner.backends[at].in_flight() <= 1 {
+            inner.backends[at].state.load.wakes(begun);
         }
-        let mut expected = Expected::default();
-        if let Some(resume) = inner.chooser.resume() {
-            let (backend, load) = (&inner.backends[at], &inner.load);
-            expected = resume.begun(backend, id, load, inner.backends.len(), key.zip(class), micros(now));
-        }
-        let begun = micros(now);
-        inner.choices.record(chosen, class, id, exclude.len(), begun);
-        Some(Pick {
+        inner.choices.record(chosen, asked.class, id, asked.tried, begun);
+        Pick {
             pool: self.clone(),
             at,
             trial,
-            class: key,
+            class: asked.key,
             begun,
+            ended: begun,
             responded: None,
             place: inner.ages.begin(id, begun),
             expected,
+        }
+    }
+
+    /// A request counts as a backend's from now on. Returns what is expected of it.
+    pub(crate) fn assign(&self, at: usize, asked: &Asked<'_>) -> Expected {
+        let inner = &*self.0;
+        if inner.chooser.counts_load() {
+            inner.load.begin();
+        }
+        inner.chooser.resume().map_or_else(Expected::default, |resume| {
+            let (backend, id) = (&inner.backends[at], inner.ids[at]);
+            resume.begun(backend, id, &inner.load, inner.backends.len(), asked.key.zip(asked.class))
         })
+    }
+
+    /// A request of which this was expected does not count as the backend's any more.
+    pub(crate) fn unassign(&self, at: usize, expected: Expected) {
+        let inner = &*self.0;
+        if inner.chooser.counts_load() {
+            inner.load.end();
+        }
+        if let Some(resume) = inner.chooser.resume() {
+            resume.ended(&inner.backends[at], &inner.load, expected);
+        }
     }
 
     /// Whether all backends that serve are excluded.
@@ -417,6 +519,7 @@ impl Inner {
             micros: micros(now),
             exclude,
             ejected_too,
+            full_too: false,
             sidelined_too: false,
         }
     }
@@ -492,6 +595,8 @@ pub struct Pick {
     class: Option<ClassKey>,
     /// When it was chosen, in microseconds.
     begun: u64,
+    /// When it was last heard of, in microseconds.
+    ended: u64,
     /// When the response came, in microseconds.
     responded: Option<u64>,
     /// Where it is written when the request began.
@@ -513,11 +618,13 @@ impl Pick {
 
     /// The response has come: what follows is up to the client, and no measure of the backend.
     pub fn responded(&mut self, now: Duration) {
-        self.responded.get_or_insert(micros(now));
+        self.ended = micros(now);
+        self.responded.get_or_insert(self.ended);
     }
 
     /// Gives the place back and tells how the request ended.
-    pub fn finish(self, outcome: Outcome, now: Duration) {
+    pub fn finish(mut self, outcome: Outcome, now: Duration) {
+        self.ended = micros(now);
         let inner = &self.pool.0;
         let state = &self.backend().state;
         let failed = match outcome {
@@ -556,13 +663,8 @@ impl Drop for Pick {
         if let Some(place) = self.place {
             inner.ages.end(place);
         }
-        if inner.chooser.counts_load() {
-            inner.load.end();
-        }
-        if let Some(resume) = inner.chooser.resume() {
-            resume.ended(self.backend(), &inner.load, self.expected);
-        }
-        inner.queue.pass_on(&self.pool);
+        self.pool.unassign(self.at, self.expected);
+        inner.queue.pass_on(&self.pool, Some(self.id()), Duration::from_micros(self.ended));
     }
 }
 

@@ -177,8 +177,7 @@ fn a_reload_keeps_load_and_health_by_address() {
     fail(&before, 1, 3, NOW);
     let held = pick(&before, NOW);
     assert_eq!(held.id(), BackendId(0));
-    let after = Pool::new("app", vec![backend(1), backend(0), backend(9)], Algorithm::Random);
-    let after = after.succeeding(&before, 3);
+    let after = before.succeeded_by(vec![backend(1), backend(0), backend(9)], Algorithm::Random);
     assert_eq!(ejected(&after, NOW), [Some(1000), None, None]);
     assert_eq!(after.backends()[1].in_flight(), 1);
     drop(held);

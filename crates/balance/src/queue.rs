@@ -1,18 +1,31 @@
-//! The queue before a pool: requests that found every place taken, in the order they came.
+//! The queue before a pool: requests that found no place, in the order they came.
 //!
-//! All cores share it, and so do the pools that follow each other over reloads. Its order rests on two rules: whoever
+//! A request whose class one backend knows better than others waits for a place there and lays [`Claim`] to it, even while
+//! others have places; the algorithm decides that, which sees in the backlog of each backend those that wait for it. All
+//! other requests wait for any place. A place that becomes free goes to the first of those that wait for this one or for
+//! any. Nobody is passed over for long: a request that waits while so many that came later are served, or for so long, gives
+//! up its claim, and as it came before all those others, the next place is its own.
+//!
+//! All cores share the queue, and so do the pools that follow each other over reloads. Its order rests on two rules: whoever
 //! gives a place back looks afterwards whether someone waits; and whoever chooses while someone waits does so under
-//! the lock, after those that wait have been served. A place is therefore free for a newcomer only if none of those
-//! that wait may take it, as each of them was excluded from it.
+//! the lock, after those that wait for the same place have been served. A place is therefore free for a newcomer only if none
+//! of those that wait would take it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::claim::Claim;
 use crate::pool::Inner;
 use crate::{BackendId, NoBackend, Pick, Pool};
+
+/// A request that waits for its own backend takes any place when so many requests that came later have been served, for
+/// each backend of the pool and for each request that waits. With fewer, classes spread over backends where many wait
+/// (docs/balancing.md).
+const PASSED_OVER_PER_BACKEND: u64 = 8;
+const PASSED_OVER_PER_WAITING: u64 = 2;
 
 /// How many wait for a place at a pool, for people and monitoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +51,16 @@ pub(crate) struct Queue {
 struct Line {
     /// The pool that serves, if a reload has put another in the place of the first. Not held: a pool holds its queue.
     newest: Weak<Inner>,
-    next: u64,
-    /// Who waits, by the number of the ticket.
+    /// How many came, ever.
+    came: u64,
+    /// Who waits, by how many came before.
     waiting: BTreeMap<u64, Waiter>,
+    /// For which backend each of them waits; for any where that is none.
+    wanted: BTreeSet<(Option<BackendId>, u64)>,
+    /// The latest that was heard.
+    now: Duration,
+    /// All that came before this one take any place.
+    settled: u64,
     /// What was given to tickets that have not come for it yet.
     granted: BTreeMap<u64, Pick>,
     queued: u64,
@@ -50,12 +70,14 @@ struct Line {
 struct Waiter {
     waker: Waker,
     class: Option<Box<[u8]>>,
-    /// When it last asked.
-    now: Duration,
+    /// When it came.
+    since: Duration,
     exclude: Vec<BackendId>,
+    claim: Option<Claim>,
 }
 
 /// Wakers to be called, or dropped, when the lock is no longer held: they run code that is not ours.
+#[derive(Default)]
 #[must_use]
 struct Woken(Vec<Waker>);
 
@@ -76,17 +98,28 @@ impl Queue {
         QueueReport { waiting: line.waiting.len(), limit, queued: line.queued, refused: line.refused }
     }
 
-    /// Gives what is free at `pool` to those that wait. To be called after a place was given back.
-    pub(crate) fn pass_on(&self, pool: &Pool) {
+    /// Gives what is free at a backend of `pool`, or at any where none is named, to those that wait. To be called after a
+    /// place was given back.
+    pub(crate) fn pass_on(&self, pool: &Pool, freed: Option<BackendId>, now: Duration) {
         if self.waiting() > 0 {
-            self.after_those_waiting(pool, || ());
+            self.after_those_waiting(pool, freed, now, || ());
         }
     }
 
-    /// Does `then` when all that wait have what they can get, and before anyone else can come to wait.
-    pub(crate) fn after_those_waiting<T>(&self, pool: &Pool, then: impl FnOnce() -> T) -> T {
+    /// Does `then` when all that wait for a place at a backend, or at any where none is named, have what they can get, and
+    /// before anyone else can come to wait.
+    pub(crate) fn after_those_waiting<T>(
+        &self,
+        pool: &Pool,
+        freed: Option<BackendId>,
+        now: Duration,
+        then: impl FnOnce() -> T,
+    ) -> T {
         let mut line = self.lock();
-        let woken = self.serve(&mut line, pool);
+        line.now = line.now.max(now);
+        let pool = line.serving(pool);
+        let woken = line.serve(&pool, freed);
+        self.count(&line);
         let done = then();
         drop(line);
         woken.wake();
@@ -97,32 +130,40 @@ impl Queue {
     pub(crate) fn follow(&self, pool: &Pool) {
         let mut line = self.lock();
         line.newest = pool.downgrade();
-        let mut woken = self.serve(&mut line, pool);
+        let numbers: Vec<u64> = line.waiting.keys().copied().collect();
+        // Backends of before may be gone.
+        numbers.iter().for_each(|&number| line.want(number, None));
+        let mut woken = Woken::default();
+        numbers.iter().for_each(|&number| line.place(pool, number, &mut woken));
+        self.count(&line);
         woken.0.extend(line.waiting.values().map(|waiter| waiter.waker.clone()));
+        drop(line);
+        woken.wake();
+    }
+
+    /// Lets those that wait for a backend choose anew, as it gets no new requests.
+    pub(crate) fn forsake(&self, pool: &Pool, id: BackendId) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let mut line = self.lock();
+        let pool = line.serving(pool);
+        let mut woken = Woken::default();
+        while let Some(number) = line.first(Some(id), 0) {
+            line.want(number, None);
+            line.place(&pool, number, &mut woken);
+            if line.first(Some(id), 0) == Some(number) {
+                // There is no other.
+                break;
+            }
+        }
+        self.count(&line);
         drop(line);
         woken.wake();
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives free places to those that wait, the first first; one that may not take any of them is passed over.
-    fn serve(&self, line: &mut Line, pool: &Pool) -> Woken {
-        let mut woken = Woken(Vec::new());
-        let pool = line.serving(pool);
-        let mut from = 0;
-        while let Some((&number, waiter)) = line.waiting.range(from..).next()
-            && pool.has_room()
-        {
-            if let Some(pick) = pool.take_any(waiter.class.as_deref(), waiter.now, &waiter.exclude) {
-                line.granted.insert(number, pick);
-                woken.0.extend(line.waiting.remove(&number).map(|waiter| waiter.waker));
-            }
-            from = number + 1;
-        }
-        self.count(line);
-        woken
     }
 
     fn count(&self, line: &Line) {
@@ -134,6 +175,143 @@ impl Line {
     /// The pool that serves: the newest; `pool`, which shares this queue, where that is gone or never was another.
     fn serving(&self, pool: &Pool) -> Pool {
         Pool::upgrade(&self.newest).unwrap_or_else(|| pool.clone())
+    }
+
+    /// Gives free places at a backend, or at any where none is named, to those that wait, the first first.
+    fn serve(&mut self, pool: &Pool, freed: Option<BackendId>) -> Woken {
+        let mut woken = Woken::default();
+        if self.waiting.is_empty() {
+            return woken;
+        }
+        match freed {
+            Some(id) => self.serve_at(pool, id, &mut woken),
+            None => self.serve_all(pool, &mut woken),
+        }
+        woken
+    }
+
+    fn serve_all(&mut self, pool: &Pool, woken: &mut Woken) {
+        self.settle(pool, woken);
+        let mut from = 0;
+        while let Some(number) = self.first(None, from)
+            && pool.has_room()
+        {
+            self.grant(pool, number, woken);
+            from = number + 1;
+        }
+        for (backend, &id) in pool.backends().iter().zip(pool.ids()) {
+            if backend.has_room() && self.first(Some(id), 0).is_some() {
+                self.serve_at(pool, id, woken);
+            }
+        }
+    }
+
+    /// Gives free places at a backend to those that wait for it or for any; one that may not take it is passed over.
+    fn serve_at(&mut self, pool: &Pool, id: BackendId, woken: &mut Woken) {
+        let Some(at) = pool.inner().places().of(id) else { return };
+        self.settle(pool, woken);
+        let mut from = 0;
+        while pool.backends()[at].has_room() {
+            let first = self.first(Some(id), 0).into_iter().chain(self.first(None, from)).min();
+            let Some(number) = first else { return };
+            if !self.grant(pool, number, woken) {
+                // It has no claim any more, and the place may be for others.
+                from = number + 1;
+            }
+            self.settle(pool, woken);
+        }
+    }
+
+    /// The first from this number on that waits for a backend, or for any where none is named.
+    fn first(&self, wanted: Option<BackendId>, from: u64) -> Option<u64> {
+        self.wanted.range((wanted, from)..=(wanted, u64::MAX)).next().map(|&(_, number)| number)
+    }
+
+    /// Lets those that have been passed over often enough, or wait for long enough, take any place.
+    fn settle(&mut self, pool: &Pool, woken: &mut Woken) {
+        while let Some((&number, waiter)) = self.waiting.range(self.settled..).next()
+            && (self.passed_over(number) >= self.most_passed_over(pool)
+                || self.now.saturating_sub(waiter.since) >= pool.settings().patience)
+        {
+            self.settled = number + 1;
+            self.want(number, None);
+            if pool.has_room() {
+                self.grant(pool, number, woken);
+            }
+        }
+    }
+
+    /// How many that came after the first that waits have left the queue: all that did, but for those before it, which are as
+    /// many as its number says. Where it is not the first, there may have been more.
+    fn passed_over(&self, number: u64) -> u64 {
+        (self.came - self.waiting.len() as u64).saturating_sub(number)
+    }
+
+    /// After so many, it takes any place.
+    fn most_passed_over(&self, pool: &Pool) -> u64 {
+        pool.backends().len() as u64 * PASSED_OVER_PER_BACKEND
+            + self.waiting.len() as u64 * PASSED_OVER_PER_WAITING
+    }
+
+    /// Gives a waiting request the place that it has a claim to, or else any, and says whether there was one. A claim to a
+    /// place that it cannot have is given up.
+    fn grant(&mut self, pool: &Pool, number: u64, woken: &mut Woken) -> bool {
+        let now = self.now;
+        let Some(waiter) = self.waiting.get_mut(&number) else { return false };
+        let class = waiter.class.as_deref();
+        let claim = waiter.claim.take();
+        let wanted = claim.as_ref().map(Claim::id);
+        let pick = claim
+            .and_then(|claim| pool.honour(claim, &pool.asked(class, now, waiter.exclude.len())))
+            .or_else(|| pool.take_any(class, now, &waiter.exclude));
+        match pick {
+            Some(pick) => {
+                self.wanted.remove(&(wanted, number));
+                woken.0.extend(self.waiting.remove(&number).map(|waiter| waiter.waker));
+                self.granted.insert(number, pick);
+                true
+            }
+            None => {
+                self.wanted.remove(&(wanted, number));
+                self.wanted.insert((None, number));
+                false
+            }
+        }
+    }
+
+    /// From now on, a waiting request waits for the backend of `claim`, or for any.
+    fn want(&mut self, number: u64, claim: Option<Claim>) {
+        let Some(waiter) = self.waiting.get_mut(&number) else { return };
+        let before = waiter.claim.as_ref().map(Claim::id);
+        self.wanted.remove(&(before, number));
+        self.wanted.insert((claim.as_ref().map(Claim::id), number));
+        waiter.claim = claim;
+    }
+
+    /// Decides what a waiting request waits for, and serves those that wait for the same.
+    fn place(&mut self, pool: &Pool, number: u64, woken: &mut Woken) {
+        let now = self.now;
+        let Some(waiter) = self.waiting.get(&number) else { return };
+        let class = waiter.class.as_deref();
+        let asked = pool.asked(class, now, waiter.exclude.len());
+        let patient = number >= self.settled && pool.may_wait_for_one(class);
+        let best = if patient { pool.best(&asked, &waiter.exclude) } else { None };
+        match best {
+            Some(chosen) => {
+                let claim = Claim::new(pool, chosen, &asked);
+                let id = claim.id();
+                self.want(number, Some(claim));
+                self.serve_at(pool, id, woken);
+            }
+            None => self.serve_all(pool, woken),
+        }
+    }
+
+    /// Takes a request out of the queue.
+    fn leave(&mut self, number: u64) -> Option<Waiter> {
+        let waiter = self.waiting.remove(&number)?;
+        self.wanted.remove(&(waiter.claim.as_ref().map(Claim::id), number));
+        Some(waiter)
     }
 }
 
@@ -151,10 +329,13 @@ impl Ticket {
         Ticket { pool, number: None }
     }
 
-    /// Chooses a backend as [`Pool::pick`] does, or waits until there is a place, behind all that wait already.
+    /// Chooses a backend as [`Pool::pick_patiently`] does, or waits until there is a place, behind all that wait already for
+    /// the same.
     ///
-    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not lost when it changes. After a reload the pool that
-    /// took this one's place serves. How long to wait is for the caller to limit, by dropping the ticket.
+    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not lost when it
+    /// changes. After a reload the pool that took this one's place serves. How long to wait is for the caller to limit, by
+    /// dropping the ticket. It MUST ask again when [`Settings::patience`](crate::Settings::patience) is over: nothing else
+    /// may happen that wakes it.
     ///
     /// # Errors
     /// [`NoBackend::Empty`] and [`NoBackend::AllTried`], for which waiting is no help; [`NoBackend::QueueFull`] where as
@@ -166,63 +347,75 @@ impl Ticket {
         now: Duration,
         exclude: &[BackendId],
     ) -> Poll<Result<Pick, NoBackend>> {
-        if self.number.is_none() {
-            match self.pool.pick(class, now, exclude) {
-                Err(NoBackend::AllFull) if self.pool.queue_limit() > 0 => {}
-                done => return Poll::Ready(done),
-            }
+        let limit = self.pool.queue_limit() as usize;
+        if limit == 0 {
+            return Poll::Ready(self.pool.pick(class, now, exclude));
         }
         let mut waker = cx.waker().clone();
         let queue = self.pool.line();
         let mut line = queue.lock();
+        line.now = line.now.max(now);
+        let pool = line.serving(&self.pool);
         if let Some(pick) = self.number.and_then(|number| line.granted.remove(&number)) {
             drop(line);
             self.number = None;
             return Poll::Ready(Ok(pick));
         }
-        let number = match self.number {
+        let mut woken = Woken::default();
+        let (number, news) = match self.number {
             Some(number) => {
                 // It has not been granted a place, so it waits.
+                let mut news = false;
                 if let Some(waiter) = line.waiting.get_mut(&number) {
                     std::mem::swap(&mut waiter.waker, &mut waker);
-                    waiter.now = now;
+                    news = waiter.exclude != exclude;
                     waiter.exclude.clear();
                     waiter.exclude.extend_from_slice(exclude);
                 }
-                number
+                (number, news)
             }
-            None if line.waiting.len() >= self.pool.queue_limit() as usize => {
-                line.refused += 1;
-                return Poll::Ready(Err(NoBackend::QueueFull));
+            None if line.waiting.len() >= limit => {
+                let woken = line.serve(&pool, None);
+                let pick = pool.take_any(class, now, exclude);
+                line.refused += u64::from(pick.is_none());
+                queue.count(&line);
+                drop(line);
+                woken.wake();
+                return Poll::Ready(pick.ok_or(NoBackend::QueueFull));
             }
             None => {
-                let number = line.next;
-                line.next += 1;
-                line.queued += 1;
-                line.waiting.insert(
-                    number,
-                    Waiter {
-                        waker: waker.clone(),
-                        class: class.map(Box::from),
-                        now,
-                        exclude: exclude.to_vec(),
-                    },
-                );
+                let number = line.came;
+                line.came += 1;
+                let waiter = Waiter {
+                    waker: waker.clone(),
+                    class: class.map(Box::from),
+                    since: line.now,
+                    exclude: exclude.to_vec(),
+                    claim: None,
+                };
+                line.waiting.insert(number, waiter);
+                line.wanted.insert((None, number));
                 queue.count(&line);
-                number
+                (number, true)
             }
         };
         // Whoever gives a place back and does not see this one waiting gave it back before what follows looks for it.
         fence(Ordering::SeqCst);
-        let woken = queue.serve(&mut line, &self.pool);
+        if news {
+            line.want(number, None);
+            line.place(&pool, number, &mut woken);
+        } else {
+            line.serve_all(&pool, &mut woken);
+        }
         let done = match line.granted.remove(&number) {
             Some(pick) => Some(Ok(pick)),
-            None => match line.serving(&self.pool).refusal(exclude) {
+            None => match pool.refusal(exclude) {
                 NoBackend::AllFull => None,
                 hopeless => Some(Err(hopeless)),
             },
         };
-        let given_up = if done.is_some() { line.waiting.remove(&number) } else { None };
+        let given_up = if done.is_some() { line.leave(number) } else { None };
+        line.queued += u64::from(self.number.is_none() && done.is_none());
         queue.count(&line);
         drop(line);
         drop((given_up, waker));
@@ -237,7 +430,7 @@ impl Drop for Ticket {
         let Some(number) = self.number else { return };
         let queue = self.pool.line();
         let mut line = queue.lock();
-        let waiter = line.waiting.remove(&number);
+        let waiter = line.leave(number);
         let granted = line.granted.remove(&number);
         queue.count(&line);
         drop(line);
@@ -249,3 +442,7 @@ impl Drop for Ticket {
 #[cfg(test)]
 #[path = "queue_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "claim_tests.rs"]
+mod claim_tests;

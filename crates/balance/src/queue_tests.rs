@@ -162,9 +162,8 @@ fn after_a_reload_the_new_pool_serves_those_that_waited_at_the_old() {
     let held = pick(&before);
     let mut requests = [(); 4].map(|()| Request::waiting(&before));
 
-    let wider =
-        Pool::new("app", vec![backend(7).max_in_flight(1), backend(0).max_in_flight(1)], Algorithm::Random);
-    let after = wider.succeeding(&before, 1);
+    let wider = vec![backend(7).max_in_flight(1), backend(0).max_in_flight(1)];
+    let after = before.succeeded_by(wider, Algorithm::Random);
     assert!(requests.iter().all(|request| request.wakes() == 1), "all ask again");
     let new = requests[0].served();
     assert_eq!(new.backend().address(), after.backends()[0].address());
@@ -185,8 +184,7 @@ fn after_a_reload_the_new_pool_serves_those_that_waited_at_the_old() {
 
 #[test]
 fn ids_are_not_used_twice_over_reloads() {
-    let reload =
-        |before: &Pool, n| Pool::new("app", vec![backend(n)], Algorithm::Random).succeeding(before, 0);
+    let reload = |before: &Pool, n| before.succeeded_by(vec![backend(n)], Algorithm::Random);
     let first = pool(1, 1, 10);
     let second = reload(&first, 5);
     let third = reload(&second, 6);
@@ -267,7 +265,8 @@ fn cores_share_a_queue_and_every_ticket_is_served_once() {
                     pick.finish(ends[((round ^ core) % 4) as usize], NOW + Duration::from_millis(round));
                     if core == 0 && round % 100 == 0 {
                         let mut current = current.lock().unwrap();
-                        *current = current.succeeding(&current, round);
+                        *current =
+                            current.succeeded_by(current.backends().to_vec(), current.settings().clone());
                     }
                 }
             });

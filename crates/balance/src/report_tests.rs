@@ -95,8 +95,7 @@ fn the_oldest_request_is_told_for_the_pool_and_for_its_backend() {
         (pool.oldest(now).map(millis), [0, 1].map(|n: usize| report[n].oldest.map(millis)))
     };
     assert_eq!(ages(at(1000)), (Some(1000), [Some(1000), Some(600)]));
-    let successor =
-        Pool::new("app", vec![backend(1), backend(2)], Algorithm::RoundRobin).succeeding(&pool, 1);
+    let successor = pool.succeeded_by(vec![backend(1), backend(2)], Algorithm::RoundRobin);
     assert_eq!(
         successor.oldest(at(1000)).map(|age| age.as_millis() / 100),
         Some(10),

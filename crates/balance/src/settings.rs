@@ -23,6 +23,10 @@ pub struct Settings {
     pub slow_start: Duration,
     /// The most requests that wait for a place; 0 means that none does.
     pub queue_limit: u32,
+    /// How long a request waits at most for a place at the backend that is best for it, while others may have places: then it
+    /// takes any. 5 s by default, half of what is usual for the whole wait: a backend that has not come to it by then may
+    /// not do so at all, and half of the time is left for the others.
+    pub patience: Duration,
     /// Whether only the largest group of backends of one version serves.
     pub single_version: bool,
     /// Equal seeds and equal calls give equal choices.
@@ -46,6 +50,7 @@ impl Default for Settings {
             checks: Checks::default(),
             slow_start: Duration::ZERO,
             queue_limit: Settings::QUEUE_LIMIT,
+            patience: Duration::from_secs(5),
             single_version: false,
             seed: 0,
         }

@@ -1,12 +1,16 @@
 //! A balancer of a simulation: a pool of the shipping crate, or an algorithm to compare with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use sandarac_balance::{Backend, BackendId, Heard, Outcome, Pick, Pool, Settings, WorkerState};
+use sandarac_balance::{
+    Backend, BackendId, Heard, NoBackend, Outcome, Pick, Pool, Settings, Ticket, WorkerState,
+};
 
 use crate::lard::Lard;
-use crate::scenario::{Algorithm, AlgorithmKind};
+use crate::scenario::{Algorithm, AlgorithmKind, Workers};
 use crate::worker::Worker;
 
 /// A balancer.
@@ -24,6 +28,12 @@ pub(crate) struct Pooled {
     /// The backend of each worker.
     ids: Vec<BackendId>,
     settings: Settings,
+    /// The most requests in flight to each worker.
+    limit: Option<u32>,
+    /// The turns of the requests that wait for a place at a worker, by their places among those in flight.
+    waiting: BTreeMap<u32, Ticket>,
+    /// Those of them that are to ask again.
+    woken: Arc<Woken>,
     /// Whether it stops learning at the end of the warm-up.
     freezes: bool,
     frozen: bool,
@@ -38,11 +48,53 @@ pub(crate) enum Placed {
     Oracle,
 }
 
+/// A request to be sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    /// Its place among those in flight.
+    pub(crate) place: u32,
+    pub(crate) class: u32,
+    /// The name of the class; empty where there is none.
+    pub(crate) name: &'a [u8],
+    /// The workers that it was sent to in vain.
+    pub(crate) tried: &'a [usize],
+}
+
+/// What becomes of a request.
+pub(crate) enum Sent {
+    /// It goes to this worker.
+    To(usize, Placed),
+    /// It waits for a place, and is among [`Balancer::woken`] when it is to ask again.
+    Waits {
+        /// Whether it did not before.
+        new: bool,
+    },
+    /// Nobody takes it.
+    Nowhere,
+}
+
+/// Requests that are to ask again.
+#[derive(Default)]
+struct Woken(Mutex<Vec<u32>>);
+
+/// Wakes one request.
+struct Waking {
+    place: u32,
+    woken: Arc<Woken>,
+}
+
+impl Wake for Waking {
+    fn wake(self: Arc<Waking>) {
+        self.woken.0.lock().unwrap_or_else(PoisonError::into_inner).push(self.place);
+    }
+}
+
 impl Balancer {
-    /// A balancer before `workers` workers.
-    pub(crate) fn new(algorithm: &Algorithm, workers: usize, classes: u32, seed: u64) -> Balancer {
+    /// A balancer before `workers`.
+    pub(crate) fn new(algorithm: &Algorithm, workers: &Workers, classes: u32, seed: u64) -> Balancer {
+        let count = workers.count as usize;
         match &algorithm.kind {
-            AlgorithmKind::Lard(settings) => Balancer::Lard(Lard::new(*settings, classes, workers)),
+            AlgorithmKind::Lard(settings) => Balancer::Lard(Lard::new(*settings, classes, count)),
             AlgorithmKind::Oracle { price } => Balancer::Oracle(*price),
             AlgorithmKind::Pool { algorithm, load_factor, resume, frozen, uncorrected } => {
                 let settings = Settings {
@@ -52,30 +104,27 @@ impl Balancer {
                     seed,
                     ..Settings::default()
                 };
-                let pool = Pool::new("simulated", backends(workers), settings.clone());
-                Balancer::Pool(Box::new(Pooled::new(pool, settings, *frozen, *uncorrected)))
+                Balancer::Pool(Box::new(Pooled {
+                    freezes: *frozen,
+                    uncorrected: *uncorrected,
+                    limit: workers.max_in_flight,
+                    ..Pooled::new(settings, count, workers.max_in_flight, None)
+                }))
             }
         }
     }
 
-    /// Sends a request somewhere other than to those in `tried`. One whose class has an empty `name` has none. `sight` is
-    /// what an oracle sees of a worker: the microseconds until it is done, and those that it would spend on the request.
-    pub(crate) fn pick(
+    /// Sends a request somewhere other than to those that it was sent to in vain. `sight` is what an oracle sees of a worker:
+    /// the microseconds until it is done, and those that it would spend on the request.
+    pub(crate) fn send(
         &mut self,
-        class: u32,
-        name: &[u8],
+        asking: Asking<'_>,
         now: u64,
-        tried: &[usize],
         alive: &[Worker],
         sight: impl Fn(&Worker) -> (f64, f64),
-    ) -> Option<(usize, Placed)> {
-        match self {
-            Balancer::Pool(pooled) => {
-                let tried: Vec<_> = tried.iter().map(|&at| pooled.ids[at]).collect();
-                let class = Some(name).filter(|name| !name.is_empty());
-                let pick = pooled.pool.pick(class, Duration::from_micros(now), &tried).ok()?;
-                Some((pooled.workers[&pick.id()], Placed::Pick(pick)))
-            }
+    ) -> Sent {
+        let sent = match self {
+            Balancer::Pool(pooled) => return pooled.send(asking, Duration::from_micros(now)),
             Balancer::Oracle(price) => {
                 let seen: Vec<_> = alive.iter().map(|worker| worker.alive.then(|| sight(worker))).collect();
                 let least = seen.iter().flatten().map(|(_, own)| *own).fold(f64::MAX, f64::min);
@@ -83,17 +132,32 @@ impl Balancer {
                     seen.map(|(wait, own)| (wait + own + *price * (own - least), at))
                 };
                 let costs = seen.iter().enumerate().filter_map(cost);
-                let (_, at) = costs.min_by(|one, two| {
+                let least = costs.min_by(|one, two| {
                     let idler = || alive[one.1].served_phase.cmp(&alive[two.1].served_phase);
                     one.0.total_cmp(&two.0).then_with(idler)
-                })?;
-                Some((at, Placed::Oracle))
+                });
+                least.map(|(_, at)| (at, Placed::Oracle))
             }
             // It is told of deaths by whoever tells it of workers.
-            Balancer::Lard(lard) => {
-                let worker = lard.pick(class, now, |at| alive[at].alive)?;
-                Some((worker, Placed::Lard(worker)))
+            Balancer::Lard(lard) => lard
+                .pick(asking.class, now, |at| alive[at].alive)
+                .map(|worker| (worker, Placed::Lard(worker))),
+        };
+        sent.map_or(Sent::Nowhere, |(worker, placed)| Sent::To(worker, placed))
+    }
+
+    /// Whether a request waits for a place.
+    pub(crate) fn waits(&self, place: u32) -> bool {
+        matches!(self, Balancer::Pool(pooled) if pooled.waiting.contains_key(&place))
+    }
+
+    /// Requests that are to ask again, if they still wait.
+    pub(crate) fn woken(&mut self) -> Vec<u32> {
+        match self {
+            Balancer::Pool(pooled) => {
+                std::mem::take(&mut pooled.woken.0.lock().unwrap_or_else(PoisonError::into_inner))
             }
+            Balancer::Lard(_) | Balancer::Oracle(_) => Vec::new(),
         }
     }
 
@@ -170,21 +234,64 @@ impl Balancer {
 }
 
 impl Pooled {
-    fn new(pool: Pool, settings: Settings, freezes: bool, uncorrected: bool) -> Pooled {
+    fn new(settings: Settings, workers: usize, limit: Option<u32>, before: Option<&Pool>) -> Pooled {
+        let address =
+            |number: usize| format!("unix:/workers/{number}").parse().expect("a path is an address");
+        let backend = |number| Backend::new(address(number)).max_in_flight(limit.unwrap_or(u32::MAX));
+        let backends = (0..workers).map(backend).collect();
+        let pool = match before {
+            Some(before) => before.succeeded_by(backends, settings.clone()),
+            None => Pool::new("simulated", backends, settings.clone()),
+        };
         let ids = pool.ids().to_vec();
-        let workers = ids.iter().copied().zip(0..).collect();
-        Pooled { pool, workers, ids, settings, freezes, frozen: false, uncorrected }
+        Pooled {
+            workers: ids.iter().copied().zip(0..).collect(),
+            pool,
+            ids,
+            settings,
+            limit,
+            waiting: BTreeMap::new(),
+            woken: Arc::default(),
+            freezes: false,
+            frozen: false,
+            uncorrected: false,
+        }
     }
 
+    /// Another pool takes the place of this one, with so many workers.
     fn succeed(&mut self, workers: usize) {
-        let pool = Pool::new("simulated", backends(workers), self.settings.clone());
-        let pool = pool.succeeding(&self.pool, self.settings.seed);
-        let frozen = self.frozen;
-        *self = Pooled { frozen, ..Pooled::new(pool, self.settings.clone(), self.freezes, self.uncorrected) };
+        let pooled = Pooled::new(self.settings.clone(), workers, self.limit, Some(&self.pool));
+        *self = Pooled {
+            waiting: std::mem::take(&mut self.waiting),
+            woken: self.woken.clone(),
+            freezes: self.freezes,
+            frozen: self.frozen,
+            uncorrected: self.uncorrected,
+            ..pooled
+        };
     }
-}
 
-fn backends(count: usize) -> Vec<Backend> {
-    let address = |number: usize| format!("unix:/workers/{number}").parse().expect("a path is an address");
-    (0..count).map(|number| Backend::new(address(number))).collect()
+    fn send(&mut self, asking: Asking<'_>, now: Duration) -> Sent {
+        let tried: Vec<_> = asking.tried.iter().map(|&at| self.ids[at]).collect();
+        let class = Some(asking.name).filter(|name| !name.is_empty());
+        let waiting = self.waiting.remove(&asking.place);
+        let new = waiting.is_none();
+        let mut ticket = match waiting {
+            Some(ticket) => ticket,
+            None => match self.pool.pick_patiently(class, now, &tried) {
+                Ok(pick) => return Sent::To(self.workers[&pick.id()], Placed::Pick(pick)),
+                Err(NoBackend::AllFull) => self.pool.queue(),
+                Err(_) => return Sent::Nowhere,
+            },
+        };
+        let waker = Waker::from(Arc::new(Waking { place: asking.place, woken: self.woken.clone() }));
+        match ticket.poll_pick(&mut Context::from_waker(&waker), class, now, &tried) {
+            Poll::Ready(Ok(pick)) => Sent::To(self.workers[&pick.id()], Placed::Pick(pick)),
+            Poll::Ready(Err(_)) => Sent::Nowhere,
+            Poll::Pending => {
+                self.waiting.insert(asking.place, ticket);
+                Sent::Waits { new }
+            }
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sandarac_balance::Outcome;
+use sandarac_balance::{Outcome, Settings};
 
-use crate::balancer::{Balancer, Placed};
+use crate::balancer::{Asking, Balancer, Placed, Sent};
 use crate::cache::Cache;
 use crate::chance::Chance;
 use crate::demand::Demand;
@@ -47,6 +47,8 @@ enum Next {
     Request,
     /// A worker is done with the request it works on, unless it died since this life.
     Done { worker: u32, life: u32 },
+    /// A request that waits for a place has done so for as long as it waits for a certain one.
+    Patience { place: u32, number: u64 },
 }
 
 /// A request in flight.
@@ -57,6 +59,8 @@ struct InFlight {
     came: u64,
     balancer: u32,
     placed: Option<Placed>,
+    /// The workers that it was sent to in vain.
+    tried: Vec<usize>,
     loads: u32,
 }
 
@@ -149,7 +153,7 @@ impl<'a> Simulation<'a> {
             versions: vec![0; objects as usize],
             workers: Vec::new(),
             balancers: (0..scenario.balancers)
-                .map(|at| Balancer::new(algorithm, workers.count as usize, classes, seed + u64::from(at)))
+                .map(|at| Balancer::new(algorithm, workers, classes, seed + u64::from(at)))
                 .collect(),
             names: demand.names(),
             demand,
@@ -219,9 +223,39 @@ impl<'a> Simulation<'a> {
             match next {
                 Next::Request => self.request(),
                 Next::Done { worker, life } => self.done(worker as usize, life),
+                Next::Patience { place, number } => self.ask_again(place, number),
             }
+            self.wake();
         }
         self.end_phase();
+    }
+
+    /// Lets a request ask again, if it still waits for a place.
+    fn ask_again(&mut self, place: u32, number: u64) {
+        let request = self.in_flight[place as usize].as_ref().filter(|request| request.number == number);
+        if request.is_some_and(|request| self.balancers[request.balancer as usize].waits(place)) {
+            self.send(place);
+        }
+    }
+
+    /// Lets requests that wait for a place ask again, where there is reason to.
+    fn wake(&mut self) {
+        if self.scenario.workers.max_in_flight.is_none() {
+            return;
+        }
+        for at in 0..self.balancers.len() {
+            loop {
+                let woken = self.balancers[at].woken();
+                if woken.is_empty() {
+                    break;
+                }
+                for place in woken {
+                    if self.balancers[at].waits(place) {
+                        self.send(place);
+                    }
+                }
+            }
+        }
     }
 
     /// Plans the next request of whoever has just had an answer.
@@ -262,6 +296,7 @@ impl<'a> Simulation<'a> {
             came: self.now,
             balancer: (self.came % u64::from(self.scenario.balancers)) as u32,
             placed: None,
+            tried: Vec::new(),
             loads: 0,
         };
         let at = match self.free.pop() {
@@ -280,8 +315,7 @@ impl<'a> Simulation<'a> {
     /// Sends a request to a worker, and to another where that is dead.
     fn send(&mut self, at: u32) {
         let Some(mut request) = self.in_flight[at as usize].take() else { return };
-        let mut tried = Vec::new();
-        while tried.len() < MAX_TRIES {
+        while request.tried.len() < MAX_TRIES {
             let name = &self.names[request.class as usize];
             let balancer = &mut self.balancers[request.balancer as usize];
             let (now, in_flight) = (self.now, &self.in_flight);
@@ -300,8 +334,20 @@ impl<'a> Simulation<'a> {
                 let left = worker.until.saturating_sub(now) as f64;
                 (left + queued, micros(worker, request.number, request.site))
             };
-            let picked = balancer.pick(request.class, name, now, &tried, &self.workers, sight);
-            let Some((worker, placed)) = picked else { break };
+            let asking = Asking { place: at, class: request.class, name, tried: &request.tried };
+            let (worker, placed) = match balancer.send(asking, now, &self.workers, sight) {
+                Sent::To(worker, placed) => (worker, placed),
+                Sent::Waits { new } => {
+                    let number = request.number;
+                    self.in_flight[at as usize] = Some(request);
+                    if new {
+                        let patience = Settings::default().patience.as_micros() as u64;
+                        self.plan(self.now + patience, Next::Patience { place: at, number });
+                    }
+                    return;
+                }
+                Sent::Nowhere => break,
+            };
             if self.workers[worker].alive {
                 request.placed = Some(placed);
                 self.in_flight[at as usize] = Some(request);
@@ -313,7 +359,7 @@ impl<'a> Simulation<'a> {
                 return;
             }
             balancer.done(placed, Outcome::ConnectFailed, self.now);
-            tried.push(worker);
+            request.tried.push(worker);
         }
         // Nobody served it. Its client asks for something else.
         self.free.push(at);
@@ -520,6 +566,7 @@ impl<'a> Simulation<'a> {
                 && let Some(placed) = request.placed.take()
             {
                 self.balancers[request.balancer as usize].done(placed, Outcome::Broken, self.now);
+                request.tried.clear();
                 self.phase.retried += 1;
             }
             self.send(place);

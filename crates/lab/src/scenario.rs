@@ -93,13 +93,24 @@ pub struct Workers {
     pub load_ms: f64,
     /// How many times longer the first workers take; the others take 1.
     pub slowness: Vec<f64>,
+    /// The most requests that a balancer has in flight to each; those beyond wait at the balancer. No limit unless set. LARD
+    /// and the oracle, which limit themselves, take no notice of it.
+    pub max_in_flight: Option<u32>,
     /// Requests that a résumé goes back.
     pub history: u64,
 }
 
 impl Default for Workers {
     fn default() -> Workers {
-        Workers { count: 16, cache: 5000, fixed_ms: 5.0, load_ms: 10.0, slowness: Vec::new(), history: 9999 }
+        Workers {
+            count: 16,
+            cache: 5000,
+            fixed_ms: 5.0,
+            load_ms: 10.0,
+            slowness: Vec::new(),
+            max_in_flight: None,
+            history: 9999,
+        }
     }
 }
 
@@ -529,6 +540,9 @@ impl Scenario {
         }
         if !(workers.load_ms >= 0.0 && workers.load_ms.is_finite()) {
             return Err(format!("workers.load_ms cannot be less than 0, and is {}", workers.load_ms));
+        }
+        if workers.max_in_flight == Some(0) {
+            return Err("workers.max_in_flight has to be more than 0".to_owned());
         }
         if let Some(slowness) =
             workers.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite()))

@@ -52,7 +52,7 @@ counters! {
     Purges "purges" "Purge requests over HTTP that were allowed.",
     PurgesDenied "purges_denied" "Purge requests over HTTP that were denied.",
     Fetches "fetches" "Requests sent to origins, retries included.",
-    FetchesQueued "fetches_queued" "Requests that waited for a place at a backend because all were full.",
+    FetchesQueued "fetches_queued" "Requests that waited for a place at a backend.",
     FetchRetries "fetch_retries" "Requests sent to an origin once more.",
     RetriesRefused "retries_refused" "Requests not sent once more because the budget for that was used up.",
     Hedges "hedges" "Requests sent to a second backend because the first was slow to answer.",

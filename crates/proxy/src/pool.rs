@@ -54,11 +54,7 @@ impl Deref for Live {
 impl Live {
     /// The pool that `config` and `members` make up, which goes on with what `before` knew.
     fn new(config: &PoolConfig, members: &Members, seed: u64, before: Option<&Live>) -> Live {
-        let built = config.of_backends(members.backends(config), seed);
-        let pool = match before {
-            Some(before) => built.succeeding(&before.pool, seed),
-            None => built,
-        };
+        let pool = config.of_backends(members.backends(config), seed, before.map(|before| &before.pool));
         Live { pool, classifier: config.classifier.clone() }
     }
 

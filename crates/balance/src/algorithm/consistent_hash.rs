@@ -52,7 +52,7 @@ impl Ring {
             }
             last = Some(at);
             let bound = (all * candidates.share_of_all(at)).ceil().max(1.0);
-            if (candidates.backends[at].in_flight() as f32) < bound && candidates.eligible(at) {
+            if (candidates.backends[at].in_hand() as f32) < bound && candidates.eligible(at) {
                 return Some(Chosen::new(at, ChoiceReason::NextOnRing));
             }
         }

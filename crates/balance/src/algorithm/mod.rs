@@ -154,6 +154,12 @@ impl Chooser {
         Some(Chosen::new(at?, reason))
     }
 
+    /// Whether a request of a class is better off with one backend than with another, so that a full one may be worth
+    /// waiting for.
+    pub(crate) fn tells_classes_apart(&self) -> bool {
+        matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_) | Chooser::Maglev(_))
+    }
+
     /// Whether the algorithm goes by the load of the whole pool.
     pub(crate) fn counts_load(&self) -> bool {
         matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_))

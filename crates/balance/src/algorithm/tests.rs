@@ -123,7 +123,7 @@ fn a_slow_backend_is_avoided_at_once_and_asked_again_later() {
 fn a_class_keeps_its_backend_when_others_go() {
     for algorithm in [Algorithm::ConsistentHash, Algorithm::Maglev] {
         let before = Pool::new("app", (0..10).map(backend).collect(), algorithm);
-        let after = Pool::new("app", (0..9).map(backend).collect(), algorithm).succeeding(&before, 0);
+        let after = before.succeeded_by((0..9).map(backend).collect(), algorithm);
         let moved = (0..2000)
             .filter(|&n| {
                 let was = pick(&before, &class(n)).id();
@@ -179,7 +179,7 @@ fn a_backend_that_joins_starts_slowly_where_that_is_asked_for() {
     {
         let settings = Settings { slow_start: Duration::from_secs(10), ..algorithm.into() };
         let before = Pool::new("app", (0..3).map(backend).collect(), settings.clone());
-        let pool = Pool::new("app", (0..4).map(backend).collect(), settings).succeeding(&before, 0);
+        let pool = before.succeeded_by((0..4).map(backend).collect(), settings);
         let share = |now: Duration| {
             let held: Vec<_> = (0..4000).map(|_| pool.pick(None, now, &[]).unwrap()).collect();
             held.iter().filter(|pick| pick.id().0 == 3).count()

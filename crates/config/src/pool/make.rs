@@ -31,6 +31,7 @@ pub(crate) fn pool_config(
             .map_or_else(Checks::default, |check| Checks { rise: check.rise.get(), fall: check.fall.get() }),
         slow_start: settings.slow_start,
         queue_limit: settings.queue.get(),
+        patience: *settings.queue_timeout / 2,
         single_version: settings.single_version.value,
         seed: 0,
     };

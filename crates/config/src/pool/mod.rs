@@ -121,12 +121,17 @@ impl CheckConfig {
 impl PoolConfig {
     /// The pool that this describes, of the backends that the file names, choosing by `seed`.
     pub fn build(&self, seed: u64) -> Pool {
-        self.of_backends(self.backends.iter().map(BackendConfig::build).collect(), seed)
+        self.of_backends(self.backends.iter().map(BackendConfig::build).collect(), seed, None)
     }
 
-    /// The pool that this describes, of these backends, choosing by `seed`.
-    pub fn of_backends(&self, backends: Vec<Backend>, seed: u64) -> Pool {
-        Pool::new(&self.name, backends, Settings { seed, ..self.settings.clone() })
+    /// The pool that this describes, of these backends, choosing by `seed`. It takes the place of the one `before`, if there
+    /// was one, see [`Pool::succeeded_by`].
+    pub fn of_backends(&self, backends: Vec<Backend>, seed: u64, before: Option<&Pool>) -> Pool {
+        let settings = Settings { seed, ..self.settings.clone() };
+        match before {
+            Some(before) => before.succeeded_by(backends, settings),
+            None => Pool::new(&self.name, backends, settings),
+        }
     }
 
     /// A backend that was discovered at `address`; where the file names it too, it is as the file says.

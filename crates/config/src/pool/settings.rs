@@ -43,15 +43,16 @@ settings! {
         /// For `resume`: whether only the largest group of backends serves that announce the same version. Of several as
         /// large it is the one that serves already.
         single_version: At<bool> = At::nowhere(Settings::default().single_version);
-        /// The most requests in flight to each backend; when all are full, requests wait in the queue. Each has a connection of
-        /// its own, so this limits connections in use, too. Where `balance` goes by classes, leave it out or make it many: a
-        /// backend that is full is passed over, however good it is at the request.
+        /// The most requests in flight to each backend. When all are full, requests wait in the queue; where `balance` goes by
+        /// classes, also when the backend is full that is best for the request and worth waiting for. Each has a connection of
+        /// its own, so this limits connections in use, too.
         max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
-        /// The most requests that wait, in the order they came, for a place at a backend of this pool; more are answered
-        /// with 503, and with 0 nothing waits.
+        /// The most requests that wait for a place at a backend of this pool, those that wait for the same in the order they
+        /// came; more are answered with 503, and with 0 nothing waits.
         // The reason stands at the constant.
         queue: Bounded<0, 1_000_000> = Bounded::of::<{ Settings::QUEUE_LIMIT }>();
-        /// How long a request waits for a place before it is answered with 503.
+        /// How long a request waits for a place before it is answered with 503. It waits at most half of that for the backend
+        /// that is best for it, then for any.
         // About as long as people wait for a page before they load it again, which would only make the queue longer.
         queue_timeout: Timeout = Timeout::secs::<10>();
         /// How long connecting to a backend may take.

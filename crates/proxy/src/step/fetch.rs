@@ -16,6 +16,7 @@ use sandarac_wire::h1::{BodyFraming, Parsed, encode};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) site: &'a Site,
     /// The pool's place among the site's.
     pub(crate) place: usize,
-    /// The pool as it was when the fetch began.
+    /// The pool as it was when the fetch began, or when it last tried another backend.
     pub(crate) live: &'a Live,
     pub(crate) class: Option<&'a [u8]>,
     /// The backend that the client's session sticks to.
@@ -68,6 +69,18 @@ impl<'a> Surroundings<'a> {
 
     pub(crate) fn counters(&self) -> &'a Counters {
         &self.worker.counters
+    }
+
+    /// The pool that is in force now, if it is another than this one and has the same classes.
+    fn newer(&self) -> Option<Arc<Live>> {
+        let live = self.pool().live();
+        let other = !std::ptr::eq(&*live, self.live);
+        (other && live.classifier() == self.live.classifier()).then_some(live)
+    }
+
+    /// A connection that was kept to the backend of a pick.
+    pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
+        self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts)
     }
 
     /// The time on the balancer's clock.
@@ -103,12 +116,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// A connection that a request is to be sent over.
-    pub(super) fn new(
-        around: &Surroundings<'_>,
-        conn: Box<Conn>,
-        provenance: Provenance,
-        pick: Pick,
-    ) -> Link {
+    fn new(around: &Surroundings<'_>, conn: Box<Conn>, provenance: Provenance, pick: Pick) -> Link {
         let (origins, epoch) = (around.worker.origins.clone(), around.worker.shared.epoch);
         Link { conn, provenance, pick, origins, keep_alive: false, server_error: false, epoch }
     }
@@ -180,18 +188,17 @@ pub(crate) async fn fetch(
     let mut fresh = false;
     let mut lost_at: Vec<BackendId> = Vec::new();
     let mut refusals = 0;
+    let mut newer: Option<Arc<Live>> = None;
     around.pool().budget.request();
     loop {
+        let around = &Surroundings { live: newer.as_deref().unwrap_or(around.live), ..*around };
         let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
         let pick = place(around, &tried, timer).await?;
         let backend = pick.id();
-        let address = pick.backend().address();
-        let pooled =
-            if fresh { None } else { around.worker.origins.checkout(address, &around.pool().timeouts) };
+        let pooled = if fresh { None } else { around.kept(&pick) };
         let reused = pooled.is_some();
-        let failed = match connect(around, pooled, address).await {
-            Ok((conn, provenance)) => {
-                let link = Link::new(around, conn, provenance, pick);
+        let failed = match linked(around, pick, pooled).await {
+            Ok(link) => {
                 let done = match around.pool().hedge_after.filter(|_| errand.can_be_hedged()) {
                     Some(patience) => {
                         let down = downstream.as_deref_mut();
@@ -206,15 +213,13 @@ pub(crate) async fn fetch(
                     Err(failed) => failed,
                 }
             }
-            Err(fault) => {
-                pick.finish(Outcome::ConnectFailed, around.now());
-                Failed { fault, sent: false, answered: false }
-            }
+            Err(failed) => failed,
         };
         around.counters().one(Counter::FetchFailures);
         let body_at_hand = downstream.as_deref().is_none_or(|down| down.can_replay());
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
-        let another = around.live.backends().len() > tried.len() + 1;
+        let next = around.newer();
+        let another = next.as_deref().unwrap_or(around.live).backends().len() > tried.len() + 1;
         let possible = safe && failed.fault.is_origins() && (reused || another);
         if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < REFUSALS {
             refusals += 1;
@@ -237,6 +242,7 @@ pub(crate) async fn fetch(
             tried.push(backend);
         }
         around.counters().one(Counter::FetchRetries);
+        newer = next.or(newer);
     }
 }
 
@@ -251,32 +257,65 @@ async fn place(
     {
         return Ok(pick);
     }
-    match around.live.pick(around.class, around.now(), tried) {
+    match around.live.pick_patiently(around.class, around.now(), tried) {
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
     Box::pin(wait_for_place(around, tried, timer)).await
 }
 
-/// Waits its turn in the pool's queue.
+/// Waits its turn in the pool's queue, if there is no place at once: for the backend that is best for it as long as the pool
+/// says, then for any.
 async fn wait_for_place(
     around: &Surroundings<'_>,
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    around.counters().one(Counter::FetchesQueued);
     let mut ticket = around.live.queue();
     let mut own = Timer::new();
     let timer = timer.unwrap_or(&mut own);
-    timer.set(around.pool().timeouts.queue);
-    poll_fn(|cx| match ticket.poll_pick(cx, around.class, around.now(), tried) {
-        Poll::Ready(picked) => Poll::Ready(picked.map_err(Fault::NoBackend)),
-        Poll::Pending => timer.poll(cx).map(|()| Err(Fault::QueuedTooLong)),
+    let timeout = around.pool().timeouts.queue;
+    let patience = around.live.settings().patience.min(timeout);
+    let mut waits = false;
+    let mut left = Some(timeout - patience);
+    poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(picked) = ticket.poll_pick(cx, around.class, around.now(), tried) {
+                return Poll::Ready(picked.map_err(Fault::NoBackend));
+            }
+            if !waits {
+                waits = true;
+                around.counters().one(Counter::FetchesQueued);
+                timer.set(patience);
+            }
+            if timer.poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            match left.take() {
+                Some(left) => timer.set(left),
+                None => return Poll::Ready(Err(Fault::QueuedTooLong)),
+            }
+        }
     })
     .await
 }
 
-pub(super) async fn connect(
+/// A connection to the backend of a pick: `pooled`, or a new one.
+pub(super) async fn linked(
+    around: &Surroundings<'_>,
+    pick: Pick,
+    pooled: Option<(Box<Conn>, Provenance)>,
+) -> Result<Link, Failed> {
+    match connect(around, pooled, pick.backend().address()).await {
+        Ok((conn, provenance)) => Ok(Link::new(around, conn, provenance, pick)),
+        Err(fault) => {
+            pick.finish(Outcome::ConnectFailed, around.now());
+            Err(Failed { fault, sent: false, answered: false })
+        }
+    }
+}
+
+async fn connect(
     around: &Surroundings<'_>,
     pooled: Option<(Box<Conn>, Provenance)>,
     address: &Address,

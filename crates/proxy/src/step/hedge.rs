@@ -1,10 +1,9 @@
 //! Hedging: a request that is slow to be answered goes to a second backend too, and the first answer counts
 //! (Dean and Barroso 2013, "The tail at scale").
 
-use super::fetch::{Arrived, Errand, Failed, Link, Surroundings, attempt, connect};
+use super::fetch::{Arrived, Errand, Failed, Link, Surroundings, attempt, linked};
 use crate::downstream::Downstream;
 use crate::{Counter, Fault};
-use sandarac_balance::Outcome;
 use sandarac_message::Method;
 use sandarac_net::Timer;
 use std::future::{Future, poll_fn};
@@ -57,17 +56,8 @@ pub(super) async fn hedged(
     }
     around.counters().one(Counter::Hedges);
     let mut second = pin!(async {
-        let address = pick.backend().address();
-        let pooled = around.worker.origins.checkout(address, &around.pool().timeouts);
-        match connect(around, pooled, address).await {
-            Ok((conn, provenance)) => {
-                attempt(around, errand, Link::new(around, conn, provenance, pick), None, false).await
-            }
-            Err(fault) => {
-                pick.finish(Outcome::ConnectFailed, around.now());
-                Err(Failed { fault, sent: false, answered: false })
-            }
-        }
+        let pooled = around.kept(&pick);
+        attempt(around, errand, linked(around, pick, pooled).await?, None, false).await
     });
     let mut failed: [Option<Failed>; 2] = [None, None];
     poll_fn(|cx| {

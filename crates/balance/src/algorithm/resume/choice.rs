@@ -72,7 +72,7 @@ impl Choice<'_> {
     /// Seconds until a worker is done with what it has, more where requests to it fail.
     fn wait(&self, at: usize) -> f32 {
         let backend = &self.candidates.backends[at];
-        backend.state.load.wait(backend.in_flight(), self.candidates.micros)
+        backend.state.load.wait(backend.in_hand(), self.candidates.micros)
     }
 
     /// How many times longer than most a worker takes.
@@ -125,7 +125,7 @@ impl Choice<'_> {
         };
 
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
-        let mean = candidates.load.backlog.get().max(candidates.load.in_flight() as f32) / workers;
+        let mean = candidates.load.backlog.get().max(candidates.load.in_hand() as f32) / workers;
         let ceiling = load(idlest).backlog() + 1.0 + (variance * mean).max(1.0);
         let fails = |at: usize| load(at).faults() >= FAILING;
         let too_busy = |at: usize| load(at).backlog() > ceiling;

@@ -153,7 +153,7 @@ impl Resume {
         }
     }
 
-    /// A worker was given a request at `now`, in microseconds. Returns what is expected of it.
+    /// A worker was given a request, or one has come to wait for a place at it. Returns what is expected of it.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
@@ -161,7 +161,6 @@ impl Resume {
         load: &PoolLoad,
         workers: usize,
         class: Option<(ClassKey, &[u8])>,
-        now: u64,
     ) -> Expected {
         let tick = load.tick();
         let known = class.and_then(|(key, name)| {
@@ -181,15 +180,15 @@ impl Resume {
         let cold = || self.memory.cold() * self.memory.slowness(&backend.state.load);
         let seconds = known.map_or_else(cold, |skill| 1.0 / skill.score);
         let expected = Expected { work: (seconds * 1e6) as u64, cold: known.is_none() };
-        backend.state.load.begun(expected.work, backend.in_flight(), now, self.worker_decay, tick, workers);
-        load.backlog.add(load.in_flight() as f32, self.pool_decay);
+        backend.state.load.begun(expected.work, backend.in_hand(), self.worker_decay, tick, workers);
+        load.backlog.add(load.in_hand() as f32, self.pool_decay);
         expected
     }
 
-    /// A worker is done with a request.
+    /// A worker is done with a request, or one no longer waits for it.
     pub(crate) fn ended(&self, backend: &Backend, load: &PoolLoad, expected: Expected) {
-        backend.state.load.ended(expected.work, backend.in_flight(), self.worker_decay);
-        load.backlog.add(load.in_flight() as f32, self.pool_decay);
+        backend.state.load.ended(expected.work, backend.in_hand(), self.worker_decay);
+        load.backlog.add(load.in_hand() as f32, self.pool_decay);
     }
 
     /// A worker answered after `seconds` of its own work on it.

@@ -176,11 +176,10 @@ fn what_a_pool_hears_late_is_not_known_to_the_one_that_followed_with_other_skill
         let resume = ResumeSettings { classifier, ..ResumeSettings::default() };
         Settings { resume, ..Algorithm::Resume.into() }
     };
-    let pool = |classifier| Pool::new("app", vec![backend(0)], settings(classifier));
     let worker = BackendId(0);
-    let first = pool(1);
-    let second = pool(2).succeeding(&first, 0);
-    let third = pool(1).succeeding(&second, 0);
+    let first = Pool::new("app", vec![backend(0)], settings(1));
+    let second = first.succeeded_by(vec![backend(0)], settings(2));
+    let third = second.succeeded_by(vec![backend(0)], settings(1));
     for late in [&first, &second] {
         let resumes = late.resumes().unwrap();
         let classifier = late.settings().resume.classifier;
@@ -246,11 +245,11 @@ fn skills_go_on_over_changes_of_the_pool_unless_the_classifier_changed() {
     tell(&before, 2, &[("a", 100.0)]);
     tell(&before, 1, &[("b", 100.0)]);
     let backends = || vec![backend(2), backend(0), backend(9)];
-    let after = Pool::new("app", backends(), Algorithm::Resume).succeeding(&before, 7);
+    let after = before.succeeded_by(backends(), Algorithm::Resume);
     assert_eq!(pick(&after, b"a").id().0, 2);
     assert_eq!(after.resumes().unwrap().counts().skills, 1, "the one that left is forgotten");
 
-    let other = Pool::new("app", backends(), settings(|resume| resume.classifier = 1)).succeeding(&after, 7);
+    let other = after.succeeded_by(backends(), settings(|resume| resume.classifier = 1));
     let resumes = other.resumes().unwrap();
     assert_eq!((resumes.counts().skills, resumes.known(BackendId(2))), (0, None));
 }

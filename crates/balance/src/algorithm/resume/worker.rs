@@ -12,13 +12,13 @@ const TRIALS: u32 = 1024;
 /// How loaded a worker is, and how it did of late.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerLoad {
-    /// Requests in flight, of late.
+    /// Requests in hand, of late.
     backlog: DecayedMean,
     /// The number of the choice that last fell on it.
     used: AtomicU64,
     /// How often it is chosen.
     chosen: Rate,
-    /// Microseconds of work that the requests in flight to it are expected to be.
+    /// Microseconds of work that the requests in hand are expected to be.
     work: AtomicU64,
     /// Seconds that it spends on a request, of late.
     pace: DecayedMean,
@@ -42,24 +42,26 @@ pub(crate) struct WorkerLoad {
 }
 
 impl WorkerLoad {
-    /// It was given a request of `work` microseconds at `now`, in microseconds, and has `in_flight` now.
-    pub(crate) fn begun(&self, work: u64, in_flight: u32, now: u64, decay: f32, tick: u64, workers: usize) {
-        if in_flight <= 1 {
-            self.woke.store(now, Ordering::Relaxed);
-        }
+    /// It works again, having had nothing to do, at `now`, in microseconds.
+    pub(crate) fn wakes(&self, now: u64) {
+        self.woke.store(now, Ordering::Relaxed);
+    }
+
+    /// It was given a request of `work` microseconds at this tick, and has `in_hand` now.
+    pub(crate) fn begun(&self, work: u64, in_hand: u32, decay: f32, tick: u64, workers: usize) {
         self.used.store(tick, Ordering::Relaxed);
         self.chosen.count(tick, share_horizon(workers));
         self.work.fetch_add(work, Ordering::Relaxed);
-        self.backlog.add(in_flight as f32, decay);
+        self.backlog.add(in_hand as f32, decay);
     }
 
     /// It is done with a request that was taken to be of `work` microseconds.
-    pub(crate) fn ended(&self, work: u64, in_flight: u32, decay: f32) {
+    pub(crate) fn ended(&self, work: u64, in_hand: u32, decay: f32) {
         self.work.fetch_sub(work, Ordering::Relaxed);
-        self.backlog.add(in_flight as f32, decay);
+        self.backlog.add(in_hand as f32, decay);
     }
 
-    /// Requests in flight of late.
+    /// Requests in hand of late.
     pub(crate) fn backlog(&self) -> f32 {
         self.backlog.get()
     }
@@ -76,11 +78,11 @@ impl WorkerLoad {
 
     /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where requests to it
     /// fail, it takes the longer the more do: ten times as long where all do.
-    pub(crate) fn wait(&self, in_flight: u32, now: u64) -> f32 {
+    pub(crate) fn wait(&self, in_hand: u32, now: u64) -> f32 {
         let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
         // What it works on is done in part; how much of the rest it will take, its age does not tell.
         let since = self.finished.load(Ordering::Relaxed).max(self.woke.load(Ordering::Relaxed));
-        let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_flight.max(1) as f32);
+        let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_hand.max(1) as f32);
         let faults = self.faults();
         (own - done + self.others(now / 1000) * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
     }

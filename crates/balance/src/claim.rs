@@ -1,0 +1,45 @@
+//! Claims: requests that wait for a place at the backend that is best for them, and count as its own meanwhile.
+
+use std::sync::atomic::Ordering;
+
+use crate::algorithm::resume::Expected;
+use crate::choices::Chosen;
+use crate::pool::Asked;
+use crate::{BackendId, Pool};
+
+/// A claim to a place at a backend. From when it is made, choices see the request in the backlog of the backend, as if it
+/// had been sent there: who comes next chooses with that in mind. Dropping it gives the claim up.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pool: Pool,
+    pub(crate) chosen: Chosen,
+    /// What is expected of the request, until that is the business of a pick.
+    expected: Option<Expected>,
+}
+
+impl Claim {
+    /// A claim to the backend that was `chosen` among those of `pool`.
+    pub(crate) fn new(pool: &Pool, chosen: Chosen, asked: &Asked<'_>) -> Claim {
+        pool.backends()[chosen.at].state.claims.fetch_add(1, Ordering::Relaxed);
+        Claim { pool: pool.clone(), chosen, expected: Some(pool.assign(chosen.at, asked)) }
+    }
+
+    /// The backend.
+    pub(crate) fn id(&self) -> BackendId {
+        self.pool.ids()[self.chosen.at]
+    }
+
+    /// A place was taken. What is expected of the request is for whoever took it to give back.
+    pub(crate) fn honoured(mut self) -> Expected {
+        self.expected.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.pool.backends()[self.chosen.at].state.claims.fetch_sub(1, Ordering::Relaxed);
+        if let Some(expected) = self.expected {
+            self.pool.unassign(self.chosen.at, expected);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The queue before a pool that tells requests apart: who waits for which backend.
+
+use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, reply};
+
+use crate::{pool, sandarac};
+
+/// Two backends that take one request at a time and wait with the answer to `/…/hold` until the gate is open.
+fn backends() -> ([Origin; 2], Gate) {
+    let gate = Gate::new();
+    let origins = ["one", "two"].map(|name| {
+        let gate = gate.clone();
+        Origin::new(move |request| {
+            let answer = reply(200).cache("no-store").body(name);
+            if request.path().ends_with("/hold") { answer.hold(&gate) } else { answer }
+        })
+    });
+    (origins, gate)
+}
+
+/// Sandarac before them. The first segment of a path is the class.
+fn before(origins: &[Origin; 2], keys: &str) -> Sandarac {
+    let keys = format!("class = \"path_segment(1)\"\nmax_in_flight = 1\n{keys}");
+    sandarac().config(pool(&origins.each_ref().map(Origin::url), &keys)).start()
+}
+
+/// A class that is at home at the backend of this name.
+fn class_of(proxy: &Sandarac, name: &str) -> String {
+    let mut classes = (0..1000).map(|number| format!("class-{number}"));
+    classes.find(|class| proxy.get(&format!("/{class}/x")).text() == name).expect("a class at each backend")
+}
+
+fn send(proxy: &Sandarac, class: &str, path: &str) -> Conn {
+    let mut client = proxy.connect();
+    client.send(get(&format!("/{class}/{path}")).to_bytes());
+    client
+}
+
+#[test]
+fn a_class_waits_for_its_backend_while_another_has_places() {
+    for balance in ["consistent_hash\"\nload_factor = 4.0", "maglev\""] {
+        let (origins, gate) = backends();
+        let proxy = before(&origins, &format!("balance = \"{balance}"));
+        let (one, two) = (class_of(&proxy, "one"), class_of(&proxy, "two"));
+        let mut held = send(&proxy, &one, "hold");
+        gate.reached(1);
+        let mut waiting = send(&proxy, &one, "waiting");
+        proxy.counts("fetches_queued", 1);
+        // Others are not held up meanwhile.
+        assert_eq!(proxy.get(&format!("/{two}/x")).expect(200).text(), "two");
+        gate.open();
+        assert_eq!(
+            [&mut held, &mut waiting].map(|client| client.response().expect(200).text()),
+            ["one", "one"]
+        );
+    }
+}
+
+#[test]
+fn a_place_goes_to_the_class_that_is_at_home_there() {
+    let (origins, gate) = backends();
+    let proxy = before(&origins, "balance = \"maglev\"");
+    let classes = ["one", "two"].map(|name| class_of(&proxy, name));
+    let held = classes.each_ref().map(|class| send(&proxy, class, "hold"));
+    gate.reached(2);
+    // The first of each class has come before the second of any.
+    let mut waiting = Vec::new();
+    for (count, at) in [1, 0, 1, 0].into_iter().enumerate() {
+        waiting.push((at, send(&proxy, &classes[at], "waiting")));
+        proxy.counts("fetches_queued", count as u64 + 1);
+    }
+    gate.open();
+    for (at, client) in held.into_iter().enumerate().chain(waiting) {
+        let mut client = client;
+        assert_eq!(client.response().expect(200).text(), ["one", "two"][at]);
+    }
+}
+
+#[test]
+fn half_of_the_time_in_the_queue_is_for_any_place() {
+    let (origins, gate) = backends();
+    let proxy = before(&origins, "balance = \"maglev\"\nqueue_timeout = \"2s\"");
+    let one = class_of(&proxy, "one");
+    let mut held = send(&proxy, &one, "hold");
+    gate.reached(1);
+    // The other backend has been idle all the time, and would be to the end.
+    assert_eq!(proxy.get(&format!("/{one}/x")).expect(200).text(), "two");
+    gate.open();
+    assert_eq!(held.response().expect(200).text(), "one");
+}
+
+#[test]
+fn where_none_may_wait_a_class_goes_to_another_backend_at_once() {
+    let (origins, gate) = backends();
+    let proxy = before(&origins, "balance = \"maglev\"\nqueue = 0");
+    let one = class_of(&proxy, "one");
+    let mut held = send(&proxy, &one, "hold");
+    gate.reached(1);
+    assert_eq!(proxy.get(&format!("/{one}/x")).expect(200).text(), "two");
+    proxy.counts("fetches_queued", 0);
+    gate.open();
+    held.response().expect(200);
+}
+
+#[test]
+fn a_skilled_worker_that_is_full_is_waited_for() {
+    let gate = Gate::new();
+    let workers = [Worker::new("w1", &[("a", 100.0)]), Worker::new("w2", &[("b", 100.0)])];
+    for worker in &workers {
+        let gate = gate.clone();
+        worker.answers(move |request| {
+            let answer = reply(200).cache("no-store");
+            if request.path().ends_with("/hold") { answer.hold(&gate) } else { answer }
+        });
+    }
+    let keys = "balance = \"resume\"\nclass = \"path_segment(1)\"\nmax_in_flight = 1";
+    let proxy = sandarac().config(pool(&workers.each_ref().map(Worker::url), keys)).start();
+    let mut held = send(&proxy, "a", "hold");
+    gate.reached(1);
+    let mut waiting = send(&proxy, "a", "waiting");
+    proxy.counts("fetches_queued", 1);
+    proxy.get("/b/x").expect(200);
+    gate.open();
+    held.response().expect(200);
+    waiting.response().expect(200);
+    assert_eq!(workers.each_ref().map(|worker| worker.served().len()), [2, 1]);
+}
