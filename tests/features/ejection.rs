@@ -1,6 +1,6 @@
 //! Passive ejection, slow start, and limits: backends judged by what becomes of requests to them.
 
-use sandarac_test_support::{Gate, Origin, Port, Sandarac, Worker, get, reply, within};
+use sandarac_test_support::{Gate, Origin, Port, Reply, Sandarac, Worker, get, reply, within};
 
 use crate::resumes::{BEST, settle};
 use crate::{pool, sandarac};
@@ -28,6 +28,18 @@ fn a_backend_that_refuses_connections_is_out_until_it_takes_them() {
     let _b = Origin::on(port.listen(), |_| reply(200).cache("no-store").body("b"));
     within("b to be back", || (client.get("/").expect(200).text() == "b").then_some(()));
     within("nobody to be out", || (ejected(&proxy) == 0).then_some(()));
+}
+
+/// It fails faster than others answer, and would draw the load to itself.
+#[test]
+fn a_backend_that_hangs_up_on_everybody_is_out() {
+    for algorithm in ["least_requests", "peak_ewma", "round_robin", "resume"] {
+        let (black_hole, well) = (Origin::new(|_| Reply::none()), backend("well", 200));
+        let keys = format!("balance = \"{algorithm}\"\nretries = 0");
+        let proxy = sandarac().config(pool(&[black_hole.url(), well.url()], &keys)).start();
+        let answered = (0..60).filter(|_| proxy.get("/").status == 200).count();
+        assert!(black_hole.count() <= 12 && answered >= 48, "{algorithm}: {} asked", black_hole.count());
+    }
 }
 
 #[test]

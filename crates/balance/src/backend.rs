@@ -64,6 +64,11 @@ impl Backend {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Whether the last connection to it failed, and it has answered nothing since.
+    pub fn is_failing(&self) -> bool {
+        self.state.failures.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether it gets no requests because another version serves than the one it last announced.
     pub fn is_sidelined(&self) -> bool {
         self.state.sidelined.load(Ordering::Relaxed)

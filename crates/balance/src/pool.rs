@@ -95,9 +95,9 @@ pub enum Outcome {
     Answered,
     /// A whole response came, of status 5xx.
     ServerError,
-    /// No connection could be made.
+    /// No connection could be made, or a new one ended without a byte of a response: nobody is at work there.
     ConnectFailed,
-    /// The connection was there, but no whole response came over it in time.
+    /// The connection was there, but no whole response came over it in time; or it had been kept, and ended by itself.
     Broken,
     /// The request was given up for reasons that are not the backend's.
     Aborted,

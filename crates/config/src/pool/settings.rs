@@ -73,7 +73,8 @@ settings! {
         /// How often a request that was lost at a backend is tried at another one, if there is one and that is safe. Backends
         /// that refuse the connection do not count, unless this is 0.
         retries: Bounded<0, 2> = Bounded::of::<2>();
-        /// How many requests may be tried again, so that a pool where most fail is not given double the load.
+        /// How many requests may be tried again, so that a pool where most fail is not given double the load. A connection that
+        /// was refused, or was kept and had ended, costs nothing here, nor does the first request lost at a backend that was well.
         retry_budget: RetryBudgetSettings = RetryBudgetSettings::default();
         /// How long a GET or HEAD waits for an answer before it is sent to a second backend as well; the first answer
         /// counts. It costs the backends more than they would have to do.
@@ -152,7 +153,7 @@ settings! {
 
     /// Passive ejection. The reasons for the defaults stand where they are taken from.
     pub(crate) struct EjectionSettings {
-        /// How many connections to it must fail in a row.
+        /// How many connections to it must fail in a row: by being refused, or by ending without an answer.
         failures: Bounded<1, 1_000_000> = Bounded::default_of(Ejection::default().failures);
         /// The share of its responses, in percent, that must be 5xx or broken, over about the last 32 and where the others do
         /// at most half as badly; with 0, responses eject nobody.

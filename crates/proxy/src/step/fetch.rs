@@ -108,6 +108,8 @@ pub(crate) struct Link {
     provenance: Provenance,
     pick: Pick,
     origins: Rc<Origins>,
+    /// Whether it was kept from an earlier request.
+    reused: bool,
     keep_alive: bool,
     /// The status blames the backend.
     server_error: bool,
@@ -115,12 +117,6 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A connection that a request is to be sent over.
-    fn new(around: &Surroundings<'_>, conn: Box<Conn>, provenance: Provenance, pick: Pick) -> Link {
-        let (origins, epoch) = (around.worker.origins.clone(), around.worker.shared.epoch);
-        Link { conn, provenance, pick, origins, keep_alive: false, server_error: false, epoch }
-    }
-
     pub(crate) fn backend_id(&self) -> BackendId {
         self.pick.id()
     }
@@ -197,6 +193,7 @@ pub(crate) async fn fetch(
         let backend = pick.id();
         let pooled = if fresh { None } else { around.kept(&pick) };
         let reused = pooled.is_some();
+        let was_failing = pick.backend().is_failing();
         let failed = match linked(around, pick, pooled).await {
             Ok(link) => {
                 let done = match around.pool().hedge_after.filter(|_| errand.can_be_hedged()) {
@@ -230,8 +227,13 @@ pub(crate) async fn fetch(
         if !possible || retries == 0 || lost_at.len() > retries {
             return Err(failed.fault);
         }
-        let lost = matches!(failed.fault, Fault::ConnectFailed(_) | Fault::NoResponse);
-        if !lost && !around.pool().budget.retry(around.now()) {
+        // Not what load is multiplied by: who refuses has done nothing, and who dies does so once.
+        let is_free = match failed.fault {
+            Fault::ConnectFailed(_) => true,
+            Fault::NoResponse => reused || !was_failing,
+            _ => false,
+        };
+        if !is_free && !around.pool().budget.retry(around.now()) {
             around.counters().one(Counter::RetriesRefused);
             return Err(failed.fault);
         }
@@ -306,8 +308,21 @@ pub(super) async fn linked(
     pick: Pick,
     pooled: Option<(Box<Conn>, Provenance)>,
 ) -> Result<Link, Failed> {
+    let reused = pooled.is_some();
     match connect(around, pooled, pick.backend().address()).await {
-        Ok((conn, provenance)) => Ok(Link::new(around, conn, provenance, pick)),
+        Ok((conn, provenance)) => {
+            let (origins, epoch) = (around.worker.origins.clone(), around.worker.shared.epoch);
+            Ok(Link {
+                conn,
+                provenance,
+                pick,
+                origins,
+                reused,
+                keep_alive: false,
+                server_error: false,
+                epoch,
+            })
+        }
         Err(fault) => {
             pick.finish(Outcome::ConnectFailed, around.now());
             Err(Failed { fault, sent: false, answered: false })
@@ -407,7 +422,9 @@ pub(super) async fn attempt(
         Err(fault) => {
             let wrote = link.conn.sent() > 0;
             // What the client did is not held against the backend.
-            if fault.is_origins() {
+            if !link.reused && !answered && matches!(fault, Fault::NoResponse) {
+                link.pick.finish(Outcome::ConnectFailed, link.epoch.elapsed());
+            } else if fault.is_origins() {
                 link.broken();
             }
             Err(Failed { fault, sent: wrote && sent, answered })

@@ -288,7 +288,7 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 12] {
         Metric::counter("backend_requests", "Requests given to a backend.", backend.picks),
         Metric::counter(
             "backend_connect_failures",
-            "Failures to connect to a backend.",
+            "New connections to a backend that were refused, or ended without an answer.",
             backend.connect_failures,
         ),
         Metric::gauge(
