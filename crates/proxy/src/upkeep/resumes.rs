@@ -196,12 +196,14 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
     };
     shared.upkeep_counters().unbelieved.one(&why.0);
     shared.complain(|| {
-        format!(
-            "pool {}: {address} gives no résumé: {}; where workers keep none, [pool.{0}.resume] skills = \"inferred\" \
-             goes by how long they take",
-            live.name(),
-            why.1
-        )
+        let (pool, why, text) = (live.name(), why.0, why.1);
+        let advice = match why {
+            Unbelieved::NoResume => format!(
+                "; where workers keep none, [pool.{pool}.resume] skills = \"inferred\" goes by how long they take"
+            ),
+            _ => String::new(),
+        };
+        format!("pool {pool}: {address} gives no résumé that can be believed: {text}{advice}")
     });
     false
 }
