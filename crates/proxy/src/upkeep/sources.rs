@@ -1,6 +1,6 @@
 //! What the sources of a pool find, put into the pool.
 
-use super::discover::{Event, Ignored, Listing, LiveSettings, watch};
+use super::discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
@@ -23,6 +23,8 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
         pool.reconfigure(|now| PoolConfig { settings: adjusted(config, settings, &now), ..now });
     };
     let mut state = SourceState::default();
+    // For which reasons it was lost since it was last there. One that fails now so, now so, at each attempt, is no news.
+    let mut lost_for: Vec<LossReason> = Vec::new();
     let heard = |event| {
         state.told = true;
         let told = SourceState { told: true, ..SourceState::default() };
@@ -51,13 +53,17 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                 obey(&settings);
             }
             Event::Lost(loss) => {
-                say(match pool.has_found(source) {
-                    true => format!("lost: {loss}; the backends that it named last stay"),
-                    false => format!("{loss}; it is waited for"),
-                });
+                if !lost_for.contains(&loss.reason) {
+                    lost_for.push(loss.reason);
+                    say(match pool.has_found(source) {
+                        true => format!("lost: {loss}; the backends that it named last stay"),
+                        false => format!("{loss}; it is waited for"),
+                    });
+                }
                 state.lost = Some(loss.to_string());
             }
             Event::Back => {
+                lost_for.clear();
                 say(if pool.has_found(source) { "found again" } else { "found" }.to_owned());
                 state.lost = None;
             }
