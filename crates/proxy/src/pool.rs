@@ -23,6 +23,8 @@ pub struct SitePool {
     /// Whether the table of classes was looked for.
     table_told: AtomicBool,
     /// Whether each worker was asked for its résumé.
+    /// Why the table of classes cannot be read or taken, if it cannot.
+    table_lost: Mutex<Option<String>>,
     resumes_told: AtomicBool,
     /// As configured, but for what a source or a table says of it meanwhile.
     config: Mutex<PoolConfig>,
@@ -171,6 +173,7 @@ impl SitePool {
             seed,
             timeouts: OriginTimeouts {
                 queue: config.queue_timeout,
+            table_lost: Mutex::default(),
                 connect: config.connect_timeout,
                 first_byte: config.first_byte_timeout,
                 between_bytes: config.between_bytes_timeout,
@@ -260,14 +263,25 @@ impl SitePool {
         self.resumes_told.store(true, Ordering::Relaxed);
     }
 
-    /// The table of classes was looked for.
-    pub(crate) fn table_told(&self) {
+    /// The table of classes was looked for, and is `lost` for this reason if it is.
+    pub(crate) fn table_told(&self, lost: Option<String>) {
+        *self.table_lost.lock() = lost;
         self.table_told.store(true, Ordering::Relaxed);
     }
 
     /// Whether the pool has backends, or every source of it has told that there is nothing to wait for; and its table of
     /// classes, if there is to be one; and the résumés of its workers, if it goes by them.
     pub(crate) fn is_settled(&self) -> bool {
+    /// How many lines of its table of classes are in force, where it goes by one; 0 where none could be read yet.
+    pub fn table_lines(&self) -> Option<usize> {
+        self.live().classifier.as_ref()?.table_len()
+    }
+
+    /// Why its table of classes cannot be read or taken, if it cannot; the one before stays in force.
+    pub fn table_lost(&self) -> Option<String> {
+        self.table_lost.lock().clone()
+    }
+
         if !self.table_told.load(Ordering::Relaxed) {
             return false;
         }

@@ -73,13 +73,24 @@ pub struct ClassifierDetail {
     pub fingerprint: String,
 }
 
-/// A source of backends.
+/// A table of classes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDetail {
+    /// The file that it goes by; `None` where it goes by none.
+    pub table: Option<TableDetail>,
     /// What it is.
     pub source: String,
     /// Whether anything was heard of it yet.
     pub told: bool,
+pub struct TableDetail {
+    /// How many lines of it are in force; 0 where none could be read yet.
+    pub lines: u64,
+    /// Why it cannot be read or taken; `None` where it can. The one before stays in force.
+    pub lost: Option<String>,
+}
+
+/// A source of backends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     /// How many backends it names.
     pub backends: u64,
     /// How many of its entries made no sense.

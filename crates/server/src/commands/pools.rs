@@ -83,6 +83,17 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
         ));
     }
     out.push_str(&format!("{}\n", facts.join(", ")));
+    if let Some(table) = pool.classifier.as_ref().and_then(|classifier| classifier.table.as_ref()) {
+        out.push_str(&format!("table of classes: {} in force", count(table.lines, "line")));
+        match &table.lost {
+            Some(lost) if table.lines > 0 => {
+                out.push_str(&format!("; LOST, the one before stays: {}", printable(lost)));
+            }
+            Some(lost) => out.push_str(&format!("; LOST, no request has a class: {}", printable(lost))),
+            None => {}
+        }
+        out.push('\n');
+    }
     for source in &pool.sources {
         out.push_str(&format!(
             "source: {}, {}",
@@ -203,7 +214,7 @@ fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use crate::admin::{
-        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
     };
 
     fn backend(address: &str, state: &str) -> BackendDetail {
@@ -253,6 +264,7 @@ mod tests {
             }),
             single_version: false,
             sources: vec![SourceDetail {
+                table: Some(TableDetail { lines: 1, lost: Some("absent: /classes".to_owned()) }),
                 source: "sockets in /run/workers".to_owned(),
                 told: true,
                 backends: 2,
@@ -291,6 +303,7 @@ mod tests {
             "\
 pool app: resume, classes by host (fingerprint 00000000000000ff)
 2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills reported in 1 class
+table of classes: 1 line in force; LOST, the one before stays: absent: /classes
 source: sockets in /run/workers, 2 backends, 1 ignored; LOST, its last list stays: no such directory
 removed by order: http://old:80
 

@@ -12,7 +12,7 @@ use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, BackendStatus, ChoiceDetail, ClassDetail, ClassifierDetail,
     DrainBackend, Metric, Ordered, PoolDetail, PoolStatus, Pools, QueueDetail, Refusal, RemoveBackend,
-    ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+    ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
 };
 
 /// How each pool is, in short.
@@ -153,6 +153,9 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
         classifier: live.classifier().map(|classifier| ClassifierDetail {
             text: classifier.to_string(),
             fingerprint: format!("{:016x}", classifier.fingerprint()),
+            table: classifier
+                .table_len()
+                .map(|lines| TableDetail { lines: lines as u64, lost: pool.table_lost() }),
         }),
         single_version: live.settings().single_version,
         sources: sources(pool),
@@ -384,5 +387,11 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
         "Classes forgotten to make room for others.",
         counts.forgotten,
     ));
+    if let Some(lines) = pool.table_lines() {
+        let text = "Lines of the table of classes that are in force.";
+        put(Metric::gauge("pool_table_lines", text, lines as u64));
+        let text = "Whether the table of classes cannot be read or taken.";
+        put(Metric::gauge("pool_table_lost", text, u64::from(pool.table_lost().is_some())));
+    }
     put(Metric::counter("pool_classes_refused", "Classes there was no room for.", counts.refused));
 }
