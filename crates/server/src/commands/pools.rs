@@ -103,6 +103,9 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
         if source.ignored > 0 {
             out.push_str(&format!(", {} ignored", grouped(source.ignored)));
         }
+        for (name, value) in &source.settings {
+            out.push_str(&format!(", {name} {value}"));
+        }
         if !source.told {
             out.push_str(", nothing heard of it yet");
         }
@@ -261,14 +264,16 @@ mod tests {
             classifier: Some(ClassifierDetail {
                 text: "host".to_owned(),
                 fingerprint: "00000000000000ff".to_owned(),
+                table: Some(TableDetail { lines: 1, lost: Some("absent: /classes".to_owned()) }),
             }),
             single_version: false,
+            settings: [("variance".to_owned(), 4.5)].into(),
             sources: vec![SourceDetail {
-                table: Some(TableDetail { lines: 1, lost: Some("absent: /classes".to_owned()) }),
                 source: "sockets in /run/workers".to_owned(),
                 told: true,
                 backends: 2,
                 ignored: 1,
+                settings: [("variance".to_owned(), 4.5)].into(),
                 lost: Some("no such directory".to_owned()),
             }],
             removed: vec!["http://old:80".to_owned()],
@@ -304,7 +309,7 @@ mod tests {
 pool app: resume, classes by host (fingerprint 00000000000000ff)
 2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills reported in 1 class
 table of classes: 1 line in force; LOST, the one before stays: absent: /classes
-source: sockets in /run/workers, 2 backends, 1 ignored; LOST, its last list stays: no such directory
+source: sockets in /run/workers, 2 backends, 1 ignored, variance 4.5; LOST, its last list stays: no such directory
 removed by order: http://old:80
 
 in flight  oldest  backlog  failed  weight  skills  picks  state              backend

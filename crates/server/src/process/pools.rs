@@ -1,6 +1,6 @@
 //! What the admin interface tells of pools and does to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use sandarac_balance::{
@@ -158,6 +158,7 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
                 .map(|lines| TableDetail { lines: lines as u64, lost: pool.table_lost() }),
         }),
         single_version: live.settings().single_version,
+        settings: by_resume.as_ref().map(|_| settings(&live)).unwrap_or_default(),
         sources: sources(pool),
         removed: pool.removed().iter().map(ToString::to_string).collect(),
         in_flight: u64::from(summary.in_flight),
@@ -190,12 +191,25 @@ fn addresses(pool: &Pool) -> HashMap<BackendId, String> {
     pool.ids().iter().copied().zip(pool.backends().iter().map(address)).collect()
 }
 
+/// What is in force of the settings that sources may change.
+fn settings(live: &Live) -> BTreeMap<String, f64> {
+    let resume = &live.settings().resume;
+    let all = [
+        ("variance", resume.variance),
+        ("backlog_history", f64::from(resume.backlog_history)),
+        ("unskilled_score", resume.unskilled_score),
+        ("exploration", resume.exploration),
+    ];
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 fn sources(pool: &SitePool) -> Vec<SourceDetail> {
     let detail = |(source, state): (String, sandarac_proxy::SourceState)| SourceDetail {
         source,
         told: state.told,
         backends: state.members as u64,
         ignored: u64::from(state.ignored),
+        settings: state.settings.given().map(|(name, value)| (name.to_owned(), value)).collect(),
         lost: state.lost,
     };
     pool.sources().into_iter().map(detail).collect()
@@ -373,6 +387,12 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
         let text = "Whether a source of backends cannot be reached or read.";
         put(Metric::gauge("pool_source_lost", text, u64::from(state.lost.is_some())).with("source", source));
     }
+    if let Some(lines) = pool.table_lines() {
+        let text = "Lines of the table of classes that are in force.";
+        put(Metric::gauge("pool_table_lines", text, lines as u64));
+        let text = "Whether the table of classes cannot be read or taken.";
+        put(Metric::gauge("pool_table_lost", text, u64::from(pool.table_lost().is_some())));
+    }
     let Some(resumes) = live.resumes() else { return };
     let counts = resumes.counts();
     put(Metric::gauge("pool_classes", "Classes of which some worker is known.", counts.classes as u64));
@@ -387,11 +407,5 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
         "Classes forgotten to make room for others.",
         counts.forgotten,
     ));
-    if let Some(lines) = pool.table_lines() {
-        let text = "Lines of the table of classes that are in force.";
-        put(Metric::gauge("pool_table_lines", text, lines as u64));
-        let text = "Whether the table of classes cannot be read or taken.";
-        put(Metric::gauge("pool_table_lost", text, u64::from(pool.table_lost().is_some())));
-    }
     put(Metric::counter("pool_classes_refused", "Classes there was no room for.", counts.refused));
 }
