@@ -57,6 +57,19 @@ def http(path: str = "/", **more: Any) -> dict[str, Any]:
     return {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers, **more}
 
 
+def test_the_worker_alone_speaks_for_itself() -> None:
+    theirs = [(b"worker-state", b'id="other", rev=9, inflight=0'), (b"Worker-Skills", b'"a";score=9.0'), (b"x", b"y")]
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": theirs})
+        await send({"type": "http.response.body"})
+
+    worker = Worker()
+    mine = (b"worker-state", f'id="{worker.id}", rev=1, inflight=0'.encode())
+    assert asgi(AsgiMiddleware(app, worker), http())[0]["headers"] == [(b"x", b"y"), mine]
+    assert asgi(AsgiMiddleware(app, worker), http(headers=[]))[0]["headers"] == [(b"x", b"y")]
+
+
 def test_a_bare_application_under_uvicorn(tmp_path: Path) -> None:
     worker = Worker(history=1, max_skill_age=1000, version="7")
     with uvicorn_serving(AsgiMiddleware(applications.bare, worker), tmp_path) as address, Client(address) as client:

@@ -49,7 +49,7 @@ def test_a_server_out_of_an_ini_file(tmp_path: Path) -> None:
         assert paste.ended() == 0
     assert not (tmp_path / "worker-0.sock").exists()
     assert b'"a"' in (tmp_path / "resume.json").read_bytes()
-    assert (tmp_path / "trace.log").read_text().startswith("B 1.1 ")
+    assert (tmp_path / "trace.log").read_text().startswith(f"B {paste.popen.pid}.1.1 ")
 
 
 def test_settings_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -223,7 +223,8 @@ def test_the_trace_log_has_a_line_for_each_step(tmp_path: Path) -> None:
             return [line.split(" ") for line in (tmp_path / "trace.log").read_text().splitlines()]
 
         wait_for(lambda: len(lines()) == 10, "ten lines")
-        assert [(line[0], line[1], line[3:]) for line in lines()] == [
+        assert len({line[1].split(".")[0] for line in lines()}) == 1
+        assert [(line[0], line[1].split(".", 1)[1], line[3:]) for line in lines()] == [
             ("B", "1.1", ["POST", "/echo?x=1"]),
             ("I", "1.1", ["5"]),
             ("C", "1.1", []),
@@ -237,6 +238,22 @@ def test_the_trace_log_has_a_line_for_each_step(tmp_path: Path) -> None:
         ]
         times = [line[2] for line in lines()]
         assert times == sorted(times)
+
+
+@pytest.mark.parametrize("app", ["applications:plain", "applications:bare"])
+def test_no_two_requests_have_one_name_in_the_trace_log_of_several_workers(app: str, tmp_path: Path) -> None:
+    arguments = [*RUNNER, app, "--sockets", "run", "--workers", "2", "--trace-log", "trace.log"]
+    with started(arguments, tmp_path) as runner:
+        serving(runner, 2)
+        for number in range(2):
+            assert ask(address(tmp_path, number), f"/?{number}").status == 200
+
+        def begun() -> list[str]:
+            lines = (tmp_path / "trace.log").read_text().splitlines()
+            return [line.split(" ")[1] for line in lines if line.startswith("B ")]
+
+        wait_for(lambda: len(begun()) == 2, "two requests in the log")
+        assert len(set(begun())) == 2
 
 
 def test_workers_do_not_outlive_their_runner(tmp_path: Path) -> None:

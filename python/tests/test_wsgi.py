@@ -67,6 +67,24 @@ def test_a_request_without_a_class_is_served_and_earns_nothing(tmp_path: Path) -
         assert client.skills() == {}
 
 
+def test_the_worker_alone_speaks_for_itself() -> None:
+    theirs = [
+        ("Worker-State", 'id="other", rev=9, inflight=0'),
+        ("worker-skills", '"a";score=1000000000.0'),
+        ("X", "y"),
+    ]
+
+    def app(environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", theirs)
+        return [b"x"]
+
+    worker = Worker()
+    _, headers, _ = call(WsgiMiddleware(app, worker))
+    assert headers == [("X", "y"), ("Worker-State", f'id="{worker.id}", rev=1, inflight=0')]
+    assert call(WsgiMiddleware(app, worker), HTTP_REQUEST_CLASS="none")[1] == [("X", "y")]
+    assert len(theirs) == 3
+
+
 @pytest.mark.parametrize(
     "field",
     ["x", '"a"', f'"a";by="{BY}", "b";by="{BY}"', f'"{"a" * 257}";by="{BY}"', f'"a";by="{BY}";known="no"', "\xff", '"'],

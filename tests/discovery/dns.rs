@@ -1,10 +1,11 @@
 //! Names that have addresses and SRV records.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use sandarac_config::{NameServer as Server, Source};
 use sandarac_proxy::discover::{Event, LossReason};
-use sandarac_test_support::NameServer;
+use sandarac_test_support::{NameServer, within};
 
 use crate::watched::Watched;
 
@@ -62,6 +63,23 @@ fn a_name_server_that_fails_freezes_the_list() {
     }
     server.move_to(&[TWO]);
     server.answer_with(0);
+    watched.is_back();
+    watched.lists(&["http://10.0.0.2:8000"]);
+}
+
+#[test]
+fn answers_that_make_no_sense_freeze_the_list_and_are_called_malformed() {
+    let server = NameServer::new(&[ONE], 1);
+    let watched = watch_addresses(&server);
+    watched.lists(&["http://10.0.0.1:8000"]);
+    server.garble(true);
+    watched.is_lost(LossReason::Malformed);
+    // Asked for again and again, and nothing is new: there are two questions to an attempt.
+    let asked = server.questions();
+    within("more attempts", || (server.questions() >= asked + 8).then_some(()));
+    assert_eq!(watched.within(Duration::ZERO), None);
+    server.move_to(&[TWO]);
+    server.garble(false);
     watched.is_back();
     watched.lists(&["http://10.0.0.2:8000"]);
 }

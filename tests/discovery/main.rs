@@ -3,4 +3,5 @@
 mod directory;
 mod dns;
 mod file;
+mod strangers;
 mod watched;

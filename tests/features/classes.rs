@@ -160,6 +160,55 @@ fn a_table_that_is_spoilt_leaves_the_last_one_in_force() {
 }
 
 #[test]
+fn a_table_without_a_class_is_a_mistake_and_takes_no_class_away() {
+    let dir = TempDir::new();
+    let path = dir.join("classes");
+    fs::write(&path, "example.com front\n").expect("written");
+    let (proxy, worker) = classified(&format!("{{ file = {path:?} }}"));
+    // As a program does that truncates the file and then thinks.
+    for empty in ["", "# sites\n"] {
+        fs::write(&path, empty).expect("written");
+        within("it to be told of", || (proxy.metric("pool_table_lost") == 1).then_some(()));
+        is(&proxy, &worker, &get("/").host("example.com"), "\"front\"");
+        fs::write(&path, "example.com front\n/x x\n").expect("written");
+        proxy.counts("pool_table_lost", 0);
+    }
+    proxy.says("no line of the file has a class; the one before stays in force");
+}
+
+#[test]
+fn a_table_that_is_lost_is_seen_by_those_who_look() {
+    let dir = TempDir::new();
+    let path = dir.join("classes");
+    let (proxy, worker) = classified(&format!("{{ file = {path:?} }}"));
+    let table = || proxy.admin_json(&["pools", "--json"])["pools"][0]["classifier"]["table"].clone();
+    proxy.says("its table of classes is lost: absent");
+    proxy.says("requests have no class until there is one");
+    assert!(!proxy.stderr().contains("the one before"), "{}", proxy.stderr());
+    let shown = table();
+    assert_eq!(shown["lines"], 0);
+    assert!(shown["lost"].as_str().is_some_and(|why| why.starts_with("absent")), "{shown}");
+    assert_eq!((proxy.metric("pool_table_lines"), proxy.metric("pool_table_lost")), (0, 1));
+
+    let new = dir.join("classes.new");
+    fs::write(&new, "example.com front\n/api api\n").expect("written");
+    fs::rename(&new, &path).expect("replaced");
+    proxy.counts("pool_table_lost", 0);
+    assert_eq!(table(), serde_json::json!({"lines": 2, "lost": null}));
+    is(&proxy, &worker, &get("/").host("example.com"), "\"front\"");
+
+    fs::remove_file(&path).expect("removed");
+    proxy.counts("pool_table_lost", 1);
+    proxy.says("; the one before stays in force");
+    let text = proxy.admin(&["pools"]).success().stdout;
+    assert!(
+        text.contains("table of classes: 2 lines in force; LOST, the one before stays: absent"),
+        "{text}"
+    );
+    is(&proxy, &worker, &get("/").host("example.com"), "\"front\"");
+}
+
+#[test]
 fn a_class_is_a_string_where_it_can_be_and_bytes_where_not() {
     let (proxy, worker) = classified("\"{header:X-Class}\"");
     is(&proxy, &worker, &get("/").with("X-Class", "a \"b\" \\c"), r#""a \"b\" \\c""#);

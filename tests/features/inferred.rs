@@ -1,12 +1,14 @@
 //! `skills = "inferred"`: for workers that know nothing of résumés, the balancer goes by how long answers take.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use sandarac_test_support::{Origin, Sandarac, Signal, TempDir, reply, within};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{pool, sandarac};
 
@@ -114,6 +116,104 @@ fn a_restarted_balancer_goes_by_the_skills_it_had_saved() {
     for class in ["/a", "/b", "/b", "/a"] {
         assert_eq!(after.get(class).expect(200).text(), class);
     }
+}
+
+/// A file of skills in which `backend` is good at class `a`, by the classifier of this fingerprint.
+fn skills_of(backend: &str, by: &str) -> String {
+    json!({"by": by, "workers": {backend: {"a": [9.0, 40.0]}}}).to_string()
+}
+
+/// The classifier's fingerprint, and all there is of classes.
+fn classes(proxy: &Sandarac) -> (String, String) {
+    let pools = proxy.admin_json(&["pools", "--json"]);
+    let fingerprint = pools["pools"][0]["classifier"]["fingerprint"].as_str().expect("a fingerprint");
+    (fingerprint.to_owned(), pools["pools"][0]["classes"].to_string())
+}
+
+#[test]
+fn skills_of_another_classifier_are_told_of() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    fs::write(&path, skills_of(&origin.url(), "00000000000000ff")).unwrap();
+    let proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
+    proxy.says("are not used: they are of another classifier (fingerprint 00000000000000ff");
+    assert_eq!(classes(&proxy).1, "[]");
+}
+
+#[test]
+fn skills_are_kept_until_the_table_of_their_classes_is_there() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let (path, table) = (dir.join("skills.json"), dir.join("classes"));
+    let keys = kept_in(&path).replace("\"path_segment(1)\"", &format!("{{ file = {table:?} }}"));
+    fs::write(&table, "/a a\n").unwrap();
+    let by = classes(&sandarac().config(pool(&[origin.url()], &keys)).start()).0;
+    fs::write(&path, skills_of(&origin.url(), &by)).unwrap();
+    fs::remove_file(&table).unwrap();
+    let proxy = sandarac().config(pool(&[origin.url()], &keys)).start();
+    proxy.says("its table of classes is lost");
+    fs::write(dir.join("new"), "/a a\n").unwrap();
+    fs::rename(dir.join("new"), &table).unwrap();
+    within("the saved skills to be in force", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    assert!(!proxy.stderr().contains("another classifier"), "{}", proxy.stderr());
+}
+
+/// A pipe in the place of a file of skills: whoever reads it waits until there is a writer, and until that has gone.
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is there").success());
+}
+
+#[test]
+fn a_file_of_skills_that_is_still_read_at_the_end_is_left_as_it_is() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    pipe(&path);
+    let mut proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
+    proxy.get("/a").expect(200);
+    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn what_is_learnt_meanwhile_is_not_written_over_a_file_that_nobody_can_read() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    pipe(&path);
+    let mut proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
+    proxy.get("/a").expect(200);
+    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    fs::write(&path, "not skills").unwrap();
+    proxy.says("skills are not kept in");
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn a_reload_keeps_the_saved_skills_of_backends_that_are_not_there() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    let site = pool(&[origin.url()], &kept_in(&path));
+    let by = classes(&sandarac().config(site.clone()).start()).0;
+    fs::write(&path, skills_of("http://192.0.2.1:80", &by)).unwrap();
+    let mut proxy = sandarac().config(site.clone()).start();
+    proxy.get("/a").expect(200);
+    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    proxy.reload(&site).success();
+    // What is learnt after it is saved at the end.
+    proxy.get("/b").expect(200);
+    within("the class to be learnt", || classes(&proxy).1.contains("\"b\"").then_some(()));
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(saved["workers"]["http://192.0.2.1:80"]["a"].is_array(), "{saved}");
+    assert!(saved["workers"][origin.url()]["b"].is_array(), "{saved}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod resumes_bad;
 mod retries;
 mod routes;
 mod safe;
+mod sources;
 mod stale;
 mod statuses;
 mod sticky;

@@ -221,6 +221,29 @@ fn bad_input_is_told_in_words() {
     assert!(told(&whole, &["--simulate", "/dev/null/x"]).contains("cannot read /dev/null/x"));
     assert!(told(&whole, &["-b", "http://127.0.0.1:9", "--pace", "0"]).contains("above 0"));
     assert!(told(&whole, &["-b", "http://127.0.0.1:9", "--balance", "best"]).contains("--balance"));
-    let dead = replay(&whole, &["-b", "unix:/nowhere", "--flat-out"]).run().success();
-    assert!(dead.stdout.contains("answered     502: 20") || dead.stdout.contains("503"), "{}", dead.stdout);
+}
+
+#[test]
+fn errors_are_counted_apart_and_a_run_without_another_answer_fails() {
+    let played = Played::new();
+    let whole = played.file("access.log", &log(20));
+    let dead = replay(&whole, &["-b", "unix:/nowhere", "--flat-out"]).run().failure();
+    assert_eq!(dead.status.code(), Some(1), "{dead:?}");
+    for line in ["  answered     none\n", "  errors       50", "connection"] {
+        assert!(dead.stdout.contains(line), "{line}: {}", dead.stdout);
+    }
+    assert!(dead.stderr.contains("no request of the log was answered without an error"), "{}", dead.stderr);
+
+    let broken = Origin::new(|_| reply(502).cache("no-store"));
+    let output = replay(&whole, &["--flat-out", "--no-cache"]).before(&broken).run().failure();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(row(&output, "least_requests")[2], "0", "errors are no throughput: {}", output.stdout);
+    assert!(output.stdout.contains("  errors       502: 20 ("), "{}", output.stdout);
+
+    let half = Origin::new(|request| {
+        reply(if request.target.starts_with("/0") { 500 } else { 404 }).cache("no-store")
+    });
+    let output = replay(&whole, &["--flat-out", "--no-cache"]).before(&half).run().success();
+    assert!(output.stdout.contains("  answered     404: 16\n"), "{}", output.stdout);
+    assert!(output.stdout.contains("  errors       500: 4 ("), "{}", output.stdout);
 }

@@ -2,6 +2,7 @@
 //! requests into classes.
 
 use crate::step::fetch::OriginTimeouts;
+use crate::upkeep::discover::LiveSettings;
 use crate::{Counter, Counters};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -22,6 +23,8 @@ pub struct SitePool {
     changed: Arc<Notify>,
     /// Whether the table of classes was looked for.
     table_told: AtomicBool,
+    /// Why the table of classes cannot be read or taken, if it cannot.
+    table_lost: Mutex<Option<String>>,
     /// Whether each worker was asked for its résumé.
     resumes_told: AtomicBool,
     /// As configured, but for what a source or a table says of it meanwhile.
@@ -101,7 +104,7 @@ struct Members {
 }
 
 /// How a source of backends is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceState {
     /// Whether anything was heard of it yet.
     pub told: bool,
@@ -109,6 +112,8 @@ pub struct SourceState {
     pub members: usize,
     /// How many of its entries were not taken.
     pub ignored: u32,
+    /// The settings that it gives beside the list.
+    pub settings: LiveSettings,
     /// Why it cannot be reached or read, if it cannot; what it named last stays in force.
     pub lost: Option<String>,
 }
@@ -168,6 +173,7 @@ impl SitePool {
             changed,
             resumes_told: AtomicBool::new(false),
             table_told: AtomicBool::new(path(&config).is_none()),
+            table_lost: Mutex::default(),
             seed,
             timeouts: OriginTimeouts {
                 queue: config.queue_timeout,
@@ -260,9 +266,20 @@ impl SitePool {
         self.resumes_told.store(true, Ordering::Relaxed);
     }
 
-    /// The table of classes was looked for.
-    pub(crate) fn table_told(&self) {
+    /// The table of classes was looked for, and is `lost` for this reason if it is.
+    pub(crate) fn table_told(&self, lost: Option<String>) {
+        *self.table_lost.lock() = lost;
         self.table_told.store(true, Ordering::Relaxed);
+    }
+
+    /// How many lines of its table of classes are in force, where it goes by one; 0 where none could be read yet.
+    pub fn table_lines(&self) -> Option<usize> {
+        self.live().classifier.as_ref()?.table_len()
+    }
+
+    /// Why its table of classes cannot be read or taken, if it cannot; the one before stays in force.
+    pub fn table_lost(&self) -> Option<String> {
+        self.table_lost.lock().clone()
     }
 
     /// Whether the pool has backends, or every source of it has told that there is nothing to wait for; and its table of
@@ -284,12 +301,22 @@ impl SitePool {
         self.members.lock().removed.clone()
     }
 
-    pub(crate) fn set_source_state(&self, source: usize, state: SourceState) {
-        let sources = &mut self.members.lock().sources;
-        if sources.len() <= source {
-            sources.resize(source + 1, SourceState::default());
+    /// How the source at this place among the pool's is. The settings that it gives are in force from now on; where several
+    /// sources give one, that of the first.
+    pub(crate) fn set_source_state(&self, configured: &PoolConfig, source: usize, state: SourceState) {
+        let mut told = LiveSettings::default();
+        {
+            let sources = &mut self.members.lock().sources;
+            if sources.len() <= source {
+                sources.resize(source + 1, SourceState::default());
+            }
+            sources[source] = state;
+            sources.iter().for_each(|state| told = told.or(state.settings));
         }
-        sources[source] = state;
+        self.reconfigure(|now| PoolConfig {
+            settings: told.applied_to(&now.settings, &configured.settings),
+            ..now
+        });
     }
 
     /// Adds a backend.

@@ -47,6 +47,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The `Cache-Status` value; several lines joined by commas.
     pub(crate) cache_status: Option<Vec<u8>>,
+    /// The last `Proxy-Status` value: that of the proxy nearest to the client.
+    pub(crate) proxy_status: Option<Vec<u8>>,
     /// The first `Set-Cookie` value.
     pub(crate) set_cookie: Option<Vec<u8>>,
     /// The body, without chunk framing; empty where bodies are not kept.
@@ -178,6 +180,8 @@ impl Client {
                         all.push(b',');
                     }
                     all.extend_from_slice(field.value);
+                } else if field.name.eq_ignore_ascii_case("proxy-status") {
+                    self.answer.proxy_status = Some(field.value.to_vec());
                 } else if field.name.eq_ignore_ascii_case("set-cookie") {
                     self.answer.set_cookie.get_or_insert_with(|| field.value.to_vec());
                 }

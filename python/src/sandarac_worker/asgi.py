@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 from . import trace
 from .document import WELL_KNOWN
-from .worker import Middleware, Worker
+from .worker import OWN_FIELDS, Middleware, Worker
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -93,7 +93,12 @@ class _Exchange:
         kind = message["type"]
         if kind == "http.response.start":
             self.status = message["status"]
-            headers = list(message.get("headers", ()))
+            # Balancers believe these two, so the worker alone says them, and not the application.
+            headers = [
+                (name, value)
+                for name, value in message.get("headers", ())
+                if name.lower().decode("latin-1") not in OWN_FIELDS
+            ]
             if self.request:
                 length = next(
                     (value.decode("latin-1") for name, value in headers if name.lower() == b"content-length"), None

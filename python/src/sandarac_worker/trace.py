@@ -2,15 +2,15 @@
 
 The lines are those of zc.resumelb, so that its tools read them::
 
-    B 3.17 2026-11-20T10:11:12.131313 GET /news?page=2
-    I 3.17 2026-11-20T10:11:12.131401 0
-    C 3.17 2026-11-20T10:11:12.131415
-    A 3.17 2026-11-20T10:11:12.164212 200 OK 5120
-    E 3.17 2026-11-20T10:11:12.164399
+    B 4711.3.17 2026-11-20T10:11:12.131313 GET /news?page=2
+    I 4711.3.17 2026-11-20T10:11:12.131401 0
+    C 4711.3.17 2026-11-20T10:11:12.131415
+    A 4711.3.17 2026-11-20T10:11:12.164212 200 OK 5120
+    E 4711.3.17 2026-11-20T10:11:12.164399
 
 begin; input read, with its length in bytes; application called; application answered, with status and announced length;
-end. The id is connection and request. It is off until :func:`open_trace`, or until the level of the logger
-``sandarac_worker.trace`` is set to ``INFO``.
+end. The id is process, connection and request: all workers of a runner write to one file. It is off until
+:func:`open_trace`, or until the level of the logger ``sandarac_worker.trace`` is set to ``INFO``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import datetime
 import logging
 import logging.handlers
+import os
 
 #: Where an application finds its :class:`ApplicationTrace` in the environ.
 ENVIRON_KEY = "tracelog"
@@ -85,6 +86,8 @@ def _line(code: str, request: str, message: str | None = None) -> None:
     if not enabled():
         return
     now = datetime.datetime.now().isoformat(timespec="microseconds")
-    text = f"{code} {request} {now}" if message is None else f"{code} {request} {now} {message}"
+    text = f"{code} {os.getpid()}.{request} {now}"
+    if message is not None:
+        text = f"{text} {message}"
     # One request, one line: what came from outside must not end it early.
     logger.info("%s", "".join(char if char.isprintable() else "?" for char in text))

@@ -31,6 +31,9 @@ from .resumes import Resumes, read_file, write_file
 
 logger = logging.getLogger("sandarac_worker")
 
+#: The response fields by which a worker speaks to balancers, in lower case.
+OWN_FIELDS = frozenset(("worker-state", "worker-skills"))
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, cast
 
 from . import trace
 from .document import WELL_KNOWN
-from .worker import Middleware, Worker
+from .worker import OWN_FIELDS, Middleware, Worker
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -94,8 +94,10 @@ class _Exchange:
         if self.request:
             self.said = status
             self.announced = next((value for name, value in headers if name.lower() == "content-length"), None)
+        # Balancers believe these two, so the worker alone says them, and not the application.
+        headers = [(name, value) for name, value in headers if name.lower() not in OWN_FIELDS]
         if self.asked is not None:
-            headers = headers + self.worker.fields(self.asked)
+            headers += self.worker.fields(self.asked)
         try:
             write = self.start(status, headers, exc_info) if exc_info else self.start(status, headers)
         finally:

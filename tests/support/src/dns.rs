@@ -23,6 +23,7 @@ struct State {
     code: u8,
     ttl: u32,
     silent: bool,
+    garbled: bool,
     questions: usize,
     stopping: bool,
 }
@@ -39,6 +40,7 @@ impl NameServer {
             code: 0,
             ttl,
             silent: false,
+            garbled: false,
             questions: 0,
             stopping: false,
         };
@@ -96,6 +98,11 @@ impl NameServer {
         self.state.lock().expect("no name server panics").silent = true;
     }
 
+    /// From now on, answers with something that is none, another each time; or with what there is again.
+    pub fn garble(&self, garbled: bool) {
+        self.state.lock().expect("no name server panics").garbled = garbled;
+    }
+
     /// How many questions there were.
     pub fn questions(&self) -> usize {
         self.state.lock().expect("no name server panics").questions
@@ -117,6 +124,7 @@ fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
     let question = query.get(12..end + 5)?;
     let (kind, records) = match question {
         _ if state.code != 0 => (0, Vec::new()),
+        _ if state.garbled => (0, Vec::new()),
         [.., 0, 1, 0, 1] => (1, state.addresses.iter().map(|address| address.octets().to_vec()).collect()),
         [.., 0, 33, 0, 1] => (33, state.services.clone()),
         _ => (0, Vec::new()),
@@ -126,6 +134,11 @@ fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
     answer.extend((records.len() as u16).to_be_bytes());
     answer.extend([0; 4]);
     answer.extend(question);
+    if state.garbled {
+        // One record is promised; there is a label of a kind that there is not (RFC 1035 §4.1.4), and no more.
+        answer[7] = 1;
+        answer.push(0x40 | state.questions as u8 & 0x3f);
+    }
     for record in records {
         // The name of the question; the type, class IN.
         answer.extend([0xc0, 12, 0, kind, 0, 1]);

@@ -104,7 +104,7 @@ impl Classifier {
         }
     }
 
-    /// How many lines of its table are in use, where it goes by one.
+    /// How many lines of its table are in use, where it goes by one; 0 until [`Classifier::with_table`] was given it.
     pub fn table_len(&self) -> Option<usize> {
         match &self.how {
             How::File { table, .. } => Some(table.len()),
@@ -115,7 +115,7 @@ impl Classifier {
     /// The same classifier with `text`, the whole of its file, for its table. One that has no table stays as it is.
     ///
     /// # Errors
-    /// The first line that cannot be read.
+    /// The first line that cannot be read, or that no line has a class.
     pub fn with_table(&self, text: &[u8]) -> Result<Classifier, TableError> {
         match &self.how {
             How::File { path, .. } => {

@@ -104,7 +104,7 @@ impl BadLine {
 
 impl Table {
     /// Reads a table: lines of a pattern and a class, with white space between; `#` at the start of a line or after white
-    /// space begins a comment.
+    /// space begins a comment. At least one line has a class.
     pub(crate) fn read(text: &[u8]) -> Result<Table, BadLine> {
         let bad = |line: usize, message: String| BadLine { line, complaint: Complaint::new(message) };
         if text.len() > TABLE_BYTES {
@@ -131,6 +131,10 @@ impl Table {
             let class = Class { name: class.as_bytes().into(), line: number };
             let added = table.add(pattern, class);
             added.map_err(|complaint| BadLine { line: number, complaint })?;
+        }
+        if table.len == 0 {
+            // More likely one that is being written than one that takes all classes away.
+            return Err(bad(1, "no line of the file has a class".to_owned()));
         }
         Ok(table)
     }

@@ -6,12 +6,13 @@ use crate::site::Site;
 use sandarac_balance::{SavedSkills, SavedWorker};
 use sandarac_wire::resume::{class_key, class_of_key};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How often they are saved: what is lost with a crash is learnt again in about that time.
 const EVERY: Duration = Duration::from_secs(30);
@@ -22,31 +23,35 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The largest file that is read: a hundred thousand classes at a hundred workers.
 const MAX_FILE: u64 = 1 << 30;
 
-/// Reloads the skills of the pool at `place`, unless it has some, and saves them from time to time and when it is dropped.
+/// Reloads the skills of the pool at `place`, and saves them from time to time and when it is dropped.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(path) = &site.config.pools[place].skills_file else { return };
     let pool = &site.pools()[place];
-    let mut file =
-        SkillFile { shared: &shared, pool, path, saved: SavedSkills::default(), waiting: Vec::new() };
-    if pool.live().save_skills().workers.is_empty() {
-        match load(path) {
-            Ok(loaded) => {
-                file.saved.classifier = loaded.classifier;
-                file.waiting = loaded.workers;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                // What nobody could read is not written over either.
-                let path = path.display();
-                return shared.say(&format!("pool {}: skills are not kept in {path}: {error}", pool.name()));
-            }
+    let loaded = match load_aside(path).await {
+        Ok(loaded) => loaded,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => SavedSkills::default(),
+        Err(error) => {
+            let path = path.display();
+            return shared.say(&format!("pool {}: skills are not kept in {path}: {error}", pool.name()));
         }
-    }
+    };
+    // Not before all was read: what nobody could read, and what was not read to its end, is not written over.
+    let mut file = SkillFile { shared: &shared, pool, path, saved: SavedSkills::default(), waiting: loaded };
     loop {
         file.restore();
-        tokio::time::sleep(if file.waiting.is_empty() { EVERY } else { LOOK }).await;
+        tokio::time::sleep(if file.waiting.workers.is_empty() { EVERY } else { LOOK }).await;
         file.save();
     }
+}
+
+/// [`load`], on a thread of its own: a large file holds up neither the upkeep of other pools nor the end of the process.
+async fn load_aside(path: &Path) -> io::Result<SavedSkills> {
+    let (done, loaded) = oneshot::channel();
+    let path = path.to_owned();
+    let reader = std::thread::Builder::new().name("skills-reader".to_owned());
+    // Nobody waits for it any more where the pool is gone.
+    reader.spawn(move || drop(done.send(load(&path))))?;
+    loaded.await.unwrap_or_else(|_| Err(io::Error::other("it was not read to its end")))
 }
 
 /// The file that the skills of a pool are kept in.
@@ -54,33 +59,50 @@ struct SkillFile<'a> {
     shared: &'a Shared,
     pool: &'a SitePool,
     path: &'a Path,
-    /// What it holds.
+    /// What was saved last.
     saved: SavedSkills,
-    /// What it says of backends that are not there yet.
-    waiting: Vec<SavedWorker>,
+    /// What it said when it was read of backends that are not there yet.
+    waiting: SavedSkills,
 }
 
 impl SkillFile<'_> {
     /// Gives backends that are there what the file says of them.
     fn restore(&mut self) {
-        if self.waiting.is_empty() {
+        let live = self.pool.live();
+        // Whose classes these are shows when the table of classes is there.
+        let awaits_table = live.classifier().is_some_and(|classifier| classifier.table_len() == Some(0));
+        if self.waiting.workers.is_empty() || awaits_table {
             return;
         }
-        let live = self.pool.live();
+        let (saved, in_force) = (self.waiting.classifier, live.settings().resume.classifier);
+        if saved != in_force {
+            self.waiting.workers.clear();
+            let (pool, path) = (self.pool.name(), self.path.display());
+            return self.shared.say(&format!(
+                "pool {pool}: the skills in {path} are not used: they are of another classifier (fingerprint \
+                 {saved:016x}, and {in_force:016x} is in force)"
+            ));
+        }
         let here: HashSet<String> =
             live.backends().iter().map(|backend| backend.address().to_string()).collect();
         let is_here = |worker: &mut SavedWorker| here.contains(&worker.address);
-        let workers = self.waiting.extract_if(.., is_here).collect();
-        live.restore_skills(&SavedSkills { classifier: self.saved.classifier, workers });
-        if live.settings().resume.classifier != self.saved.classifier {
-            self.waiting.clear();
+        let mut workers: Vec<SavedWorker> = self.waiting.workers.extract_if(.., is_here).collect();
+        if !workers.is_empty() {
+            leave_out(&mut workers, &live.save_skills().workers);
+            live.restore_skills(&SavedSkills { classifier: saved, workers });
         }
     }
 
     fn save(&mut self) {
         let mut skills = self.pool.live().save_skills();
-        skills.workers.extend(self.waiting.iter().cloned());
-        if skills.workers.is_empty() || skills == self.saved {
+        if skills.workers.is_empty() {
+            // There is nothing that the file does not say already.
+            return;
+        }
+        if skills.classifier == self.waiting.classifier {
+            skills.workers.extend(self.waiting.workers.iter().cloned());
+        }
+        if skills == self.saved {
             return;
         }
         match save(self.path, &skills) {
@@ -89,6 +111,19 @@ impl SkillFile<'_> {
                 let path = self.path.display();
                 format!("pool {}: its skills cannot be saved to {path}: {error}", self.pool.name())
             }),
+        }
+    }
+}
+
+/// Leaves out the classes that are `known` by now: what was learnt since counts more.
+fn leave_out(workers: &mut [SavedWorker], known: &[SavedWorker]) {
+    let known: HashMap<&str, HashSet<&[u8]>> = known
+        .iter()
+        .map(|worker| (&*worker.address, worker.skills.iter().map(|(class, ..)| &**class).collect()))
+        .collect();
+    for worker in workers {
+        if let Some(known) = known.get(&*worker.address) {
+            worker.skills.retain(|(class, ..)| !known.contains(&**class));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What the sources of a pool find, put into the pool.
 
-use super::discover::{Event, Ignored, Listing, LiveSettings, watch};
+use super::discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::Algorithm;
-use sandarac_config::{PoolConfig, Source};
+use sandarac_config::Source;
 use std::sync::Arc;
 
 /// How many entries that make no sense are said with their text.
@@ -19,10 +19,16 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     // Processes that start together do not ask together.
     let seed = pool.live().settings().seed ^ (source as u64) << 32;
     let say = |what: String| shared.say(&format!("pool {}: {of}: {what}", config.name));
-    let obey = |settings: &LiveSettings| {
-        pool.reconfigure(|now| PoolConfig { settings: adjusted(config, settings, &now), ..now });
+    let say_settings = |before: LiveSettings, now: LiveSettings| match now == before {
+        true => {}
+        false if now == LiveSettings::default() => {
+            say("it gives no settings any more: those of the configuration are in force".to_owned());
+        }
+        false => say(format!("it gives settings: {now}")),
     };
     let mut state = SourceState::default();
+    // For which reasons it was lost since it was last there. One that fails now so, now so, at each attempt, is no news.
+    let mut lost_for: Vec<LossReason> = Vec::new();
     let heard = |event| {
         state.told = true;
         let told = SourceState { told: true, ..SourceState::default() };
@@ -34,8 +40,9 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                     1 => "1 backend".to_owned(),
                     count => format!("{count} backends"),
                 });
-                state = SourceState { members: members.len(), ignored: listing.ignored.total(), ..told };
-                obey(&listing.settings);
+                say_settings(state.settings, listing.settings);
+                let (ignored, settings) = (listing.ignored.total(), listing.settings);
+                state = SourceState { members: members.len(), ignored, settings, ..told };
                 pool.found(source, members);
             }
             Event::Emptied { settings, ignored } => {
@@ -47,22 +54,26 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                     false if gone => "it names no backend any more".to_owned(),
                     false => "it names no backend yet".to_owned(),
                 });
-                state = SourceState { ignored: ignored.total(), ..told };
-                obey(&settings);
+                say_settings(state.settings, settings);
+                state = SourceState { ignored: ignored.total(), settings, ..told };
             }
             Event::Lost(loss) => {
-                say(match pool.has_found(source) {
-                    true => format!("lost: {loss}; the backends that it named last stay"),
-                    false => format!("{loss}; it is waited for"),
-                });
+                if !lost_for.contains(&loss.reason) {
+                    lost_for.push(loss.reason);
+                    say(match pool.has_found(source) {
+                        true => format!("lost: {loss}; the backends that it named last stay"),
+                        false => format!("{loss}; it is waited for"),
+                    });
+                }
                 state.lost = Some(loss.to_string());
             }
             Event::Back => {
+                lost_for.clear();
                 say(if pool.has_found(source) { "found again" } else { "found" }.to_owned());
                 state.lost = None;
             }
         }
-        pool.set_source_state(source, state.clone());
+        pool.set_source_state(config, source, state.clone());
     };
     watch(of.clone(), &site.config.dns, seed, heard).await;
 }
@@ -71,17 +82,6 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
 fn members(algorithm: Algorithm, listing: &Listing) -> Vec<Member> {
     let used = if algorithm == Algorithm::Fallback { &listing.members[..] } else { listing.preferred() };
     used.iter().map(|found| Member { address: found.address.clone(), weight: found.weight }).collect()
-}
-
-/// The settings in force with what a source says of them, and as configured where it says nothing.
-fn adjusted(configured: &PoolConfig, told: &LiveSettings, now: &PoolConfig) -> sandarac_balance::Settings {
-    let mut settings = now.settings.clone();
-    let (resume, usual) = (&mut settings.resume, &configured.settings.resume);
-    resume.variance = told.variance.unwrap_or(usual.variance);
-    resume.backlog_history = told.backlog_history.unwrap_or(usual.backlog_history);
-    resume.unskilled_score = told.unskilled_score.unwrap_or(usual.unskilled_score);
-    resume.exploration = told.exploration.unwrap_or(usual.exploration);
-    settings
 }
 
 fn say_ignored(ignored: &Ignored, say: &impl Fn(String)) {

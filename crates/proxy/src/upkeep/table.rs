@@ -7,13 +7,17 @@ use crate::site::Site;
 use std::sync::Arc;
 
 /// Follows the table of the pool at `place`, if its classifier goes by one, for as long as it is polled. A table that
-/// cannot be read, or has an error in it, leaves the one before in force.
+/// cannot be read, has an error in it, or has no class in it, leaves the one before in force.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let config = &site.config.pools[place];
     let Some(classifier) = &config.classifier else { return };
     let Some(path) = classifier.table_path() else { return };
     let pool = &site.pools()[place];
     let say = |what: String| shared.say(&format!("pool {}: {what}", config.name));
+    let in_force = || match pool.table_lines() {
+        Some(0) | None => "requests have no class until there is one",
+        Some(_) => "the one before stays in force",
+    };
     let mut backoff = Backoff::new(pool.live().settings().seed);
     let mut lost = None;
     let mut wrong = None;
@@ -23,24 +27,29 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
             found = true;
             match classifier.with_table(text) {
                 Ok(read) => {
-                    wrong = None;
-                    let lines = read.table_len().unwrap_or_default();
-                    if pool.classify_by(read) {
-                        say(format!("classes by {lines} lines of {}", path.display()));
+                    let lines = match read.table_len() {
+                        Some(1) => "1 line".to_owned(),
+                        lines => format!("{} lines", lines.unwrap_or_default()),
+                    };
+                    let was_missed = wrong.take().is_some() | lost.take().is_some();
+                    if pool.classify_by(read) || was_missed {
+                        say(format!("classes by {lines} of {}", path.display()));
                     }
+                    pool.table_told(None);
                 }
-                Err(error) if wrong.as_ref() == Some(&error) => {}
                 Err(error) => {
-                    say(format!("{error}; the table before stays in force"));
+                    if wrong.as_ref() != Some(&error) {
+                        say(format!("its table of classes is not taken: {error}; {}", in_force()));
+                    }
+                    pool.table_told(Some(error.to_string()));
                     wrong = Some(error);
                 }
             }
-            pool.table_told();
         })
         .await;
-        pool.table_told();
+        pool.table_told(Some(loss.to_string()));
         if found || lost.as_ref() != Some(&loss) {
-            say(format!("its table of classes is lost: {loss}; the one before stays in force"));
+            say(format!("its table of classes is lost: {loss}; {}", in_force()));
         }
         lost = Some(loss);
         tokio::time::sleep(backoff.pause(found)).await;

@@ -1,5 +1,7 @@
 //! What is asked of pools and told to them, as it goes over the wire.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Which pools are meant, and how much of their classes is to be told.
@@ -42,6 +44,9 @@ pub struct PoolDetail {
     pub classifier: Option<ClassifierDetail>,
     /// Whether only the largest group of backends of one version serves.
     pub single_version: bool,
+    /// What is in force of the settings that sources may change, by name: as configured, or as a source says; empty where it
+    /// does not choose by résumé.
+    pub settings: BTreeMap<String, f64>,
     /// Where more backends are found than the configuration names.
     pub sources: Vec<SourceDetail>,
     /// The addresses of backends that were removed by order and not added again.
@@ -71,10 +76,21 @@ pub struct ClassifierDetail {
     pub text: String,
     /// Its fingerprint, 16 hexadecimal digits.
     pub fingerprint: String,
+    /// The file that it goes by; `None` where it goes by none.
+    pub table: Option<TableDetail>,
+}
+
+/// A table of classes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableDetail {
+    /// How many lines of it are in force; 0 where none could be read yet.
+    pub lines: u64,
+    /// Why it cannot be read or taken; `None` where it can. The one before stays in force.
+    pub lost: Option<String>,
 }
 
 /// A source of backends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SourceDetail {
     /// What it is.
     pub source: String,
@@ -84,6 +100,8 @@ pub struct SourceDetail {
     pub backends: u64,
     /// How many of its entries made no sense.
     pub ignored: u64,
+    /// The settings that it gives, by name.
+    pub settings: BTreeMap<String, f64>,
     /// Why it cannot be reached or read; `None` where it can. What it named last stays in force.
     pub lost: Option<String>,
 }

@@ -83,6 +83,17 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
         ));
     }
     out.push_str(&format!("{}\n", facts.join(", ")));
+    if let Some(table) = pool.classifier.as_ref().and_then(|classifier| classifier.table.as_ref()) {
+        out.push_str(&format!("table of classes: {} in force", count(table.lines, "line")));
+        match &table.lost {
+            Some(lost) if table.lines > 0 => {
+                out.push_str(&format!("; LOST, the one before stays: {}", printable(lost)));
+            }
+            Some(lost) => out.push_str(&format!("; LOST, no request has a class: {}", printable(lost))),
+            None => {}
+        }
+        out.push('\n');
+    }
     for source in &pool.sources {
         out.push_str(&format!(
             "source: {}, {}",
@@ -91,6 +102,9 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
         ));
         if source.ignored > 0 {
             out.push_str(&format!(", {} ignored", grouped(source.ignored)));
+        }
+        for (name, value) in &source.settings {
+            out.push_str(&format!(", {name} {value}"));
         }
         if !source.told {
             out.push_str(", nothing heard of it yet");
@@ -203,7 +217,7 @@ fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use crate::admin::{
-        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
     };
 
     fn backend(address: &str, state: &str) -> BackendDetail {
@@ -250,13 +264,16 @@ mod tests {
             classifier: Some(ClassifierDetail {
                 text: "host".to_owned(),
                 fingerprint: "00000000000000ff".to_owned(),
+                table: Some(TableDetail { lines: 1, lost: Some("absent: /classes".to_owned()) }),
             }),
             single_version: false,
+            settings: [("variance".to_owned(), 4.5)].into(),
             sources: vec![SourceDetail {
                 source: "sockets in /run/workers".to_owned(),
                 told: true,
                 backends: 2,
                 ignored: 1,
+                settings: [("variance".to_owned(), 4.5)].into(),
                 lost: Some("no such directory".to_owned()),
             }],
             removed: vec!["http://old:80".to_owned()],
@@ -291,7 +308,8 @@ mod tests {
             "\
 pool app: resume, classes by host (fingerprint 00000000000000ff)
 2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills reported in 1 class
-source: sockets in /run/workers, 2 backends, 1 ignored; LOST, its last list stays: no such directory
+table of classes: 1 line in force; LOST, the one before stays: absent: /classes
+source: sockets in /run/workers, 2 backends, 1 ignored, variance 4.5; LOST, its last list stays: no such directory
 removed by order: http://old:80
 
 in flight  oldest  backlog  failed  weight  skills  picks  state              backend

@@ -1,6 +1,6 @@
 //! What the admin interface tells of pools and does to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use sandarac_balance::{
@@ -12,7 +12,7 @@ use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, BackendStatus, ChoiceDetail, ClassDetail, ClassifierDetail,
     DrainBackend, Metric, Ordered, PoolDetail, PoolStatus, Pools, QueueDetail, Refusal, RemoveBackend,
-    ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+    ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
 };
 
 /// How each pool is, in short.
@@ -153,8 +153,12 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
         classifier: live.classifier().map(|classifier| ClassifierDetail {
             text: classifier.to_string(),
             fingerprint: format!("{:016x}", classifier.fingerprint()),
+            table: classifier
+                .table_len()
+                .map(|lines| TableDetail { lines: lines as u64, lost: pool.table_lost() }),
         }),
         single_version: live.settings().single_version,
+        settings: by_resume.as_ref().map(|_| settings(&live)).unwrap_or_default(),
         sources: sources(pool),
         removed: pool.removed().iter().map(ToString::to_string).collect(),
         in_flight: u64::from(summary.in_flight),
@@ -187,12 +191,25 @@ fn addresses(pool: &Pool) -> HashMap<BackendId, String> {
     pool.ids().iter().copied().zip(pool.backends().iter().map(address)).collect()
 }
 
+/// What is in force of the settings that sources may change.
+fn settings(live: &Live) -> BTreeMap<String, f64> {
+    let resume = &live.settings().resume;
+    let all = [
+        ("variance", resume.variance),
+        ("backlog_history", f64::from(resume.backlog_history)),
+        ("unskilled_score", resume.unskilled_score),
+        ("exploration", resume.exploration),
+    ];
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 fn sources(pool: &SitePool) -> Vec<SourceDetail> {
     let detail = |(source, state): (String, sandarac_proxy::SourceState)| SourceDetail {
         source,
         told: state.told,
         backends: state.members as u64,
         ignored: u64::from(state.ignored),
+        settings: state.settings.given().map(|(name, value)| (name.to_owned(), value)).collect(),
         lost: state.lost,
     };
     pool.sources().into_iter().map(detail).collect()
@@ -369,6 +386,12 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
             .with("source", source.clone()));
         let text = "Whether a source of backends cannot be reached or read.";
         put(Metric::gauge("pool_source_lost", text, u64::from(state.lost.is_some())).with("source", source));
+    }
+    if let Some(lines) = pool.table_lines() {
+        let text = "Lines of the table of classes that are in force.";
+        put(Metric::gauge("pool_table_lines", text, lines as u64));
+        let text = "Whether the table of classes cannot be read or taken.";
+        put(Metric::gauge("pool_table_lost", text, u64::from(pool.table_lost().is_some())));
     }
     let Some(resumes) = live.resumes() else { return };
     let counts = resumes.counts();

@@ -1,6 +1,6 @@
 //! A log before live backends: through a Sandarac in this process, as it ships.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,6 +43,10 @@ pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
     let mut failure = None;
     for (config, _) in configs {
         let (row, run) = measure(args, config)?;
+        if run.played.answers == 0 && failure.is_none() {
+            let what = "no request of the log was answered without an error";
+            failure = Some(Failure::Failed(format!("{what} ({}): {}", row.label, run.why_none())));
+        }
         tally = left_out(&run.played.log, args.head);
         details += &format!("\n{}\n{run}", row.label);
         table.push(row);
@@ -100,12 +104,10 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
     let before = picks(process.shared());
     let played = drive(address, log, plan, || spread(process.shared())).map_err(failed)?;
     let pools = shares(process.shared(), &before);
-    if played.answers == 0 {
-        if let Some(error) = &played.error {
-            return Err(unplayable(args, error));
-        }
-        let why = played.examples.first().cloned().unwrap_or_else(|| "nothing was asked".to_owned());
-        return Err(Failure::Failed(format!("no request of the log was answered: {why}")));
+    if played.answers == 0
+        && let Some(error) = &played.error
+    {
+        return Err(unplayable(args, error));
     }
     let milliseconds = |share| played.latencies.quantile(share).unwrap_or_default().as_secs_f64() * 1000.0;
     let row = Row {
@@ -123,15 +125,36 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
     Ok((row, Run { played, pools }))
 }
 
+impl Run {
+    /// Why there is no answer but errors, by the first example.
+    fn why_none(&self) -> String {
+        let Played { error_examples, examples, .. } = &self.played;
+        let first = error_examples.first().or(examples.first());
+        first.map_or_else(|| "nothing was asked".to_owned(), |example| printable(example))
+    }
+}
+
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Run { played, pools } = self;
-        let statuses =
-            played.statuses.iter().map(|(status, number)| format!("{status}: {}", grouped(*number)));
-        writeln!(f, "  answered     {}", statuses.collect::<Vec<_>>().join("; "))?;
+        let by_status = |statuses: &BTreeMap<u16, u64>| {
+            let each = statuses.iter().map(|(status, number)| format!("{status}: {}", grouped(*number)));
+            each.collect::<Vec<_>>().join("; ")
+        };
+        let in_words = |examples: &[String]| {
+            examples.iter().map(|example| printable(example)).collect::<Vec<_>>().join("; ")
+        };
+        match played.answers {
+            0 => writeln!(f, "  answered     none")?,
+            _ => writeln!(f, "  answered     {}", by_status(&played.statuses))?,
+        }
+        if !played.errors.is_empty() {
+            let (errors, examples) = (by_status(&played.errors), in_words(&played.error_examples));
+            writeln!(f, "  errors       {errors} ({examples})")?;
+        }
         if played.failures > 0 {
-            let examples = played.examples.iter().map(|example| printable(example)).collect::<Vec<_>>();
-            writeln!(f, "  not answered {}: {}", grouped(played.failures), examples.join("; "))?;
+            let (failures, examples) = (grouped(played.failures), in_words(&played.examples));
+            writeln!(f, "  not answered {failures} ({examples})")?;
         }
         writeln!(f, "  from memory  {}", percent(played.hits as f64 / played.answers.max(1) as f64))?;
         if played.late > 0 {

@@ -38,7 +38,7 @@ const LAST_WORD: Duration = Duration::from_millis(500);
 /// Nothing is waited for longer.
 const FOREVER: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// How many failures are kept in words; all are counted.
+/// How many failures, and how many errors, are kept in words; all are counted.
 const EXAMPLES: usize = 3;
 
 /// How a log is played.
@@ -57,19 +57,23 @@ pub(super) struct Plan {
 /// What came of it.
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    /// Whole answers.
+    /// Whole answers that are no errors: below 500.
     pub(super) answers: u64,
     /// The same by status.
     pub(super) statuses: BTreeMap<u16, u64>,
+    /// Whole answers that are errors, by status: from 500 on.
+    pub(super) errors: BTreeMap<u16, u64>,
+    /// The first of these in words.
+    pub(super) error_examples: Vec<String>,
     /// Requests that had no whole answer.
     pub(super) failures: u64,
     /// The first of these in words.
     pub(super) examples: Vec<String>,
     /// Requests that were made late, since all connections were in use.
     pub(super) late: u64,
-    /// From when a request was due, or was made where none is, to the end of its answer.
+    /// From when a request was due, or was made where none is, to the end of its answer, if that is no error.
     pub(super) latencies: Histogram,
-    /// Answers that came from memory.
+    /// Answers, errors left out, that came from memory.
     pub(super) hits: u64,
     /// From the first request to the last answer.
     pub(super) elapsed: Duration,
@@ -220,6 +224,17 @@ impl Load {
         played.late += u64::from(late);
         played.elapsed = self.begun.get().map_or(Duration::ZERO, Instant::elapsed);
         match answer {
+            Ok(answer) if answer.status >= 500 => {
+                *played.errors.entry(answer.status).or_default() += 1;
+                if played.error_examples.len() < EXAMPLES {
+                    let why = answer.proxy_status.as_deref().unwrap_or(b"the backend says no more");
+                    let why = String::from_utf8_lossy(why);
+                    played
+                        .error_examples
+                        .push(format!("{}: {why}", String::from_utf8_lossy(&request.target)));
+                }
+                true
+            }
             Ok(answer) => {
                 played.answers += 1;
                 *played.statuses.entry(answer.status).or_default() += 1;

@@ -113,7 +113,7 @@ fn revision(answer: &Value) -> i64 {
 }
 
 /// `text` in Base64 (RFC 4648 §4).
-fn base64(text: &str) -> String {
+pub fn base64(text: &str) -> String {
     let bits = text.bytes().fold(String::new(), |mut bits, byte| {
         let _ = write!(bits, "{byte:08b}");
         bits

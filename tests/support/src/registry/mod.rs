@@ -5,7 +5,7 @@
 mod etcd;
 mod zookeeper;
 
-pub use etcd::Etcd;
+pub use etcd::{Etcd, base64};
 pub use zookeeper::{Registrar, ZooKeeper};
 
 use std::fs::File;

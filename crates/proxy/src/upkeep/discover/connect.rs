@@ -66,14 +66,15 @@ impl Connector {
         Connector { servers: servers.to_vec(), resolver: None }
     }
 
-    /// Connects to `server`, `host:port` or `http://host:port`: to the first of its addresses that accepts.
+    /// Connects to `server`, `host:port` or `http://host:port`: to the first of its addresses that accepts. A loss does not name
+    /// the server: whoever asks it says which it was, whatever went wrong.
     pub(super) async fn connect(&mut self, server: &str) -> Result<TcpStream, Loss> {
         let connected = timeout(CONNECT, self.try_addresses(server)).await;
-        connected.unwrap_or_else(|_| Err(Loss::new(LossReason::TimedOut, format!("connecting to {server}"))))
+        connected.unwrap_or_else(|_| Err(Loss::new(LossReason::TimedOut, "connecting")))
     }
 
     async fn try_addresses(&mut self, server: &str) -> Result<TcpStream, Loss> {
-        let unreachable = |why: String| Loss::new(LossReason::Unreachable, format!("{server}: {why}"));
+        let unreachable = |why: String| Loss::new(LossReason::Unreachable, why);
         let authority = server.strip_prefix("http://").unwrap_or(server);
         let address: Address = format!("http://{authority}")
             .parse()

@@ -172,6 +172,11 @@ async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<A
         Err(NetError::Timeout) => {
             Err(Loss::new(LossReason::TimedOut, format!("asking for {kind} of {name}")))
         }
+        // The particulars of an answer that makes no sense differ from one to the next, and help nobody.
+        Err(NetError::Proto(_) | NetError::QueryCaseMismatch) => {
+            let detail = format!("{kind} of {name}: this is no answer of a name server");
+            Err(Loss::new(LossReason::Malformed, detail))
+        }
         Err(error @ NetError::Dns(_)) => {
             Err(Loss::new(LossReason::Failed, format!("{kind} of {name}: {error}")))
         }

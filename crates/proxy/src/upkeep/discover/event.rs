@@ -18,7 +18,8 @@ pub enum Event {
         /// What it said that makes no sense.
         ignored: Ignored,
     },
-    /// It cannot be reached, or not be read. What was told last stays in force. Told again when the reason changes.
+    /// It cannot be reached, or not be read. What was told last stays in force. Told again when the reason, or what is said of
+    /// it, changes.
     Lost(Loss),
     /// It can be reached again. What it names now follows if that has changed.
     Back,

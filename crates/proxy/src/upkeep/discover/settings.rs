@@ -1,10 +1,12 @@
 //! Settings that a source has beside the list, and that change while it is watched.
 
 use super::{Ignored, IgnoredReason, MAX_ENTRY_BYTES};
+use sandarac_balance::Settings;
 use serde_json::Value;
+use std::fmt;
 
 /// The settings of a pool and its workers that a source gives; what it does not give stays as configured.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveSettings {
     /// [`sandarac_balance::ResumeSettings::variance`].
     pub variance: Option<f64>,
@@ -55,6 +57,52 @@ impl LiveSettings {
         }
         settings
     }
+
+    /// What these give, by name.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let all = [
+            ("variance", self.variance),
+            ("backlog_history", self.backlog_history.map(f64::from)),
+            ("unskilled_score", self.unskilled_score),
+            ("exploration", self.exploration),
+            ("history", self.history.map(f64::from)),
+            ("max_skill_age", self.max_skill_age.map(f64::from)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// These, and those of `others` for what they do not give.
+    pub(crate) fn or(self, others: LiveSettings) -> LiveSettings {
+        LiveSettings {
+            variance: self.variance.or(others.variance),
+            backlog_history: self.backlog_history.or(others.backlog_history),
+            unskilled_score: self.unskilled_score.or(others.unskilled_score),
+            exploration: self.exploration.or(others.exploration),
+            history: self.history.or(others.history),
+            max_skill_age: self.max_skill_age.or(others.max_skill_age),
+        }
+    }
+
+    /// The settings `now` in force with what these give, and as `configured` where they give nothing.
+    pub(crate) fn applied_to(&self, now: &Settings, configured: &Settings) -> Settings {
+        let mut settings = now.clone();
+        let (resume, usual) = (&mut settings.resume, &configured.resume);
+        resume.variance = self.variance.unwrap_or(usual.variance);
+        resume.backlog_history = self.backlog_history.unwrap_or(usual.backlog_history);
+        resume.unskilled_score = self.unskilled_score.unwrap_or(usual.unskilled_score);
+        resume.exploration = self.exploration.unwrap_or(usual.exploration);
+        settings
+    }
+}
+
+impl fmt::Display for LiveSettings {
+    /// As in `variance 3, history 9999`; nothing where none is given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, value)) in self.given().enumerate() {
+            write!(f, "{}{name} {value}", if at == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
 }
 
 /// A number above 0, at most 10⁹.
@@ -95,6 +143,14 @@ mod tests {
         );
         assert_eq!(LiveSettings::read(b" \n", &mut ignored), LiveSettings::default());
         assert_eq!(ignored.total(), 0);
+    }
+
+    #[test]
+    fn of_several_sources_the_first_that_gives_a_setting_counts() {
+        let first = LiveSettings { variance: Some(3.0), ..LiveSettings::default() };
+        let second = LiveSettings { variance: Some(5.0), history: Some(99), ..LiveSettings::default() };
+        assert_eq!(first.or(second).to_string(), "variance 3, history 99");
+        assert_eq!(LiveSettings::default().to_string(), "");
     }
 
     #[test]

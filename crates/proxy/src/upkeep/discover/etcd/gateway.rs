@@ -8,7 +8,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use std::error::Error;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -26,7 +28,7 @@ pub(super) struct Gateway {
     sender: SendRequest<String>,
     host: String,
     /// Drives the connection, and stops when this is dropped.
-    _driver: JoinSet<()>,
+    driver: JoinSet<Result<(), hyper::Error>>,
 }
 
 /// A stream of messages, one a line, on a connection of its own.
@@ -41,9 +43,8 @@ impl Gateway {
     pub(super) async fn open(stream: TcpStream, host: &str) -> Result<Gateway, Loss> {
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let mut driver = JoinSet::new();
-        // What goes wrong is said to those who wait for an answer.
-        driver.spawn(async move { drop(connection.await) });
-        Ok(Gateway { sender, host: host.to_owned(), _driver: driver })
+        driver.spawn(connection);
+        Ok(Gateway { sender, host: host.to_owned(), driver })
     }
 
     /// Calls `method` with `message`, authorised by `token` if there is one, and reads the answer.
@@ -101,8 +102,25 @@ impl Gateway {
         }
         // The token is the one part that is not our own.
         let request = request.body(message.to_string()).map_err(|_| malformed())?;
-        self.sender.ready().await.map_err(broken)?;
-        self.sender.send_request(request).await.map_err(broken)
+        let sent = match self.sender.ready().await {
+            Ok(()) => self.sender.send_request(request).await,
+            Err(error) => Err(error),
+        };
+        match sent {
+            Ok(response) => Ok(response),
+            Err(error) => Err(broken(self.cause(error).await)),
+        }
+    }
+
+    /// Why a request could not be sent: what ended the connection before, where that is all that `error` says.
+    async fn cause(&mut self, error: hyper::Error) -> hyper::Error {
+        if !error.is_closed() && !error.is_canceled() {
+            return error;
+        }
+        match self.driver.join_next().await {
+            Some(Ok(Err(of_connection))) => of_connection,
+            _ => error,
+        }
     }
 }
 
@@ -180,8 +198,18 @@ fn said(error: &Value) -> Loss {
     Loss::new(reason, text.chars().take(200).collect::<String>())
 }
 
+/// What ended an exchange: the connection, or that what came over it is not HTTP.
 fn broken(error: hyper::Error) -> Loss {
-    Loss::new(LossReason::Unreachable, error.to_string())
+    let of_system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let is_malformed = match of_system {
+        // A body whose framing makes no sense.
+        Some(error) => matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput),
+        None => !error.is_closed() && !error.is_canceled() && !error.is_incomplete_message(),
+    };
+    match is_malformed {
+        true => malformed(),
+        false => Loss::new(LossReason::Unreachable, error.to_string()),
+    }
 }
 
 fn too_big() -> Loss {

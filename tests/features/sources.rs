@@ -1,0 +1,105 @@
+//! What is told of sources of backends: in the log, and by `sandarac pools`.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+use sandarac_test_support::registry::base64;
+use sandarac_test_support::{Gate, NameServer, Origin, Sandarac, TempDir, reply, within};
+use serde_json::{Value, json};
+
+use crate::{pool, sandarac};
+
+fn the_pool(proxy: &Sandarac) -> Value {
+    proxy.admin_json(&["pools", "--json"])["pools"][0].clone()
+}
+
+#[test]
+fn a_name_server_that_answers_nonsense_again_and_again_is_told_of_once() {
+    let server = NameServer::new(&[Ipv4Addr::LOCALHOST], 1);
+    let keys = format!(
+        "discover = {{ dns = \"http://app.internal:9\" }}\n[dns]\nservers = [\"{}\"]",
+        server.address()
+    );
+    let proxy = sandarac().config(pool(&[], &keys)).start();
+    server.garble(true);
+    proxy.says("lost: malformed: ");
+    // Two questions to an attempt.
+    let asked = server.questions();
+    within("more attempts", || (server.questions() >= asked + 8).then_some(()));
+    // Another reason is news, and the first is none when it comes back.
+    server.garble(false);
+    server.answer_with(2);
+    proxy.says("lost: failed: ");
+    server.answer_with(0);
+    server.garble(true);
+    let asked = server.questions();
+    within("more attempts", || (server.questions() >= asked + 8).then_some(()));
+    let said = proxy.stderr();
+    assert_eq!(said.matches("lost: malformed: ").count(), 1, "{said}");
+    assert_eq!(the_pool(&proxy)["backends"][0]["address"], "http://127.0.0.1:9");
+    server.garble(false);
+    proxy.says("found again");
+}
+
+/// A server that speaks as etcd does: `pool` has a worker, and settings that the test changes.
+struct Registry {
+    origin: Origin,
+    settings: Arc<Mutex<Option<&'static str>>>,
+    /// Opened, it tells of a change.
+    change: Gate,
+}
+
+impl Registry {
+    fn new() -> Registry {
+        let settings = Arc::new(Mutex::new(None));
+        let (told, change) = (settings.clone(), Gate::new());
+        let gate = change.clone();
+        let origin = Origin::new(move |request| {
+            if request.target.ends_with("/watch") {
+                let event = json!({"result": {"events": [{}]}});
+                return reply(200).chunked().pause(&gate).body(format!("{event}\n")).hang();
+            }
+            let pair = |key: &str, value: &str| json!({"key": base64(key), "value": base64(value)});
+            let mut pairs = vec![pair("/app/providers/127.0.0.1:9", "")];
+            pairs.extend(told.lock().unwrap().map(|settings| pair("/app/settings", settings)));
+            let answer = json!({"header": {"revision": "7"}, "kvs": pairs});
+            reply(200).body(answer.to_string())
+        });
+        Registry { origin, settings, change }
+    }
+
+    fn says(&self, settings: Option<&'static str>) {
+        *self.settings.lock().unwrap() = settings;
+        self.change.open();
+    }
+}
+
+#[test]
+fn settings_of_a_source_are_told_of_and_shown() {
+    let registry = Registry::new();
+    let dir = TempDir::new();
+    let keys = format!(
+        "balance = \"resume\"\nresume = {{ variance = 6.0 }}\ndiscover = [{{ file = {:?} }}, {{ etcd = {{ endpoints = [{:?}], \
+         prefix = \"/app/\" }} }}]",
+        dir.join("backends"),
+        registry.origin.url()
+    );
+    let proxy = sandarac().config(pool(&[], &keys)).start();
+    assert_eq!(the_pool(&proxy)["settings"]["variance"], 6.0);
+    assert_eq!(the_pool(&proxy)["sources"][1]["settings"], json!({}));
+
+    registry.says(Some("{\"variance\": 3.5, \"history\": 999}"));
+    proxy.says("etcd /app/: it gives settings: variance 3.5, history 999");
+    within("the settings to be in force", || (the_pool(&proxy)["settings"]["variance"] == 3.5).then_some(()));
+    assert_eq!(the_pool(&proxy)["sources"][1]["settings"], json!({"variance": 3.5, "history": 999.0}));
+    assert_eq!(the_pool(&proxy)["settings"]["backlog_history"], 9.0);
+
+    // Another source that gives none takes none away.
+    std::fs::write(dir.join("backends"), "http://127.0.0.1:8\n").expect("written");
+    within("both backends", || (the_pool(&proxy)["backends"].as_array()?.len() == 2).then_some(()));
+    assert_eq!(the_pool(&proxy)["settings"]["variance"], 3.5);
+
+    registry.says(None);
+    proxy.says("etcd /app/: it gives no settings any more");
+    within("those configured to be back", || (the_pool(&proxy)["settings"]["variance"] == 6.0).then_some(()));
+}
