@@ -131,6 +131,17 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
     assert_eq!(pool.classes(0).top, []);
 }
 
+/// Regression: a class counted as asked for when a worker told its score.
+#[test]
+fn classes_that_workers_told_of_and_nobody_asked_for_have_no_share() {
+    let pool = pool(2, Algorithm::Resume);
+    skilled(&pool, 0, &[("a", 10.0), ("b", 20.0), ("c", 30.0)]);
+    drop(pool.pick(Some(b"a"), NOW, &[]).unwrap());
+    skilled(&pool, 1, &[("d", 10.0), ("a", 20.0)]);
+    let shares: Vec<_> = ["a", "b", "c", "d"].map(|name| pool.class(name.as_bytes()).unwrap().share).to_vec();
+    assert_eq!(shares, [1.0, 0.0, 0.0, 0.0]);
+}
+
 #[test]
 fn scores_that_the_balancer_found_out_are_told_as_its_own() {
     let mut settings = Settings::from(Algorithm::Resume);

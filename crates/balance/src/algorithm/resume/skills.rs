@@ -190,7 +190,10 @@ impl Skills {
             tried: AtomicU32::new(0),
             least: f32::INFINITY,
         };
-        class.asked.count(now, super::HORIZON);
+        // A request is what it is assumed for; what a worker tells of, or was saved, nobody has asked for.
+        if !skill.is_known() {
+            class.asked.count(now, super::HORIZON);
+        }
         shard.classes.insert(key.0, class);
         self.classes.fetch_add(1, Ordering::Relaxed);
         self.skills.fetch_add(1, Ordering::Relaxed);
