@@ -112,7 +112,7 @@ pub struct SkillsDetail {
     pub skills: u64,
     /// Classes forgotten to make room for others, ever.
     pub forgotten: u64,
-    /// Classes there was no room for, ever.
+    /// Classes that workers reported and there was no room for, ever.
     pub refused: u64,
 }
 

@@ -384,5 +384,9 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
         "Classes forgotten to make room for others.",
         counts.forgotten,
     ));
-    put(Metric::counter("pool_classes_refused", "Classes there was no room for.", counts.refused));
+    put(Metric::counter(
+        "pool_classes_refused",
+        "Classes that workers reported and there was no room for.",
+        counts.refused,
+    ));
 }
