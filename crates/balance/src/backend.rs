@@ -172,6 +172,8 @@ pub(crate) struct State {
     pub(crate) draining: AtomicBool,
     /// Whether active checks have it out of service.
     pub(crate) down: AtomicBool,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    pub(crate) spared: AtomicBool,
     /// Checks in a row that speak against its standing.
     pub(crate) checks: AtomicU32,
     /// Whether it was ejected for its answers, not its connections.

@@ -34,6 +34,8 @@ pub struct BackendReport {
     pub failing: bool,
     /// Whether active checks have it out of service.
     pub down: bool,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    pub spared: bool,
     /// Whether it gets no new requests, by order.
     pub draining: bool,
     /// Whether it is of another version than the one that serves.
@@ -56,7 +58,7 @@ impl BackendReport {
             BackendReport { down: true, .. } => BackendState::Down,
             BackendReport { ejected_for: Some(_), .. } => BackendState::Ejected,
             BackendReport { sidelined: true, .. } => BackendState::Sidelined,
-            BackendReport { failing: true, .. } => BackendState::Failing,
+            BackendReport { failing: true, .. } | BackendReport { spared: true, .. } => BackendState::Failing,
             _ => BackendState::Healthy,
         }
     }
@@ -67,7 +69,7 @@ impl BackendReport {
 pub enum BackendState {
     /// They do.
     Healthy,
-    /// They do, for want of others or on trial, though the last ones failed.
+    /// They do, for want of others or on trial, though the last ones failed, or its checks do.
     Failing,
     /// For a while they do not, because they failed.
     Ejected,
@@ -196,6 +198,7 @@ impl Pool {
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
                 failing: state.failures.load(Ordering::Relaxed) >= failures,
                 down: state.down.load(Ordering::Relaxed),
+                spared: state.spared.load(Ordering::Relaxed),
                 draining: state.draining.load(Ordering::Relaxed),
                 sidelined: state.sidelined.load(Ordering::Relaxed),
                 mean_backlog: if by_resume { state.load.backlog() } else { in_flight as f32 },

@@ -125,6 +125,9 @@ pub struct BackendDetail {
     pub weight: u64,
     /// In a word, whether requests go to it: `healthy`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    #[serde(default)]
+    pub spared: bool,
     /// For how much longer it is ejected, in seconds; `None` where it is not.
     pub ejected_seconds: Option<f64>,
     /// Requests that it works on now.

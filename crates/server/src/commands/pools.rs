@@ -136,9 +136,10 @@ fn backend_rows(pool: &PoolDetail) -> Vec<Vec<String>> {
     ])];
     rows.extend(pool.backends.iter().map(|backend| {
         let BackendDetail { in_flight, mean_backlog, faults, weight, picks, address, .. } = backend;
-        let state = match backend.ejected_seconds {
-            Some(seconds) => format!("{} for {seconds} s", backend.state),
-            None => backend.state.clone(),
+        let state = match (backend.state.as_str(), backend.ejected_seconds) {
+            ("ejected", Some(seconds)) => format!("ejected for {seconds} s"),
+            ("failing", _) if backend.spared => "failing its checks, kept".to_owned(),
+            (state, _) => state.to_owned(),
         };
         let version = backend.version.as_deref().map(|version| format!("version {}", printable(version)));
         let resume = backend
@@ -211,6 +212,7 @@ mod tests {
             address: address.to_owned(),
             weight: 1,
             state: state.to_owned(),
+            spared: false,
             ejected_seconds: None,
             in_flight: 0,
             oldest_seconds: None,

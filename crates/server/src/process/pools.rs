@@ -211,6 +211,7 @@ fn backends(live: &Live, now: Duration, known: &Classes) -> Vec<BackendDetail> {
     let detail = |(at, backend): (usize, BackendReport)| BackendDetail {
         weight: u64::from(backend.weight),
         state: backend.state().name().to_owned(),
+        spared: backend.spared,
         ejected_seconds: backend.ejected_for.map(seconds),
         in_flight: u64::from(backend.in_flight),
         oldest_seconds: backend.oldest.map(seconds),
@@ -280,10 +281,10 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
     }
 }
 
-fn backend_metrics(backend: &BackendReport) -> [Metric; 12] {
+fn backend_metrics(backend: &BackendReport) -> [Metric; 13] {
     let state = backend.state();
     let is = |other: sandarac_balance::BackendState| u64::from(state == other);
-    use sandarac_balance::BackendState::{Healthy, Sidelined};
+    use sandarac_balance::BackendState::{Failing, Healthy, Sidelined};
     [
         Metric::counter("backend_requests", "Requests given to a backend.", backend.picks),
         Metric::counter(
@@ -297,6 +298,11 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 12] {
             u64::from(backend.in_flight),
         ),
         Metric::gauge("backend_healthy", "Whether a backend is given requests without reserve.", is(Healthy)),
+        Metric::gauge(
+            "backend_failing",
+            "Whether a backend is given requests, for want of others or on trial, though it or its checks failed.",
+            is(Failing),
+        ),
         Metric::gauge(
             "backend_ejected",
             "Whether a backend is left out because it failed.",
