@@ -125,6 +125,8 @@ pub struct Classes {
     pub top: Vec<ClassReport>,
     /// In how many classes each backend is skilled, in the order of the backends.
     pub skills: Vec<usize>,
+    /// How many of these skills are told by whom: each word stands at its own number, `word as usize`.
+    pub words: [usize; SkillWord::ALL.len()],
 }
 
 /// A class.
@@ -161,6 +163,9 @@ pub enum SkillWord {
 }
 
 impl SkillWord {
+    /// Every word.
+    pub const ALL: [SkillWord; 3] = [SkillWord::Reported, SkillWord::Inferred, SkillWord::Assumed];
+
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -247,12 +252,14 @@ impl Pool {
         let inner = self.inner();
         let Some(resume) = inner.resume() else { return Classes::default() };
         let mut skills = vec![0; inner.backends().len()];
+        let mut words = [0; SkillWord::ALL.len()];
         let mut shares = Vec::new();
         let tick = inner.load().ticks();
         resume.each_class(tick, |class| {
             for skill in class.skilled() {
                 if let Some(at) = inner.places().of(skill.worker) {
                     skills[at] += 1;
+                    words[skill.word as usize] += 1;
                 }
             }
             shares.push((class.share, class.key));
@@ -262,7 +269,7 @@ impl Pool {
         shares.truncate(limit);
         let top =
             shares.into_iter().filter_map(|(_, key)| resume.class(key, tick, |class| report_of(&class)));
-        Classes { top: top.collect(), skills }
+        Classes { top: top.collect(), skills, words }
     }
 
     /// What is known of the class of this name; `None` where that is nothing.

@@ -122,6 +122,9 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
     assert!((shares[0] - 30.0 / 43.0).abs() < 0.03 && (shares[1] - 10.0 / 43.0).abs() < 0.03, "{shares:?}");
     assert!(classes.top[1].skilled.iter().any(|skill| skill.word == SkillWord::Assumed));
     assert!(classes.skills[0] >= 2 && classes.skills[1] >= 1, "{:?}", classes.skills);
+    let [reported, inferred, assumed] = classes.words;
+    assert_eq!((reported, inferred), (3, 0));
+    assert_eq!(reported + assumed, classes.skills.iter().sum::<usize>());
 
     let class = pool.class(b"a").unwrap();
     let workers: Vec<_> = class.skilled.iter().map(|skill| (skill.worker, skill.score, skill.word)).collect();
@@ -149,6 +152,7 @@ fn scores_that_the_balancer_found_out_are_told_as_its_own() {
     let pool = pool(1, settings);
     pool.pick(Some(b"a"), NOW, &[]).unwrap().finish(Outcome::Answered, at(50));
     assert_eq!(pool.class(b"a").unwrap().skilled[0].word, SkillWord::Inferred);
+    assert_eq!(pool.classes(0).words, [0, 1, 0]);
 }
 
 #[test]

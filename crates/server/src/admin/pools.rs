@@ -110,6 +110,15 @@ pub struct SkillsDetail {
     pub classes: u64,
     /// Skills known, over all classes and workers.
     pub skills: u64,
+    /// Those of them that workers reported.
+    #[serde(default)]
+    pub reported: u64,
+    /// Those of them that follow from how long answers took.
+    #[serde(default)]
+    pub inferred: u64,
+    /// Those of them that hold until the worker answers.
+    #[serde(default)]
+    pub assumed: u64,
     /// Classes forgotten to make room for others, ever.
     pub forgotten: u64,
     /// Classes that workers reported and there was no room for, ever.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{json, table};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, ChoiceDetail, ClassDetail, DrainBackend, Ordered, PoolDetail,
-    RemoveBackend,
+    RemoveBackend, SkillsDetail,
 };
 use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
 use crate::failure::Failure;
@@ -74,13 +74,7 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
     facts.extend(pool.oldest_seconds.map(|seconds| format!("the oldest for {seconds} s")));
     facts.push(format!("{} of {} waiting", grouped(pool.queue.waiting), grouped(pool.queue.limit)));
     if let Some(skills) = &pool.skills {
-        let classes = if skills.classes == 1 { "class" } else { "classes" };
-        facts.push(format!(
-            "{} {} in {} {classes}",
-            count(skills.skills, "skill"),
-            skills.by,
-            grouped(skills.classes)
-        ));
+        facts.push(told_of(skills));
     }
     out.push_str(&format!("{}\n", facts.join(", ")));
     for source in &pool.sources {
@@ -115,6 +109,27 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
         out.push_str(&table(&choice_rows(shown), 1));
     }
     out
+}
+
+/// How much is known of skills, and whose word that is.
+fn told_of(skills: &SkillsDetail) -> String {
+    let SkillsDetail { reported, inferred, assumed, .. } = *skills;
+    let words = [(reported, "reported"), (inferred, "inferred"), (assumed, "assumed")];
+    let words: Vec<_> = words.into_iter().filter(|&(count, _)| count > 0).collect();
+    let classes = if skills.classes == 1 { "class" } else { "classes" };
+    let all = format!("{} in {} {classes}", count(skills.skills, "skill"), grouped(skills.classes));
+    let whose = match words[..] {
+        [] => all,
+        [(_, word)] => format!("{all}, all {word}"),
+        _ => {
+            let words = words.iter().map(|&(count, word)| format!("{} {word}", grouped(count)));
+            format!("{all} ({})", words.collect::<Vec<_>>().join(", "))
+        }
+    };
+    match skills.forgotten {
+        0 => whose,
+        forgotten => format!("{whose}, {} forgotten for want of room", grouped(forgotten)),
+    }
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
@@ -204,7 +219,7 @@ fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use crate::admin::{
-        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail,
+        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SourceDetail,
     };
 
     fn backend(address: &str, state: &str) -> BackendDetail {
@@ -270,6 +285,9 @@ mod tests {
                 by: "reported".to_owned(),
                 classes: 1,
                 skills: 2,
+                reported: 1,
+                inferred: 0,
+                assumed: 1,
                 forgotten: 0,
                 refused: 0,
             }),
@@ -292,7 +310,7 @@ mod tests {
             show(&pool, 10),
             "\
 pool app: resume, classes by host (fingerprint 00000000000000ff)
-2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills reported in 1 class
+2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills in 1 class (1 reported, 1 assumed)
 source: sockets in /run/workers, 2 backends, 1 ignored; LOST, its last list stays: no such directory
 removed by order: http://old:80
 
@@ -308,5 +326,25 @@ s ago  why                    backend        class
 "
         );
         assert!(!show(&pool, 0).contains("s ago"));
+    }
+
+    #[test]
+    fn skills_are_told_with_whose_word_they_are() {
+        let skills = |reported, inferred, assumed, forgotten| SkillsDetail {
+            by: "reported".to_owned(),
+            classes: 2,
+            skills: reported + inferred + assumed,
+            reported,
+            inferred,
+            assumed,
+            forgotten,
+            refused: 0,
+        };
+        assert_eq!(told_of(&skills(0, 1, 0, 0)), "1 skill in 2 classes, all inferred");
+        assert_eq!(
+            told_of(&skills(1200, 3, 0, 7)),
+            "1 203 skills in 2 classes (1 200 reported, 3 inferred), 7 forgotten for want of room"
+        );
+        assert_eq!(told_of(&skills(0, 0, 0, 0)), "0 skills in 2 classes");
     }
 }

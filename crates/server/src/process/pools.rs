@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use sandarac_balance::{
-    Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource,
+    Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource, SkillWord,
 };
 use sandarac_config::closest;
 use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
@@ -163,6 +163,7 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
         queue: queue(live.queue_report()),
         skills: by_resume.map(|resumes| {
             let counts = resumes.counts();
+            let told = |word: SkillWord| known.words[word as usize] as u64;
             let by = match live.settings().resume.skills {
                 SkillSource::Reported => "reported",
                 SkillSource::Inferred => "inferred",
@@ -171,6 +172,9 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
                 by: by.to_owned(),
                 classes: counts.classes as u64,
                 skills: counts.skills as u64,
+                reported: told(SkillWord::Reported),
+                inferred: told(SkillWord::Inferred),
+                assumed: told(SkillWord::Assumed),
                 forgotten: counts.forgotten,
                 refused: counts.refused,
             }
