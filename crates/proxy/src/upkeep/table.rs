@@ -24,9 +24,12 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
             match classifier.with_table(text) {
                 Ok(read) => {
                     wrong = None;
-                    let lines = read.table_len().unwrap_or_default();
+                    let lines = match read.table_len().unwrap_or_default() {
+                        1 => "1 line".to_owned(),
+                        lines => format!("{lines} lines"),
+                    };
                     if pool.classify_by(read) {
-                        say(format!("classes by {lines} lines of {}", path.display()));
+                        say(format!("classes by {lines} of {}", path.display()));
                     }
                 }
                 Err(error) if wrong.as_ref() == Some(&error) => {}

@@ -32,7 +32,7 @@ pub struct Pools {
 }
 
 /// A pool, with all that is known of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolDetail {
     /// Its name.
     pub name: String,
@@ -89,7 +89,7 @@ pub struct SourceDetail {
 }
 
 /// The queue before a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDetail {
     /// Requests that wait now.
     pub waiting: u64,

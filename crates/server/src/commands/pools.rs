@@ -9,7 +9,7 @@ use crate::admin::{
 };
 use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
 use crate::failure::Failure;
-use crate::human::{count, grouped, percent, printable};
+use crate::human::{count, grouped, lasting, percent, printable};
 
 /// So many of the workers skilled in a class are shown.
 const SKILLED: usize = 6;
@@ -71,7 +71,7 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
     out.push('\n');
     let mut facts =
         vec![count(pool.in_flight, "request") + " in flight", format!("mean backlog {}", pool.mean_backlog)];
-    facts.extend(pool.oldest_seconds.map(|seconds| format!("the oldest for {seconds} s")));
+    facts.extend(pool.oldest_seconds.map(|seconds| format!("the oldest for {}", lasting(seconds))));
     facts.push(format!("{} of {} waiting", grouped(pool.queue.waiting), grouped(pool.queue.limit)));
     if let Some(skills) = &pool.skills {
         facts.push(told_of(skills));
@@ -152,7 +152,7 @@ fn backend_rows(pool: &PoolDetail) -> Vec<Vec<String>> {
     rows.extend(pool.backends.iter().map(|backend| {
         let BackendDetail { in_flight, mean_backlog, faults, weight, picks, address, .. } = backend;
         let state = match (backend.state.as_str(), backend.ejected_seconds) {
-            ("ejected", Some(seconds)) => format!("ejected for {seconds} s"),
+            ("ejected", Some(seconds)) => format!("ejected for {}", lasting(seconds)),
             ("failing", _) if backend.spared => "failing its checks, kept".to_owned(),
             (state, _) => state.to_owned(),
         };
@@ -164,7 +164,7 @@ fn backend_rows(pool: &PoolDetail) -> Vec<Vec<String>> {
         let of_itself: Vec<String> = version.into_iter().chain(resume).collect();
         vec![
             grouped(*in_flight),
-            backend.oldest_seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds} s")),
+            backend.oldest_seconds.map_or_else(|| "–".to_owned(), lasting),
             mean_backlog.to_string(),
             percent(*faults),
             weight.to_string(),
@@ -218,9 +218,7 @@ fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{
-        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SourceDetail,
-    };
+    use crate::admin::{ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SourceDetail};
 
     fn backend(address: &str, state: &str) -> BackendDetail {
         BackendDetail {
@@ -255,7 +253,7 @@ mod tests {
             ..backend("http://a:8000", "healthy")
         };
         let out =
-            BackendDetail { ejected_seconds: Some(2.5), skills: Some(0), ..backend("unix:/b", "ejected") };
+            BackendDetail { ejected_seconds: Some(2.503), skills: Some(0), ..backend("unix:/b", "ejected") };
         let skill = |backend: Option<&str>, score, by: &str| SkillDetail {
             backend: backend.map(str::to_owned),
             score,
@@ -326,6 +324,24 @@ s ago  why                    backend        class
 "
         );
         assert!(!show(&pool, 0).contains("s ago"));
+    }
+
+    /// Regression: a draining backend was told to be `draining for 1.003 s`.
+    #[test]
+    fn only_an_ejection_is_told_with_how_long_it_lasts() {
+        let pool = |state| PoolDetail {
+            backends: vec![BackendDetail {
+                ejected_seconds: Some(1.003),
+                spared: true,
+                ..backend("http://a", state)
+            }],
+            ..PoolDetail::default()
+        };
+        let state = |state| backend_rows(&pool(state))[1][7].clone();
+        assert_eq!(
+            ["draining", "ejected", "failing"].map(state),
+            ["draining", "ejected for 1 s", "failing its checks, kept"]
+        );
     }
 
     #[test]
