@@ -162,6 +162,8 @@ pub(crate) struct State {
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.
     pub(crate) ejections: AtomicU32,
+    /// Ejections, ever; one that goes on after a trial is one.
+    pub(crate) ejected: AtomicU64,
     /// When the ejection ends, in milliseconds; 0 where there is none.
     pub(crate) ejected_until: AtomicU64,
     /// Requests given to it, ever.

@@ -163,6 +163,7 @@ impl Inner {
         // One that waits for its trial has not answered yet, and counts as ejected.
         if self.may_lose(at, |other| other.state.standing(now) != Standing::InService) {
             let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
+            state.ejected.fetch_add(u64::from(!trial), Ordering::Relaxed);
             let until = now.saturating_add(self.settings().ejection.millis(earlier));
             state.ejected_until.store(until, Ordering::Relaxed);
         } else {

@@ -27,6 +27,12 @@ pub struct BackendReport {
     pub picks: u64,
     /// The failures to connect to it, ever.
     pub connect_failures: u64,
+    /// How often it was ejected, ever; an ejection that goes on after a trial is one.
+    pub ejections: u64,
+    /// Whether it is ejected, or was and has not answered since.
+    pub ejected: bool,
+    /// Whether that is for its answers, not its connections.
+    pub faulty: bool,
     /// For how much longer it is ejected; `None` where it is not.
     pub ejected_for: Option<Duration>,
     /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
@@ -200,6 +206,9 @@ impl Pool {
                 oldest: first.filter(|(whose, _)| *whose == tag).map(|&(_, since)| age(since, micros)),
                 picks: state.picks.load(Ordering::Relaxed),
                 connect_failures: state.connect_failures.load(Ordering::Relaxed),
+                ejections: state.ejected.load(Ordering::Relaxed),
+                ejected: state.is_ejected(),
+                faulty: state.faulty.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
                 failing: state.failures.load(Ordering::Relaxed) >= failures,
                 down: state.down.load(Ordering::Relaxed),

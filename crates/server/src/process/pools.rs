@@ -285,7 +285,7 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
     }
 }
 
-fn backend_metrics(backend: &BackendReport) -> [Metric; 13] {
+fn backend_metrics(backend: &BackendReport) -> [Metric; 14] {
     let state = backend.state();
     let is = |other: sandarac_balance::BackendState| u64::from(state == other);
     use sandarac_balance::BackendState::{Failing, Healthy, Sidelined};
@@ -306,6 +306,11 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 13] {
             "backend_failing",
             "Whether a backend is given requests, for want of others or on trial, though it or its checks failed.",
             is(Failing),
+        ),
+        Metric::counter(
+            "backend_ejections",
+            "Times a backend was left out because it failed.",
+            backend.ejections,
         ),
         Metric::gauge(
             "backend_ejected",
