@@ -1,8 +1,9 @@
-//! What becomes of pools by themselves, said in the log: ejections and their ends, another version that serves. What goes on is said once, what comes and goes not more often than every few seconds.
+//! What becomes of pools by themselves, said in the log: ejections and their ends, another version that serves, classes for
+//! which there is no room. What goes on is said once, what comes and goes not more often than every few seconds.
 
 use crate::shared::Shared;
 use crate::site::Site;
-use sandarac_balance::{BackendId, BackendReport, Pool};
+use sandarac_balance::{BackendId, BackendReport, Pool, Resumes};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// For how long nothing is said of a backend that was ejected, after that was said, but that it is back; and nothing of
 /// versions.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// Fewer requests than this say nothing about classes.
+const REQUESTS: u64 = 1000;
 
 /// Watches the pools of `site` for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>) {
@@ -34,6 +38,7 @@ struct Watch {
     version: Option<Box<str>>,
     /// When the version may be spoken of again.
     version_not_before: Duration,
+    classes: SeenClasses,
 }
 
 /// What was last seen of a backend.
@@ -43,6 +48,15 @@ struct Seen {
     /// When it was said to be ejected, as long as nothing else was said.
     ejected: Option<Duration>,
     not_before: Duration,
+}
+
+/// What was last seen of classes.
+#[derive(Clone, Copy, Default)]
+struct SeenClasses {
+    requests: u64,
+    forgotten: u64,
+    too_many: bool,
+    too_many_reported: bool,
 }
 
 impl Watch {
@@ -56,6 +70,7 @@ impl Watch {
             backends: pool.report(now).into_iter().map(seen).collect(),
             version: pool.version_in_service(),
             version_not_before: Duration::ZERO,
+            classes: SeenClasses::of(pool, now),
         }
     }
 
@@ -68,6 +83,9 @@ impl Watch {
             lines.extend(self.backends.entry(backend.id).or_default().look(backend, now));
         }
         lines.extend(self.look_at_version(pool, &report, now));
+        if let Some(resumes) = pool.resumes() {
+            lines.extend(self.classes.look(pool, &resumes, now));
+        }
         lines
     }
 
@@ -128,10 +146,59 @@ impl Seen {
     }
 }
 
+impl SeenClasses {
+    fn of(pool: &Pool, now: Duration) -> SeenClasses {
+        let forgotten = pool.resumes().map_or(0, |resumes| resumes.counts().forgotten_for_requests);
+        SeenClasses { requests: requests(pool, now), forgotten, ..SeenClasses::default() }
+    }
+
+    fn look(&mut self, pool: &Pool, resumes: &Resumes<'_>, now: Duration) -> Vec<String> {
+        let (counts, name) = (resumes.counts(), pool.name());
+        let most = pool.settings().resume.max_classes;
+        let mut lines = Vec::new();
+        // Over as many requests as there is room for classes, one that is asked for so seldom would be forgotten anyway; where more than
+        // half of them push another out, hardly any is still known when it is asked for again.
+        let asked = requests(pool, now).saturating_sub(self.requests);
+        if asked >= REQUESTS.max(most as u64) {
+            let forgotten = counts.forgotten_for_requests.saturating_sub(self.forgotten);
+            let news = forgotten * 2 > asked && !self.too_many;
+            *self = SeenClasses { too_many: self.too_many || news, ..self.after(pool, now) };
+            if news {
+                lines.push(format!(
+                    "skills are forgotten before they are of use: {forgotten} of the last {asked} requests were of a class that was not \
+                     among the {most} remembered, and pushed another out; see whether [pool.{name}] class makes a class per request, \
+                     and [pool.{name}.resume] max_classes"
+                ));
+            }
+        }
+        if !self.too_many_reported && counts.forgotten_told + counts.refused > 0 {
+            self.too_many_reported = true;
+            let most_told = resumes.most_told();
+            let worker = most_told.and_then(|(worker, count)| Some((pool.backend(worker)?.address(), count)));
+            let worker = worker.map(|(address, count)| format!("; {address} has most of them, {count}"));
+            lines.push(format!(
+                "workers report more classes than the {most} that are remembered ([pool.{name}.resume] max_classes): those that \
+                 nobody asks for make room{}",
+                worker.unwrap_or_default()
+            ));
+        }
+        lines
+    }
+
+    fn after(&self, pool: &Pool, now: Duration) -> SeenClasses {
+        SeenClasses { too_many_reported: self.too_many_reported, ..SeenClasses::of(pool, now) }
+    }
+}
+
+/// How many requests a pool has had.
+fn requests(pool: &Pool, now: Duration) -> u64 {
+    pool.summary(now).reasons.iter().map(|&(_, count)| count).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sandarac_balance::{Algorithm, Backend, Ejection, Outcome, Settings, WorkerState};
+    use sandarac_balance::{Algorithm, Backend, Ejection, Outcome, ResumeSettings, Settings, WorkerState};
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(1000 + seconds)
@@ -230,5 +297,58 @@ mod tests {
         runs(1, "1");
         assert_eq!(watch.look(&pool, at(22)), [""; 0], "not at once again");
         assert_eq!(watch.look(&pool, at(31)), ["version \"1\" serves now instead of \"2\": 2 of 3 backends"]);
+    }
+
+    fn with_room_for(classes: usize) -> Pool {
+        let resume = ResumeSettings { max_classes: classes, ..ResumeSettings::default() };
+        pool(2, Settings { resume, ..Algorithm::Resume.into() })
+    }
+
+    #[test]
+    fn a_class_per_request_is_said_once() {
+        let pool = with_room_for(100);
+        let mut watch = Watch::new(&pool, at(0));
+        let ask = |from: u32, to: u32| {
+            (from..to).for_each(|n| drop(pool.pick(Some(n.to_string().as_bytes()), at(0), &[]).unwrap()));
+        };
+        ask(0, 900);
+        assert_eq!(watch.look(&pool, at(1)), [""; 0], "these may be the first of a few");
+        ask(900, 1100);
+        let lines = watch.look(&pool, at(2));
+        assert!(
+            lines[0]
+                .starts_with("skills are forgotten before they are of use: 1000 of the last 1100 requests"),
+            "{lines:?}"
+        );
+        assert!(lines[0].contains("[pool.app] class") && lines[0].contains("[pool.app.resume] max_classes"));
+        ask(2000, 4000);
+        assert_eq!(watch.look(&pool, at(3)), [""; 0]);
+    }
+
+    #[test]
+    fn many_classes_of_which_most_requests_are_known_are_usual() {
+        let pool = with_room_for(100);
+        let mut watch = Watch::new(&pool, at(0));
+        for n in 0..3000_u32 {
+            let class = if n % 3 == 0 { n } else { n % 50 };
+            drop(pool.pick(Some(class.to_string().as_bytes()), at(0), &[]).unwrap());
+        }
+        assert_eq!(watch.look(&pool, at(1)), [""; 0]);
+    }
+
+    #[test]
+    fn workers_that_report_more_than_is_remembered_are_said_once() {
+        let pool = with_room_for(100);
+        let mut watch = Watch::new(&pool, at(0));
+        let names: Vec<String> = (0..150).map(|n| n.to_string()).collect();
+        let skills = names.iter().map(|name| (name.as_bytes(), 1.0));
+        pool.resumes().unwrap().whole(pool.ids()[1], 0, "x", 1, skills).unwrap();
+        let lines = watch.look(&pool, at(1));
+        assert!(
+            lines[0].starts_with("workers report more classes than the 100 that are remembered"),
+            "{lines:?}"
+        );
+        assert!(lines[0].ends_with("; http://10.0.0.1:8000 has most of them, 100"), "{lines:?}");
+        assert_eq!(watch.look(&pool, at(2)), [""; 0]);
     }
 }
