@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sandarac_test_support::{Req, Sandarac, TempDir, Worker, get, head, post, reply, within};
+use sandarac_test_support::{Origin, Req, Sandarac, TempDir, Worker, get, head, post, reply, within};
 
 use crate::{pool, sandarac, stat};
 
@@ -50,6 +50,19 @@ fn is_of_none(proxy: &Sandarac, worker: &Worker, request: &Req) {
     let before = stat(proxy, "unclassified");
     assert_eq!(told(proxy, worker, request), None, "{request:?}");
     proxy.counts("unclassified", before + 1);
+}
+
+#[test]
+fn a_class_for_each_request_is_said_with_what_to_look_at() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let keys =
+        "balance = \"resume\"\nclass = \"{path}\"\nresume = { max_classes = 10, skills = \"inferred\" }";
+    let proxy = sandarac().config(pool(&[origin.url()], keys)).start();
+    let mut client = proxy.connect();
+    (0..1200).for_each(|n| drop(client.get(&format!("/{n}")).expect(200)));
+    proxy.says("requests were of a class that was not among the 10 remembered");
+    proxy.says("see whether [pool.app] class makes a class per request, and [pool.app.resume] max_classes");
+    assert_eq!(proxy.metric("pool_classes"), 10);
 }
 
 #[test]

@@ -43,6 +43,20 @@ fn a_backend_that_hangs_up_on_everybody_is_out() {
 }
 
 #[test]
+fn an_ejection_and_its_end_are_said() {
+    let (a, port) = (backend("a", 200), Port::new());
+    let proxy =
+        start(&[a.url(), port.url()], "ejection = { failures = 2, first = \"20ms\", longest = \"20ms\" }");
+    let mut client = proxy.connect();
+    (0..20).for_each(|_| drop(client.get("/").expect(200)));
+    proxy.says(&format!("pool app: {} is ejected: connections to it fail", port.url()));
+    let _b = Origin::on(port.listen(), |_| reply(200).cache("no-store").body("b"));
+    within("b to be back", || (client.get("/").expect(200).text() == "b").then_some(()));
+    proxy.says(&format!("pool app: {} is back in service after ", port.url()));
+    assert_eq!(proxy.metric("backend_ejections"), 1);
+}
+
+#[test]
 fn as_many_connections_must_fail_as_the_setting_says() {
     let (a, port) = (backend("a", 200), Port::new());
     let proxy =

@@ -188,6 +188,11 @@ fn never_are_all_backends_out() {
     a.is_checked(20);
     b.is_checked(20);
     assert_eq!(answers(&proxy).len(), 1, "one stays, whichever");
+    // But nobody is told that all is well.
+    let sum = |metric: &str| proxy.metric(metric);
+    assert_eq!((sum("backend_healthy"), sum("backend_failing"), sum("backend_down")), (0, 1, 1));
+    let check = proxy.admin(&["check-pool"]);
+    assert_eq!(check.status.code(), Some(2), "{check:?}");
     a.set(200);
     serve(&proxy, "a");
 }

@@ -332,6 +332,9 @@ fn check_pool_tells_a_process_that_is_gone_from_a_question_that_is_wrong() {
         let (told, code) = checked(&proxy, arguments);
         assert!(told.starts_with("POOL UNKNOWN - ") && told.contains(said) && code == Some(3), "{told}");
     }
+    // Who asks for help knows that it is none of the answers.
+    let help = proxy.admin(&["check-pool", "--help"]).success();
+    assert!(help.stdout.contains("--warn") && !help.stdout.contains("POOL UNKNOWN"), "{help:?}");
     let gone = sandarac().arg("check-pool").option("--admin", "./nobody-here").run().failure();
     assert_eq!(gone.status.code(), Some(2), "{gone:?}");
     assert!(gone.stdout.starts_with("POOL CRITICAL - no sandarac answers at "), "{gone:?}");

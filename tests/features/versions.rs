@@ -55,6 +55,7 @@ fn a_deploy_changes_over_when_the_new_version_is_the_larger() {
     let workers = workers(&["1", "1", "1"]);
     let proxy = start(&workers, "single_version = true");
     settle(&proxy, &workers.iter().collect::<Vec<_>>());
+    proxy.says("pool app: version \"1\" serves: ");
     workers[0].restarts("w0-2", &[]).runs("2");
     serve(&proxy, &["w1", "w2"]);
     workers[1].restarts("w1-2", &[]).runs("2");
@@ -62,6 +63,7 @@ fn a_deploy_changes_over_when_the_new_version_is_the_larger() {
     workers[2].restarts("w2-2", &[]).runs("2");
     // It gets no requests that it could tell it by.
     serve(&proxy, &["w0", "w1", "w2"]);
+    proxy.says("pool app: version \"2\" serves now instead of \"1\": ");
 }
 
 #[test]

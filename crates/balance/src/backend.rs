@@ -162,6 +162,8 @@ pub(crate) struct State {
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.
     pub(crate) ejections: AtomicU32,
+    /// Ejections, ever; one that goes on after a trial is one.
+    pub(crate) ejected: AtomicU64,
     /// When the ejection ends, in milliseconds; 0 where there is none.
     pub(crate) ejected_until: AtomicU64,
     /// Requests given to it, ever.
@@ -172,6 +174,8 @@ pub(crate) struct State {
     pub(crate) draining: AtomicBool,
     /// Whether active checks have it out of service.
     pub(crate) down: AtomicBool,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    pub(crate) spared: AtomicBool,
     /// Checks in a row that speak against its standing.
     pub(crate) checks: AtomicU32,
     /// Whether it was ejected for its answers, not its connections.

@@ -46,6 +46,7 @@ impl Pool {
         let down = state.down.load(Ordering::Relaxed);
         if passed != down {
             state.checks.store(0, Ordering::Relaxed);
+            state.spared.store(false, Ordering::Relaxed);
             return Checked::Same;
         }
         let row = state.checks.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -61,8 +62,10 @@ impl Pool {
             return Checked::Up;
         }
         if !inner.may_lose(at, |other| other.state.down.load(Ordering::Relaxed) || other.state.is_ejected()) {
+            state.spared.store(true, Ordering::Relaxed);
             return Checked::Spared;
         }
+        state.spared.store(false, Ordering::Relaxed);
         state.checks.store(0, Ordering::Relaxed);
         state.down.store(true, Ordering::Relaxed);
         inner.elect();
@@ -77,6 +80,7 @@ impl Pool {
         for backend in inner.backends() {
             backend.state.checks.store(0, Ordering::Relaxed);
             backend.state.down.store(false, Ordering::Relaxed);
+            backend.state.spared.store(false, Ordering::Relaxed);
         }
         inner.elect();
     }
@@ -159,6 +163,7 @@ impl Inner {
         // One that waits for its trial has not answered yet, and counts as ejected.
         if self.may_lose(at, |other| other.state.standing(now) != Standing::InService) {
             let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
+            state.ejected.fetch_add(u64::from(!trial), Ordering::Relaxed);
             let until = now.saturating_add(self.settings().ejection.millis(earlier));
             state.ejected_until.store(until, Ordering::Relaxed);
         } else {

@@ -80,6 +80,32 @@ fn checks_never_take_the_last_backend() {
     assert_eq!(pool.pick(None, NOW, &[]).unwrap().id(), BackendId(2));
 }
 
+/// Regression: it was told to be healthy.
+#[test]
+fn a_backend_whose_checks_fail_is_failing_where_it_is_kept() {
+    let pool = pool(2, Ejection::default());
+    let fail = |id: u32| (0..3).fold(Checked::Same, |_, _| pool.checked(BackendId(id), false));
+    let state = |at: usize| pool.report(NOW)[at].state();
+    assert_eq!([fail(0), fail(1)], [Checked::Down, Checked::Spared]);
+    assert_eq!([state(0), state(1)], [BackendState::Down, BackendState::Failing]);
+    assert_eq!(pool.checked(BackendId(1), true), Checked::Same);
+    assert_eq!(state(1), BackendState::Healthy, "one that passes is no failure");
+    assert_eq!((fail(1), state(1)), (Checked::Spared, BackendState::Failing));
+    // Once another is back, there is no more reason to keep it.
+    for _ in 0..2 {
+        let _ = pool.checked(BackendId(0), true);
+    }
+    assert_eq!(pool.checked(BackendId(1), false), Checked::Down);
+    assert_eq!([state(0), state(1)], [BackendState::Healthy, BackendState::Down]);
+    for _ in 0..2 {
+        let _ = pool.checked(BackendId(1), true);
+    }
+    assert_eq!(state(1), BackendState::Healthy);
+    assert_eq!([fail(0), fail(1)], [Checked::Down, Checked::Spared]);
+    pool.unchecked();
+    assert_eq!(state(1), BackendState::Healthy, "nobody checks it any more");
+}
+
 #[test]
 fn what_checks_said_holds_no_longer_than_there_are_checks() {
     let pool = pool(3, Ejection::default());

@@ -27,6 +27,12 @@ pub struct BackendReport {
     pub picks: u64,
     /// The failures to connect to it, ever.
     pub connect_failures: u64,
+    /// How often it was ejected, ever; an ejection that goes on after a trial is one.
+    pub ejections: u64,
+    /// Whether it is ejected, or was and has not answered since.
+    pub ejected: bool,
+    /// Whether that is for its answers, not its connections.
+    pub faulty: bool,
     /// For how much longer it is ejected; `None` where it is not.
     pub ejected_for: Option<Duration>,
     /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
@@ -34,6 +40,8 @@ pub struct BackendReport {
     pub failing: bool,
     /// Whether active checks have it out of service.
     pub down: bool,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    pub spared: bool,
     /// Whether it gets no new requests, by order.
     pub draining: bool,
     /// Whether it is of another version than the one that serves.
@@ -56,7 +64,7 @@ impl BackendReport {
             BackendReport { down: true, .. } => BackendState::Down,
             BackendReport { ejected_for: Some(_), .. } => BackendState::Ejected,
             BackendReport { sidelined: true, .. } => BackendState::Sidelined,
-            BackendReport { failing: true, .. } => BackendState::Failing,
+            BackendReport { failing: true, .. } | BackendReport { spared: true, .. } => BackendState::Failing,
             _ => BackendState::Healthy,
         }
     }
@@ -67,7 +75,7 @@ impl BackendReport {
 pub enum BackendState {
     /// They do.
     Healthy,
-    /// They do, for want of others or on trial, though the last ones failed.
+    /// They do, for want of others or on trial, though the last ones failed, or its checks do.
     Failing,
     /// For a while they do not, because they failed.
     Ejected,
@@ -123,6 +131,8 @@ pub struct Classes {
     pub top: Vec<ClassReport>,
     /// In how many classes each backend is skilled, in the order of the backends.
     pub skills: Vec<usize>,
+    /// How many of these skills are told by whom: each word stands at its own number, `word as usize`.
+    pub words: [usize; SkillWord::ALL.len()],
 }
 
 /// A class.
@@ -159,6 +169,9 @@ pub enum SkillWord {
 }
 
 impl SkillWord {
+    /// Every word.
+    pub const ALL: [SkillWord; 3] = [SkillWord::Reported, SkillWord::Inferred, SkillWord::Assumed];
+
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -193,9 +206,13 @@ impl Pool {
                 oldest: first.filter(|(whose, _)| *whose == tag).map(|&(_, since)| age(since, micros)),
                 picks: state.picks.load(Ordering::Relaxed),
                 connect_failures: state.connect_failures.load(Ordering::Relaxed),
+                ejections: state.ejected.load(Ordering::Relaxed),
+                ejected: state.is_ejected(),
+                faulty: state.faulty.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
                 failing: state.failures.load(Ordering::Relaxed) >= failures,
                 down: state.down.load(Ordering::Relaxed),
+                spared: state.spared.load(Ordering::Relaxed),
                 draining: state.draining.load(Ordering::Relaxed),
                 sidelined: state.sidelined.load(Ordering::Relaxed),
                 mean_backlog: if by_resume { state.load.backlog() } else { in_flight as f32 },
@@ -244,12 +261,14 @@ impl Pool {
         let inner = self.inner();
         let Some(resume) = inner.resume() else { return Classes::default() };
         let mut skills = vec![0; inner.backends().len()];
+        let mut words = [0; SkillWord::ALL.len()];
         let mut shares = Vec::new();
         let tick = inner.load().ticks();
         resume.each_class(tick, |class| {
             for skill in class.skilled() {
                 if let Some(at) = inner.places().of(skill.worker) {
                     skills[at] += 1;
+                    words[skill.word as usize] += 1;
                 }
             }
             shares.push((class.share, class.key));
@@ -259,7 +278,7 @@ impl Pool {
         shares.truncate(limit);
         let top =
             shares.into_iter().filter_map(|(_, key)| resume.class(key, tick, |class| report_of(&class)));
-        Classes { top: top.collect(), skills }
+        Classes { top: top.collect(), skills, words }
     }
 
     /// What is known of the class of this name; `None` where that is nothing.

@@ -122,6 +122,9 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
     assert!((shares[0] - 30.0 / 43.0).abs() < 0.03 && (shares[1] - 10.0 / 43.0).abs() < 0.03, "{shares:?}");
     assert!(classes.top[1].skilled.iter().any(|skill| skill.word == SkillWord::Assumed));
     assert!(classes.skills[0] >= 2 && classes.skills[1] >= 1, "{:?}", classes.skills);
+    let [reported, inferred, assumed] = classes.words;
+    assert_eq!((reported, inferred), (3, 0));
+    assert_eq!(reported + assumed, classes.skills.iter().sum::<usize>());
 
     let class = pool.class(b"a").unwrap();
     let workers: Vec<_> = class.skilled.iter().map(|skill| (skill.worker, skill.score, skill.word)).collect();
@@ -131,6 +134,17 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
     assert_eq!(pool.classes(0).top, []);
 }
 
+/// Regression: a class counted as asked for when a worker told its score.
+#[test]
+fn classes_that_workers_told_of_and_nobody_asked_for_have_no_share() {
+    let pool = pool(2, Algorithm::Resume);
+    skilled(&pool, 0, &[("a", 10.0), ("b", 20.0), ("c", 30.0)]);
+    drop(pool.pick(Some(b"a"), NOW, &[]).unwrap());
+    skilled(&pool, 1, &[("d", 10.0), ("a", 20.0)]);
+    let shares: Vec<_> = ["a", "b", "c", "d"].map(|name| pool.class(name.as_bytes()).unwrap().share).to_vec();
+    assert_eq!(shares, [1.0, 0.0, 0.0, 0.0]);
+}
+
 #[test]
 fn scores_that_the_balancer_found_out_are_told_as_its_own() {
     let mut settings = Settings::from(Algorithm::Resume);
@@ -138,6 +152,7 @@ fn scores_that_the_balancer_found_out_are_told_as_its_own() {
     let pool = pool(1, settings);
     pool.pick(Some(b"a"), NOW, &[]).unwrap().finish(Outcome::Answered, at(50));
     assert_eq!(pool.class(b"a").unwrap().skilled[0].word, SkillWord::Inferred);
+    assert_eq!(pool.classes(0).words, [0, 1, 0]);
 }
 
 #[test]

@@ -4,11 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use crate::BackendId;
 use crate::pool::Inner;
+use crate::{BackendId, Pool};
 
 /// The longest version that is kept, in bytes; of a longer one, its beginning.
 const MAX_VERSION_BYTES: usize = 128;
+
+impl Pool {
+    /// The version that serves where only one does; `None` where several may, or those that serve have announced none.
+    pub fn version_in_service(&self) -> Option<Box<str>> {
+        let inner = self.inner();
+        let serving = || inner.serving().lock().unwrap_or_else(PoisonError::into_inner).clone();
+        inner.settings().single_version.then(serving).flatten()
+    }
+}
 
 impl Inner {
     /// A backend announced its version.

@@ -29,6 +29,15 @@ pub fn milliseconds(duration: Duration) -> String {
     }
 }
 
+/// For how long something has lasted, or will, as exactly as anyone wants to know it: `0.004 s`, `2.5 s`, `12 s`, `1 m 1 s`.
+pub fn lasting(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 1.0 => format!("{} s", (seconds * 1000.0).round() / 1000.0),
+        seconds if seconds < 10.0 => format!("{} s", (seconds * 10.0).round() / 10.0),
+        seconds => span(seconds.round() as u64),
+    }
+}
+
 /// A share of a whole, in per cent. Rounded down: 100.0 % is said only where nothing is left.
 pub fn percent(ratio: f64) -> String {
     format!("{:.1} %", (ratio * 1000.0).floor() / 10.0)
@@ -85,6 +94,10 @@ mod tests {
             ["0 B", "1 GiB", "12.3 MiB", "1023 B"]
         );
         assert_eq!([span(0), span(61), span(3600), span(270_000)], ["0 s", "1 m 1 s", "1 h 0 m", "3 d 3 h"]);
+        assert_eq!(
+            [0.0, 0.004, 0.31, 0.9996, 1.003, 2.46, 12.345, 61.4].map(lasting),
+            ["0 s", "0.004 s", "0.31 s", "1 s", "1 s", "2.5 s", "12 s", "1 m 1 s"]
+        );
         assert_eq!(printable("a\u{1b}[2J\n\u{9b}b"), "a\u{fffd}[2J\u{fffd}\u{fffd}b");
     }
 }

@@ -24,7 +24,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     match std::env::args_os().nth(1) {
         // To a monitoring system, the status of wrong usage would mean that the pool is broken.
-        Some(command) if command == "check-pool" => commands::unreadable(&error.to_string()),
+        Some(command) if command == "check-pool" && error.use_stderr() => {
+            commands::unreadable(&error.to_string())
+        }
         _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
     }
 }

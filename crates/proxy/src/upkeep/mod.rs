@@ -9,6 +9,7 @@ mod skills;
 mod sources;
 mod table;
 mod wants;
+mod watch;
 
 pub(crate) use wants::Wants;
 
@@ -77,6 +78,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         let client = Client::new(Origins::new(&site.config.dns));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
+        tasks.spawn_local(watch::run(shared.clone(), site.clone()));
         for place in 0..site.pools().len() {
             tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
             tasks.spawn_local(table::run(shared.clone(), site.clone(), place));

@@ -34,7 +34,7 @@ pub struct Pools {
 }
 
 /// A pool, with all that is known of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolDetail {
     /// Its name.
     pub name: String,
@@ -107,7 +107,7 @@ pub struct SourceDetail {
 }
 
 /// The queue before a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDetail {
     /// Requests that wait now.
     pub waiting: u64,
@@ -128,9 +128,18 @@ pub struct SkillsDetail {
     pub classes: u64,
     /// Skills known, over all classes and workers.
     pub skills: u64,
+    /// Those of them that workers reported.
+    #[serde(default)]
+    pub reported: u64,
+    /// Those of them that follow from how long answers took.
+    #[serde(default)]
+    pub inferred: u64,
+    /// Those of them that hold until the worker answers.
+    #[serde(default)]
+    pub assumed: u64,
     /// Classes forgotten to make room for others, ever.
     pub forgotten: u64,
-    /// Classes there was no room for, ever.
+    /// Classes that workers reported and there was no room for, ever.
     pub refused: u64,
 }
 
@@ -143,6 +152,9 @@ pub struct BackendDetail {
     pub weight: u64,
     /// In a word, whether requests go to it: `healthy`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    #[serde(default)]
+    pub spared: bool,
     /// For how much longer it is ejected, in seconds; `None` where it is not.
     pub ejected_seconds: Option<f64>,
     /// Requests that it works on now.

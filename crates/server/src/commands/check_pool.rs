@@ -282,6 +282,7 @@ impl Measure<'_> {
 
 fn look_at(pool: &PoolStatus, warn: &Levels, error: &Levels) -> Finding {
     let healthy = pool.backends.iter().filter(|backend| backend.state == "healthy").count();
+    let failing = pool.backends.iter().filter(|backend| backend.state == "failing").count();
     let all = pool.backends.len();
     let most = pool.backends.iter().map(|backend| backend.in_flight).max().unwrap_or_default();
     let oldest = pool.oldest_seconds.unwrap_or_default();
@@ -290,7 +291,10 @@ fn look_at(pool: &PoolStatus, warn: &Levels, error: &Levels) -> Finding {
     let measures = [
         Measure {
             name: "workers",
-            text: format!("{healthy} of {all} workers"),
+            text: match failing {
+                0 => format!("{healthy} of {all} workers"),
+                _ => format!("{healthy} of {all} workers and {failing} failing in use"),
+            },
             value: healthy as f64,
             unit: "",
             warn: whole(warn.workers),
@@ -403,6 +407,11 @@ mod tests {
         assert!(fewer.text.starts_with("app: 1 of 2 workers (below 2), "), "{}", fewer.text);
         let none = judged(&pool("app", &["down", "failing"], 0.5, Some(31.0)));
         assert_eq!(none.verdict, Verdict::Critical);
+        assert!(
+            none.text.starts_with("app: 0 of 2 workers and 1 failing in use (below 1), "),
+            "{}",
+            none.text
+        );
         assert!(none.text.ends_with("oldest request 31s (above 30s)"), "{}", none.text);
     }
 

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use super::{json, table};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, ChoiceDetail, ClassDetail, DrainBackend, Ordered, PoolDetail,
-    RemoveBackend,
+    RemoveBackend, SkillsDetail,
 };
 use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
 use crate::failure::Failure;
-use crate::human::{count, grouped, percent, printable};
+use crate::human::{count, grouped, lasting, percent, printable};
 
 /// So many of the workers skilled in a class are shown.
 const SKILLED: usize = 6;
@@ -71,16 +71,10 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
     out.push('\n');
     let mut facts =
         vec![count(pool.in_flight, "request") + " in flight", format!("mean backlog {}", pool.mean_backlog)];
-    facts.extend(pool.oldest_seconds.map(|seconds| format!("the oldest for {seconds} s")));
+    facts.extend(pool.oldest_seconds.map(|seconds| format!("the oldest for {}", lasting(seconds))));
     facts.push(format!("{} of {} waiting", grouped(pool.queue.waiting), grouped(pool.queue.limit)));
     if let Some(skills) = &pool.skills {
-        let classes = if skills.classes == 1 { "class" } else { "classes" };
-        facts.push(format!(
-            "{} {} in {} {classes}",
-            count(skills.skills, "skill"),
-            skills.by,
-            grouped(skills.classes)
-        ));
+        facts.push(told_of(skills));
     }
     out.push_str(&format!("{}\n", facts.join(", ")));
     if let Some(table) = pool.classifier.as_ref().and_then(|classifier| classifier.table.as_ref()) {
@@ -131,6 +125,27 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
     out
 }
 
+/// How much is known of skills, and whose word that is.
+fn told_of(skills: &SkillsDetail) -> String {
+    let SkillsDetail { reported, inferred, assumed, .. } = *skills;
+    let words = [(reported, "reported"), (inferred, "inferred"), (assumed, "assumed")];
+    let words: Vec<_> = words.into_iter().filter(|&(count, _)| count > 0).collect();
+    let classes = if skills.classes == 1 { "class" } else { "classes" };
+    let all = format!("{} in {} {classes}", count(skills.skills, "skill"), grouped(skills.classes));
+    let whose = match words[..] {
+        [] => all,
+        [(_, word)] => format!("{all}, all {word}"),
+        _ => {
+            let words = words.iter().map(|&(count, word)| format!("{} {word}", grouped(count)));
+            format!("{all} ({})", words.collect::<Vec<_>>().join(", "))
+        }
+    };
+    match skills.forgotten {
+        0 => whose,
+        forgotten => format!("{whose}, {} forgotten for want of room", grouped(forgotten)),
+    }
+}
+
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
@@ -150,9 +165,10 @@ fn backend_rows(pool: &PoolDetail) -> Vec<Vec<String>> {
     ])];
     rows.extend(pool.backends.iter().map(|backend| {
         let BackendDetail { in_flight, mean_backlog, faults, weight, picks, address, .. } = backend;
-        let state = match backend.ejected_seconds {
-            Some(seconds) => format!("{} for {seconds} s", backend.state),
-            None => backend.state.clone(),
+        let state = match (backend.state.as_str(), backend.ejected_seconds) {
+            ("ejected", Some(seconds)) => format!("ejected for {}", lasting(seconds)),
+            ("failing", _) if backend.spared => "failing its checks, kept".to_owned(),
+            (state, _) => state.to_owned(),
         };
         let version = backend.version.as_deref().map(|version| format!("version {}", printable(version)));
         let resume = backend
@@ -162,7 +178,7 @@ fn backend_rows(pool: &PoolDetail) -> Vec<Vec<String>> {
         let of_itself: Vec<String> = version.into_iter().chain(resume).collect();
         vec![
             grouped(*in_flight),
-            backend.oldest_seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds} s")),
+            backend.oldest_seconds.map_or_else(|| "–".to_owned(), lasting),
             mean_backlog.to_string(),
             percent(*faults),
             weight.to_string(),
@@ -216,15 +232,14 @@ fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{
-        ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
-    };
+    use crate::admin::{ClassifierDetail, QueueDetail, ResumeDetail, SkillDetail, SourceDetail, TableDetail};
 
     fn backend(address: &str, state: &str) -> BackendDetail {
         BackendDetail {
             address: address.to_owned(),
             weight: 1,
             state: state.to_owned(),
+            spared: false,
             ejected_seconds: None,
             in_flight: 0,
             oldest_seconds: None,
@@ -252,7 +267,7 @@ mod tests {
             ..backend("http://a:8000", "healthy")
         };
         let out =
-            BackendDetail { ejected_seconds: Some(2.5), skills: Some(0), ..backend("unix:/b", "ejected") };
+            BackendDetail { ejected_seconds: Some(2.503), skills: Some(0), ..backend("unix:/b", "ejected") };
         let skill = |backend: Option<&str>, score, by: &str| SkillDetail {
             backend: backend.map(str::to_owned),
             score,
@@ -285,6 +300,9 @@ mod tests {
                 by: "reported".to_owned(),
                 classes: 1,
                 skills: 2,
+                reported: 1,
+                inferred: 0,
+                assumed: 1,
                 forgotten: 0,
                 refused: 0,
             }),
@@ -307,7 +325,7 @@ mod tests {
             show(&pool, 10),
             "\
 pool app: resume, classes by host (fingerprint 00000000000000ff)
-2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills reported in 1 class
+2 requests in flight, mean backlog 0.625, the oldest for 0.31 s, 0 of 1 000 waiting, 2 skills in 1 class (1 reported, 1 assumed)
 table of classes: 1 line in force; LOST, the one before stays: absent: /classes
 source: sockets in /run/workers, 2 backends, 1 ignored, variance 4.5; LOST, its last list stays: no such directory
 removed by order: http://old:80
@@ -324,5 +342,43 @@ s ago  why                    backend        class
 "
         );
         assert!(!show(&pool, 0).contains("s ago"));
+    }
+
+    /// Regression: a draining backend was told to be `draining for 1.003 s`.
+    #[test]
+    fn only_an_ejection_is_told_with_how_long_it_lasts() {
+        let pool = |state| PoolDetail {
+            backends: vec![BackendDetail {
+                ejected_seconds: Some(1.003),
+                spared: true,
+                ..backend("http://a", state)
+            }],
+            ..PoolDetail::default()
+        };
+        let state = |state| backend_rows(&pool(state))[1][7].clone();
+        assert_eq!(
+            ["draining", "ejected", "failing"].map(state),
+            ["draining", "ejected for 1 s", "failing its checks, kept"]
+        );
+    }
+
+    #[test]
+    fn skills_are_told_with_whose_word_they_are() {
+        let skills = |reported, inferred, assumed, forgotten| SkillsDetail {
+            by: "reported".to_owned(),
+            classes: 2,
+            skills: reported + inferred + assumed,
+            reported,
+            inferred,
+            assumed,
+            forgotten,
+            refused: 0,
+        };
+        assert_eq!(told_of(&skills(0, 1, 0, 0)), "1 skill in 2 classes, all inferred");
+        assert_eq!(
+            told_of(&skills(1200, 3, 0, 7)),
+            "1 203 skills in 2 classes (1 200 reported, 3 inferred), 7 forgotten for want of room"
+        );
+        assert_eq!(told_of(&skills(0, 0, 0, 0)), "0 skills in 2 classes");
     }
 }

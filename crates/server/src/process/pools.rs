@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use sandarac_balance::{
-    Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource,
+    Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource, SkillWord,
 };
 use sandarac_config::closest;
 use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
@@ -167,6 +167,7 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
         queue: queue(live.queue_report()),
         skills: by_resume.map(|resumes| {
             let counts = resumes.counts();
+            let told = |word: SkillWord| known.words[word as usize] as u64;
             let by = match live.settings().resume.skills {
                 SkillSource::Reported => "reported",
                 SkillSource::Inferred => "inferred",
@@ -175,6 +176,9 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
                 by: by.to_owned(),
                 classes: counts.classes as u64,
                 skills: counts.skills as u64,
+                reported: told(SkillWord::Reported),
+                inferred: told(SkillWord::Inferred),
+                assumed: told(SkillWord::Assumed),
                 forgotten: counts.forgotten,
                 refused: counts.refused,
             }
@@ -228,6 +232,7 @@ fn backends(live: &Live, now: Duration, known: &Classes) -> Vec<BackendDetail> {
     let detail = |(at, backend): (usize, BackendReport)| BackendDetail {
         weight: u64::from(backend.weight),
         state: backend.state().name().to_owned(),
+        spared: backend.spared,
         ejected_seconds: backend.ejected_for.map(seconds),
         in_flight: u64::from(backend.in_flight),
         oldest_seconds: backend.oldest.map(seconds),
@@ -297,10 +302,10 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
     }
 }
 
-fn backend_metrics(backend: &BackendReport) -> [Metric; 12] {
+fn backend_metrics(backend: &BackendReport) -> [Metric; 14] {
     let state = backend.state();
     let is = |other: sandarac_balance::BackendState| u64::from(state == other);
-    use sandarac_balance::BackendState::{Healthy, Sidelined};
+    use sandarac_balance::BackendState::{Failing, Healthy, Sidelined};
     [
         Metric::counter("backend_requests", "Requests given to a backend.", backend.picks),
         Metric::counter(
@@ -314,6 +319,16 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 12] {
             u64::from(backend.in_flight),
         ),
         Metric::gauge("backend_healthy", "Whether a backend is given requests without reserve.", is(Healthy)),
+        Metric::gauge(
+            "backend_failing",
+            "Whether a backend is given requests, for want of others or on trial, though it or its checks failed.",
+            is(Failing),
+        ),
+        Metric::counter(
+            "backend_ejections",
+            "Times a backend was left out because it failed.",
+            backend.ejections,
+        ),
         Metric::gauge(
             "backend_ejected",
             "Whether a backend is left out because it failed.",
@@ -407,5 +422,9 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
         "Classes forgotten to make room for others.",
         counts.forgotten,
     ));
-    put(Metric::counter("pool_classes_refused", "Classes there was no room for.", counts.refused));
+    put(Metric::counter(
+        "pool_classes_refused",
+        "Classes that workers reported and there was no room for.",
+        counts.refused,
+    ));
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::admin::{MetricKind, PoolStatus, Stats};
-use crate::human::{bytes, grouped, milliseconds, percent, printable, span};
+use crate::human::{bytes, grouped, lasting, milliseconds, percent, printable, span};
 use crate::top::Look;
 
 /// How much a URL's past counts a second later: what was busy ten seconds ago is down to a third.
@@ -160,7 +160,7 @@ fn pools(pools: &[PoolStatus]) -> Vec<String> {
             pool.mean_backlog
         );
         if let Some(seconds) = pool.oldest_seconds {
-            let _ = write!(line, "   oldest {seconds} s");
+            let _ = write!(line, "   oldest {}", lasting(seconds));
         }
         if pool.waiting > 0 {
             let _ = write!(line, "   waiting {}", grouped(pool.waiting));

@@ -285,6 +285,11 @@ impl Resumes<'_> {
         self.resume.skills.counts()
     }
 
+    /// The worker that has told of most classes, and of how many.
+    pub fn most_told(&self) -> Option<(BackendId, usize)> {
+        self.resume.skills.most_told()
+    }
+
     /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of may have
     /// others, which what was under way there still reaches: a whole résumé, the responses to its requests.
     fn held(&self, backend: &Backend) -> Option<Known> {

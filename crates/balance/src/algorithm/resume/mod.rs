@@ -7,6 +7,7 @@ mod choice;
 mod feed;
 mod inferred;
 mod memory;
+mod room;
 mod skills;
 mod view;
 mod worker;

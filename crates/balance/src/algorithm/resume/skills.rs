@@ -9,6 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::ClassKey;
 use super::memory::LOADED;
+use super::room::{self, Told};
 use crate::BackendId;
 use crate::hash::mix;
 use crate::ids::ByNumber;
@@ -88,13 +89,18 @@ impl Class {
         self.skilled.iter().find(|skill| skill.worker == worker)
     }
 
-    /// Sets a worker's skill and keeps the order. Returns the change in the number of skills.
-    fn set(&mut self, mut skill: Skill) -> usize {
+    /// Whether any worker has told how good it is at the class.
+    pub(super) fn is_told(&self) -> bool {
+        self.skilled.iter().any(Skill::is_reported)
+    }
+
+    /// Sets a worker's skill and keeps the order. Returns the one before.
+    fn set(&mut self, mut skill: Skill) -> Option<Skill> {
         let before = self.remove(skill.worker);
         skill.answers = skill.answers.max(before.map_or(0, |before| before.answers));
         let at = self.skilled.partition_point(|other| other.score >= skill.score);
         self.skilled.insert(at, skill);
-        usize::from(before.is_none())
+        before
     }
 
     fn remove(&mut self, worker: BackendId) -> Option<Skill> {
@@ -106,7 +112,7 @@ impl Class {
 /// The classes of one shard.
 #[derive(Default)]
 pub(crate) struct Shard {
-    classes: ByNumber<u64, Class>,
+    pub(super) classes: ByNumber<u64, Class>,
 }
 
 impl Shard {
@@ -121,7 +127,10 @@ pub(crate) struct Skills {
     max_classes: usize,
     classes: AtomicUsize,
     skills: AtomicUsize,
+    told: Told,
     forgotten: AtomicU64,
+    forgotten_told: AtomicU64,
+    forgotten_for_requests: AtomicU64,
     refused: AtomicU64,
 }
 
@@ -134,7 +143,11 @@ pub struct SkillCounts {
     pub skills: usize,
     /// Classes forgotten to make room for others, ever.
     pub forgotten: u64,
-    /// Classes there was no room for, ever: requests of them are served by whoever was used least recently.
+    /// Those of them that a worker had told of.
+    pub forgotten_told: u64,
+    /// Those of them that made room for a class that a request was of.
+    pub forgotten_for_requests: u64,
+    /// Classes that workers told of and there was no room for, ever.
     pub refused: u64,
 }
 
@@ -145,14 +158,21 @@ impl Skills {
             max_classes,
             classes: AtomicUsize::new(0),
             skills: AtomicUsize::new(0),
+            told: Told::default(),
             forgotten: AtomicU64::new(0),
+            forgotten_told: AtomicU64::new(0),
+            forgotten_for_requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
     }
 
-    fn shard_of(&self, key: ClassKey) -> &RwLock<Shard> {
+    fn place_of(&self, key: ClassKey) -> usize {
         // Not the bits by which the map of a shard finds its place.
-        &self.shards[(mix(key.0) >> 48) as usize % SHARDS]
+        (mix(key.0) >> 48) as usize % SHARDS
+    }
+
+    fn shard_of(&self, key: ClassKey) -> &RwLock<Shard> {
+        &self.shards[self.place_of(key)]
     }
 
     pub(crate) fn read(&self, key: ClassKey) -> RwLockReadGuard<'_, Shard> {
@@ -168,54 +188,96 @@ impl Skills {
             classes: self.classes.load(Ordering::Relaxed),
             skills: self.skills.load(Ordering::Relaxed),
             forgotten: self.forgotten.load(Ordering::Relaxed),
+            forgotten_told: self.forgotten_told.load(Ordering::Relaxed),
+            forgotten_for_requests: self.forgotten_for_requests.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
         }
+    }
+
+    /// The worker that has told of most classes, and of how many.
+    pub(crate) fn most_told(&self) -> Option<(BackendId, usize)> {
+        self.told.most()
     }
 
     /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for it.
     pub(crate) fn set(&self, key: ClassKey, name: &[u8], skill: Skill, now: u64) -> bool {
         let mut shard = self.write(key);
         if let Some(class) = shard.classes.get_mut(&key.0) {
-            self.skills.fetch_add(class.set(skill), Ordering::Relaxed);
+            self.put(class, skill);
             return true;
         }
-        if self.classes.load(Ordering::Relaxed) >= self.max_classes && !self.make_room(&mut shard, now) {
+        if self.classes.load(Ordering::Relaxed) >= self.max_classes
+            && !self.make_room(key, &mut shard, &skill, now)
+        {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        let class = Class {
+        let mut class = Class {
             name: name.into(),
-            skilled: vec![skill],
+            skilled: Vec::with_capacity(1),
             asked: Rate::default(),
             tried: AtomicU32::new(0),
             least: f32::INFINITY,
         };
-        class.asked.count(now, super::HORIZON);
+        // A request is what it is assumed for; what a worker tells of, or was saved, nobody has asked for.
+        if !skill.is_known() {
+            class.asked.count(now, super::HORIZON);
+        }
+        self.put(&mut class, skill);
         shard.classes.insert(key.0, class);
         self.classes.fetch_add(1, Ordering::Relaxed);
-        self.skills.fetch_add(1, Ordering::Relaxed);
         true
     }
 
-    /// Forgets a class that nobody asked for in a long time; of a few, the one longest ago. What workers reported is
-    /// theirs to drop, so a flood of new classes only drives out its own kind.
-    fn make_room(&self, shard: &mut Shard, now: u64) -> bool {
-        const SAMPLE: usize = 16;
-        // The order of the map is as good as chance: the keys are seeded hashes.
-        let start = now as usize % shard.classes.len().max(1);
-        let guesses = shard
-            .classes
-            .iter()
-            .skip(start)
-            .take(SAMPLE)
-            .filter(|(_, class)| !class.skilled.iter().any(Skill::is_reported));
-        let oldest = guesses
-            .min_by_key(|(_, class)| std::cmp::Reverse((now as u32).wrapping_sub(class.asked.last())))
-            .map(|(&key, _)| key);
-        let Some(class) = oldest.and_then(|key| shard.classes.remove(&key)) else { return false };
+    /// Sets a worker's skill in a class.
+    fn put(&self, class: &mut Class, skill: Skill) {
+        let told = class.is_told();
+        let before = class.set(skill);
+        self.skills.fetch_add(usize::from(before.is_none()), Ordering::Relaxed);
+        self.told.by(skill.worker, before.is_some_and(|before| before.is_reported()), skill.is_reported());
+        self.told.class(told, class.is_told());
+    }
+
+    /// Takes a worker's skill in a class back, if it has one.
+    fn take(&self, class: &mut Class, worker: BackendId) {
+        let told = class.is_told();
+        let Some(before) = class.remove(worker) else { return };
+        self.skills.fetch_sub(1, Ordering::Relaxed);
+        self.told.by(worker, before.is_reported(), false);
+        self.told.class(told, class.is_told());
+    }
+
+    /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key` unless there is
+    /// none to be found in it.
+    fn make_room(&self, key: ClassKey, own: &mut Shard, newcomer: &Skill, now: u64) -> bool {
+        let classes = self.classes.load(Ordering::Relaxed);
+        let victim =
+            |shard: &Shard| room::victim(shard, classes, self.max_classes, &self.told, newcomer, now);
+        if let Some(victim) = victim(own) {
+            return self.forget(own, victim, newcomer);
+        }
+        // A worker that tells of many classes finds another shard with the next of them.
+        if newcomer.is_known() {
+            return false;
+        }
+        let first = self.place_of(key);
+        (1..SHARDS).any(|step| {
+            // Nobody waits: of two that each hold a shard, neither gets the other's.
+            let Ok(mut shard) = self.shards[(first + step) % SHARDS].try_write() else { return false };
+            victim(&shard).is_some_and(|victim| self.forget(&mut shard, victim, newcomer))
+        })
+    }
+
+    fn forget(&self, shard: &mut Shard, victim: u64, newcomer: &Skill) -> bool {
+        let Some(mut class) = shard.classes.remove(&victim) else { return false };
+        let told = class.is_told();
+        while let Some(worker) = class.skilled.last().map(|skill| skill.worker) {
+            self.take(&mut class, worker);
+        }
         self.classes.fetch_sub(1, Ordering::Relaxed);
-        self.skills.fetch_sub(class.skilled.len(), Ordering::Relaxed);
         self.forgotten.fetch_add(1, Ordering::Relaxed);
+        self.forgotten_told.fetch_add(u64::from(told), Ordering::Relaxed);
+        self.forgotten_for_requests.fetch_add(u64::from(!newcomer.is_known()), Ordering::Relaxed);
         true
     }
 
@@ -223,9 +285,7 @@ impl Skills {
     pub(crate) fn remove(&self, key: ClassKey, worker: BackendId) {
         let mut shard = self.write(key);
         let Some(class) = shard.classes.get_mut(&key.0) else { return };
-        if class.remove(worker).is_some() {
-            self.skills.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.take(class, worker);
         if class.skilled.is_empty() {
             shard.classes.remove(&key.0);
             self.classes.fetch_sub(1, Ordering::Relaxed);
@@ -238,11 +298,8 @@ impl Skills {
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
             let before = shard.classes.len();
             shard.classes.retain(|&key, class| {
-                if let Some(at) = class.skilled.iter().position(|skill| skill.worker == worker)
-                    && !keep(ClassKey(key), &class.skilled[at])
-                {
-                    class.skilled.remove(at);
-                    self.skills.fetch_sub(1, Ordering::Relaxed);
+                if class.of(worker).is_some_and(|skill| !keep(ClassKey(key), skill)) {
+                    self.take(class, worker);
                 }
                 !class.skilled.is_empty()
             });

@@ -1,0 +1,112 @@
+//! Which class is forgotten where there is no room for another.
+//!
+//! Classes that nobody but the balancer knows of, as requests have been of them, have a quarter of the room for themselves, and
+//! those that workers tell of the rest, as far as there are both:
+//!
+//! - a class that a request is of always finds room. Where the balancer's own take more than their quarter, one of
+//!   them goes, so that a flood of new classes drives out its own kind; else one that workers told of. Of a few it is the one that was asked for
+//!   longest ago, and before all others one that nobody ever asked for;
+//! - a class that a worker tells of finds room where the balancer's own take more than their quarter, or else where one that
+//!   nobody asks for is only known of workers that have told of more: no worker keeps the others out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::HORIZON;
+use super::skills::{Class, Shard, Skill};
+use crate::BackendId;
+use crate::ids::ByNumber;
+
+/// The part of the room that is the balancer's own classes', by 1.
+const OWN: usize = 4;
+
+/// As many classes are looked at, of which a suitable one is to be found.
+const LOOKED_AT: usize = 128;
+
+/// Of so many suitable ones the best is taken.
+const SAMPLE: usize = 16;
+
+/// How many classes workers have told of.
+#[derive(Default)]
+pub(super) struct Told {
+    classes: AtomicUsize,
+    /// Each that has told of any.
+    workers: Mutex<ByNumber<u32, usize>>,
+}
+
+impl Told {
+    /// A worker's score in a class was told, or is now.
+    pub(super) fn by(&self, worker: BackendId, before: bool, now: bool) {
+        if before == now {
+            return;
+        }
+        let mut workers = self.workers();
+        let count = workers.entry(worker.0).or_default();
+        *count = if now { *count + 1 } else { *count - 1 };
+        if *count == 0 {
+            workers.remove(&worker.0);
+        }
+    }
+
+    /// Some worker's score in a class was told, or is now.
+    pub(super) fn class(&self, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => self.classes.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.classes.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+    }
+
+    /// The worker that has told of most classes, and of how many.
+    pub(super) fn most(&self) -> Option<(BackendId, usize)> {
+        let workers = self.workers();
+        let most = workers.iter().max_by_key(|&(&worker, &count)| (count, std::cmp::Reverse(worker)));
+        most.map(|(&worker, &count)| (BackendId(worker), count))
+    }
+
+    fn workers(&self) -> MutexGuard<'_, ByNumber<u32, usize>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The class of `shard` to be forgotten, of `classes` that are known of `most`, to make room for one that `newcomer`
+/// brings: an assumed skill if it is a request. `None` if there is none.
+pub(super) fn victim(
+    shard: &Shard,
+    classes: usize,
+    most: usize,
+    told: &Told,
+    newcomer: &Skill,
+    now: u64,
+) -> Option<u64> {
+    let too_many_own = classes.saturating_sub(told.classes.load(Ordering::Relaxed)) > most / OWN;
+    // The order of the map is as good as chance: the keys are seeded hashes.
+    let start = now as usize % shard.classes.len().max(1);
+    let some = shard.classes.iter().skip(start).chain(shard.classes.iter().take(start)).take(LOOKED_AT);
+    let suitable = some.filter(|(_, class)| class.is_told() != too_many_own).take(SAMPLE);
+    if too_many_own || !newcomer.is_known() {
+        return longest_ago(suitable, now);
+    }
+    let workers = told.workers();
+    let count = |worker: BackendId| workers.get(&worker.0).copied().unwrap_or_default();
+    let own = count(newcomer.worker);
+    let is_theirs = |class: &Class| {
+        let mut tellers = class.skilled.iter().filter(|skill| skill.is_reported());
+        !is_asked_for(class, most, now) && tellers.all(|skill| count(skill.worker) > own + 1)
+    };
+    longest_ago(suitable.filter(|(_, class)| is_theirs(class)), now)
+}
+
+/// Whether a class is asked for: at one of as many choices as there is room for classes.
+fn is_asked_for(class: &Class, most: usize, now: u64) -> bool {
+    class.asked.share(now, HORIZON) > 0.0 && age(class, now) as usize <= most
+}
+
+fn longest_ago<'c>(classes: impl Iterator<Item = (&'c u64, &'c Class)>, now: u64) -> Option<u64> {
+    classes.max_by_key(|(_, class)| age(class, now)).map(|(&key, _)| key)
+}
+
+/// How many choices ago a class was asked for; all of them where it never was.
+fn age(class: &Class, now: u64) -> u32 {
+    (now as u32).wrapping_sub(class.asked.last())
+}
