@@ -16,6 +16,9 @@ import uvicorn
 
 import applications
 from sandarac_worker import AsgiMiddleware, Worker
+from sandarac_worker.control import Control, Plan
+from sandarac_worker.listener import unix_listener
+from sandarac_worker.uvicorn import Server
 from support import BY, PATIENCE, Client, Clock, wait_for
 
 
@@ -218,3 +221,27 @@ def test_the_scope_and_the_headers_of_others_are_left_alone() -> None:
     assert headers == [(b"x", b"y")]
     assert [name for name, _ in sent[0]["headers"]] == [b"x", b"worker-state"]
     assert worker._resumes.get(BY)._generation == 1
+
+
+def test_the_runner_s_uvicorn_announces_the_end_of_a_connection_before_it_comes(tmp_path: Path) -> None:
+    listener = unix_listener(str(tmp_path / "worker-0.sock"))
+    runner, worker_end = socket.socketpair()
+    plan = Plan(app="", slot=0, directory="")
+    with runner:
+        control = Control(worker_end.detach())
+        server = Server(applications.bare, plan, Worker(), listener, control, grace=PATIENCE)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener.socket]})
+        thread.start()
+        try:
+            assert runner.recv(4096) == f"ready {listener.address}\n".encode()
+            with Client(listener.address) as client:
+                assert "connection" not in client.ask("/").fields
+                server.leave()
+                assert not (tmp_path / "worker-0.sock").exists()
+                response = client.ask("/")
+                assert (response.status, response.fields["connection"]) == (200, "close")
+                assert client.closed()
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+        assert not thread.is_alive()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,29 @@ import pytest
 from support import BY, Client, ask, started, wait_for
 
 GUNICORN = ["-m", "gunicorn", "-c", "python:sandarac_worker.gunicorn", "--no-control-socket", "-b", "unix:shared.sock"]
+
+
+KINDS = ["sync", "gthread", "uvicorn.workers.UvicornWorker"]
+#: Without compiled modules: of two releases of a second, the one could be taken for the other.
+ENVIRONMENT = {"SANDARAC_SOCKETS": "run", "PYTHONDONTWRITEBYTECODE": "1"}
+#: An application that says it loads, and goes on when it may.
+SLOW = """
+import os, time
+from applications import {app} as application
+hold = "hold"
+{before}
+open(f"loading-{{os.getpid()}}", "w").close()
+deadline = time.monotonic() + 60
+while os.path.exists(hold) and time.monotonic() < deadline:
+    time.sleep(0.005)
+"""
+ONLY_ONE_LOADS = """
+try:
+    os.close(os.open("first", os.O_CREAT | os.O_EXCL))
+    hold = "nothing"
+except FileExistsError:
+    pass
+"""
 
 
 def address(directory: Path, slot: int) -> str:
@@ -88,3 +113,114 @@ def test_an_application_that_wraps_itself_is_left_as_it_is(tmp_path: Path) -> No
     with started(arguments, tmp_path, SANDARAC_SOCKETS="run") as gunicorn:
         wait_for(lambda: announced(tmp_path), f"the socket; it said {gunicorn.output}")
         assert list(ask(address(tmp_path, 0), "/", "a").state) == ["id", "rev", "inflight"]
+
+
+def arguments_for(kind: str, graceful_timeout: int) -> list[str]:
+    timeouts = ["--graceful-timeout", str(graceful_timeout), "--timeout", "600"]
+    return [*GUNICORN, "-k", kind, "-w", "2", *timeouts, "app"]
+
+
+def write_slow(directory: Path, kind: str, before: str = "") -> None:
+    app = "bare" if kind.startswith("uvicorn") else "plain"
+    (directory / "app.py").write_text(SLOW.format(app=app, before=before))
+
+
+def loading(directory: Path) -> set[str]:
+    return {path.name for path in directory.glob("loading-*")}
+
+
+def pids(directory: Path, names: list[str]) -> set[str]:
+    found = set()
+    for name in names:
+        with contextlib.suppress(OSError):
+            found.add(ask(f"unix:{directory}/run/{name}", "/pid").text.removeprefix("hello "))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_a_reload_the_old_workers_serve_until_the_new_ones_do(kind: str, tmp_path: Path) -> None:
+    write_slow(tmp_path, kind)
+    # Nothing here waits for so long: it is by the new ones that the old ones go.
+    with started(arguments_for(kind, 600), tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(announced(tmp_path)) == 2, f"two sockets; it said {gunicorn.output}")
+        old = announced(tmp_path)
+        served = pids(tmp_path, old)
+        (tmp_path / "hold").touch()
+        gunicorn.signal(signal.SIGHUP)
+        wait_for(lambda: len(loading(tmp_path)) == 4, "the new ones to load")
+        # gunicorn has told the old ones by now, or does so in the meantime.
+        told = time.monotonic() + 1.0
+        while time.monotonic() < told:
+            assert announced(tmp_path) == old
+            assert pids(tmp_path, old) == served
+        seen = []
+        (tmp_path / "hold").unlink()
+
+        def replaced() -> bool:
+            seen.append(announced(tmp_path))
+            return len(seen[-1]) == 2 and not set(seen[-1]) & set(old)
+
+        wait_for(replaced, f"the new sockets alone; it said {gunicorn.output}")
+        assert all(seen)
+        assert not pids(tmp_path, announced(tmp_path)) & served
+        gunicorn.signal(signal.SIGTERM)
+        assert gunicorn.ended() == 0
+    assert announced(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_does_not_wait_for_one_that_is_told_to_leave_as_well(kind: str, tmp_path: Path) -> None:
+    write_slow(tmp_path, kind, ONLY_ONE_LOADS)
+    (tmp_path / "hold").touch()
+    with started(arguments_for(kind, 600), tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(loading(tmp_path)) == 2 and announced(tmp_path), "one of the two to serve")
+        gunicorn.signal(signal.SIGTERM)
+        wait_for(lambda: not announced(tmp_path), "its socket to go")
+        (tmp_path / "hold").unlink()
+        assert gunicorn.ended() == 0
+    assert announced(tmp_path) == []
+
+
+def test_nobody_waits_for_ever_for_a_worker_that_loads(tmp_path: Path) -> None:
+    write_slow(tmp_path, "gthread")
+    with started(arguments_for("gthread", 2), tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(announced(tmp_path)) == 2, f"two sockets; it said {gunicorn.output}")
+        (tmp_path / "hold").touch()
+        gunicorn.signal(signal.SIGHUP)
+        wait_for(lambda: not announced(tmp_path), "the old sockets to go")
+        assert (tmp_path / "hold").exists()
+        (tmp_path / "hold").unlink()
+        wait_for(lambda: len(announced(tmp_path)) == 2, "the new ones")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_that_does_not_load_ends_it(kind: str, tmp_path: Path) -> None:
+    write_slow(tmp_path, kind)
+    with started(arguments_for(kind, 600), tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(announced(tmp_path)) == 2, f"two sockets; it said {gunicorn.output}")
+        (tmp_path / "app.py").write_text("raise ValueError('not today')\n")
+        gunicorn.signal(signal.SIGHUP)
+        # So gunicorn wants it: with 3, or with 1 where it sees a second one fail while it stops for the first.
+        assert gunicorn.ended() in (1, 3)
+        assert "not today" in gunicorn.output
+    wait_for(lambda: not announced(tmp_path), "the sockets to go")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_that_is_killed_while_it_loads_is_not_waited_for(kind: str, tmp_path: Path) -> None:
+    write_slow(tmp_path, kind)
+    with started(arguments_for(kind, 600), tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(announced(tmp_path)) == 2, f"two sockets; it said {gunicorn.output}")
+        old, before = announced(tmp_path), loading(tmp_path)
+        write_slow(tmp_path, kind, ONLY_ONE_LOADS)
+        (tmp_path / "hold").touch()
+        gunicorn.signal(signal.SIGHUP)
+        wait_for(lambda: len(announced(tmp_path)) == 3, "one of the new ones to serve")
+        wait_for(lambda: len(loading(tmp_path)) == 4, "the other to load")
+        [new] = set(announced(tmp_path)) - set(old)
+        [serving] = pids(tmp_path, [new])
+        [held] = loading(tmp_path) - before - {f"loading-{serving}"}
+        os.kill(int(held.removeprefix("loading-")), signal.SIGKILL)
+        wait_for(lambda: not set(announced(tmp_path)) & set(old), "the old sockets to go")
+        (tmp_path / "hold").unlink()
+        wait_for(lambda: len(announced(tmp_path)) == 2, "another in the place of the killed one")

@@ -7,6 +7,8 @@ import os
 import socket
 import stat
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +267,39 @@ def test_a_request_that_crosses_with_the_drain_is_served(tmp_path: Path) -> None
         client.sock.close()
         thread.join(PATIENCE)
         assert not thread.is_alive()
+
+
+def test_a_connection_that_was_not_told_of_the_drain_is_not_closed_before_it_is(tmp_path: Path) -> None:
+    inside, opened = applications.gate("half")
+
+    def halves(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterator[bytes]:
+        start_response("200 OK", [("Content-Length", "2")])
+        yield b"a"
+        inside.set()
+        assert opened.wait(PATIENCE)
+        yield b"b"
+
+    listener = unix_listener(str(tmp_path / "worker-0.sock"))
+    server = Server(halves, Worker(), listener.socket, timeouts=Timeouts(grace=PATIENCE), on_drain=listener.withdraw)
+    listener.announce()
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    with Client(listener.address) as client:
+        client.send(GET)
+        assert inside.wait(PATIENCE)
+        # Its head has left already.
+        server.drain()
+        opened.set()
+        assert "connection" not in client.read().fields
+        told = time.monotonic() + 0.3
+        while time.monotonic() < told:
+            assert not readable(client.sock)
+            time.sleep(0.01)
+        response = client.ask("/")
+        assert (response.status, response.fields["connection"]) == (200, "close")
+        assert client.closed()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def test_draining_does_not_wait_for_ever(tmp_path: Path) -> None:

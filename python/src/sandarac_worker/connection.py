@@ -122,7 +122,8 @@ class Connection:
         with self._lock:
             if self.state is not State.WORKING:
                 return
-            self._keep = keep and not self.last
+            # Not what `last` says by now: who was told nothing of an end may be sending the next request.
+            self._keep = self._keep and keep
             self.state = State.READING
             # With nothing to do, the I/O thread need not be woken: it will see the next request come.
             if not self._keep or self.gone or self._reader.buffered or self._draining():

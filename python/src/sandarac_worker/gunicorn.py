@@ -4,9 +4,14 @@ The workers of gunicorn share one socket, so a balancer before it cannot choose 
 
     SANDARAC_SOCKETS=/run/shop gunicorn -c python:sandarac_worker.gunicorn -k gthread --threads 1 -w 8 app:app
 
-or, out of a configuration of your own, import ``post_fork``, ``post_worker_init`` and ``worker_exit`` from here. The
-worker class has to keep connections alive: ``gthread``, with one thread, is what a résumé is meant for. ``bind`` keeps
-working beside it.
+or, out of a configuration of your own, import ``pre_fork``, ``post_fork``, ``post_worker_init``, ``worker_exit`` and
+``child_exit`` from here. The worker class has to keep connections alive: ``gthread``, with one thread, is what a résumé
+is meant for. ``bind`` keeps working beside it.
+
+On a reload gunicorn forks the new workers and tells the old ones to leave at once, long before the new ones have loaded
+the application. An old one therefore stays in service until those that were loading when it was told have done so, for
+half of ``graceful_timeout`` at most. Where none is loading, its socket is gone at once; it serves on for a second, as
+balancers take a moment to see that.
 
 ``SANDARAC_SOCKETS`` and ``SANDARAC_RESUMES`` are directories of sockets (by default ``sockets``) and of résumé files
 (by default none); ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE`` and ``SANDARAC_VERSION`` are as everywhere.
@@ -14,12 +19,18 @@ working beside it.
 
 from __future__ import annotations
 
+import _thread
 import fcntl
+import mmap
 import os
 import signal
+import sys
+import time
+from enum import Enum, auto
 from types import FrameType
 from typing import Any
 
+from .application import is_asgi
 from .asgi import AsgiMiddleware
 from .listener import Listener, socket_name, unix_listener
 from .worker import process_worker, settings_from
@@ -27,17 +38,90 @@ from .wsgi import WsgiMiddleware
 
 #: Workers of one master, at most.
 _MAX_SLOTS = 1024
+#: Seconds between two looks at who is still loading.
+_LOOK = 0.05
+#: Seconds that a balancer is given to see that a socket has come or gone: one that watches needs a twentieth, where
+#: nothing else keeps it busy.
+_MOMENT = 1.0
+#: Which workers of this master are loading the application: a byte for each, by age. It is shared by all processes
+#: forked after this import, and goes with them: what a dead master leaves behind, or another one does, is nowhere seen.
+_LOADING = mmap.mmap(-1, 4 * _MAX_SLOTS)
+
+
+class _Stage(Enum):
+    STAYING = auto()
+    #: Told to leave; serves on until nobody needs it.
+    DEPARTING = auto()
+    #: Out of sight: what the class of worker does on SIGTERM may happen.
+    GONE = auto()
 
 
 class _Place:
-    """The slot that a worker process has taken, for as long as it lives."""
+    """The slot that a worker process has taken, for as long as it lives. ``graceful_timeout`` is in seconds."""
 
-    def __init__(self, lock: int, listener: Listener) -> None:
+    def __init__(self, lock: int, listener: Listener, graceful_timeout: float) -> None:
         self.lock = lock
         self.listener = listener
+        self._graceful_timeout = graceful_timeout
+        self._handlers: dict[int, Any] = {}
+        self._stage = _Stage.STAYING
+
+    def heed_signals(self) -> None:
+        """Puts the withdrawal before what the class of worker does on the signals that end it. To be called again once
+        that may have set handlers of its own."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            before = signal.getsignal(number)
+            if before is None or before is not self._handlers.get(number):
+                self._handlers[number] = self._handler(before)
+                signal.signal(number, self._handlers[number])
+
+    def _handler(self, before: Any) -> Any:
+        # An event loop with a handler of its own hears of the signal past this one: nothing postpones that.
+        heard_elsewhere = getattr(before, "__name__", "") == "_sighandler_noop"
+
+        def leave(number: int, frame: FrameType | None) -> None:
+            if number == signal.SIGTERM and not heard_elsewhere and self._stage is not _Stage.GONE:
+                self._depart()
+                return
+            self.listener.withdraw()
+            if callable(before):
+                before(number, frame)
+            elif before == signal.SIG_DFL:
+                # uvicorn raises it again when it is done. It is no reason not to write the résumé.
+                sys.exit(0)
+
+        return leave
+
+    def _depart(self) -> None:
+        # Some releases of gunicorn repeat themselves every second.
+        if self._stage is _Stage.STAYING:
+            self._stage = _Stage.DEPARTING
+            # Whoever is forked from now on comes in this worker's place, and is none of its successors.
+            successors = [age for age, loading in enumerate(_LOADING[:]) if loading]
+            # Not `threading`: this may have interrupted it, with its lock held.
+            _thread.start_new_thread(self._go, (successors,))
+
+    def _go(self, successors: list[int]) -> None:
+        """Leaves as soon as nobody needs this worker any more, while it serves on."""
+        moment = min(_MOMENT, self._graceful_timeout / 10)
+        if successors:
+            until = time.monotonic() + self._graceful_timeout / 2
+            while any(_LOADING[age] for age in successors) and time.monotonic() < until:
+                time.sleep(_LOOK)
+            time.sleep(moment)
+        self.listener.withdraw()
+        # Who has connected by now did so in good faith.
+        time.sleep(moment)
+        self._stage = _Stage.GONE
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 _place: _Place | None = None
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Notes that the worker loads, before anyone can be told to make room for it. Runs in the master."""
+    _set_loading(worker, True)
 
 
 def post_fork(server: Any, worker: Any) -> None:
@@ -53,7 +137,7 @@ def post_fork(server: Any, worker: Any) -> None:
         settings["resume_file"] = os.path.join(os.path.abspath(resumes), f"worker-{slot}.json")
     process_worker().configure(**settings)
     listener = unix_listener(os.path.join(sockets, socket_name(slot)))
-    _place = _Place(lock, listener)
+    _place = _Place(lock, listener, worker.cfg.graceful_timeout)
     # As gunicorn's own sockets are, so that every class of worker can work with it.
     from gunicorn.sock import UnixSocket
 
@@ -61,37 +145,53 @@ def post_fork(server: Any, worker: Any) -> None:
         *worker.sockets,
         UnixSocket(listener.address[len("unix:") :], worker.cfg, worker.log, fd=listener.socket.detach()),
     ]
+    leave = worker.handle_exit
+
+    def handle_exit(number: int, frame: FrameType | None) -> None:
+        # Told to leave while it loads: it will not serve, so nobody is to wait for it.
+        _set_loading(worker, False)
+        leave(number, frame)
+
+    worker.handle_exit = handle_exit
 
 
 def post_worker_init(worker: Any) -> None:
-    """The application is loaded: it gets its middleware, where it has none, and the socket is shown."""
+    """The application is loaded: it gets its middleware, where it has none. The socket is shown with the worker's first
+    sign of life, which it gives when it serves: an ASGI application may have more to do before."""
     if _place is None:
         return
+    place = _place
     if not isinstance(worker.wsgi, (WsgiMiddleware, AsgiMiddleware)):
-        worker.wsgi = WsgiMiddleware(worker.wsgi)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        _withdraw_on(number, _place.listener)
-    _place.listener.announce()
+        worker.wsgi = AsgiMiddleware(worker.wsgi) if is_asgi(worker.wsgi) else WsgiMiddleware(worker.wsgi)
+    place.heed_signals()
+    notify = worker.notify
+
+    def serves() -> None:
+        worker.notify = notify
+        place.heed_signals()
+        place.listener.announce()
+        _set_loading(worker, False)
+        notify()
+
+    worker.notify = serves
 
 
 def worker_exit(server: Any, worker: Any) -> None:
     """The socket goes, where no signal has taken it already, and the résumé is written. Runs in the worker; and in the
-    master for one that was killed, where there is nothing to do."""
+    master for one that was killed, which has neither."""
+    _set_loading(worker, False)
     if _place is not None:
         _place.listener.withdraw()
         process_worker().save()
 
 
-def _withdraw_on(number: int, listener: Listener) -> None:
-    """Before what gunicorn does on that signal: the balancer is to turn away first."""
-    before = signal.getsignal(number)
+def child_exit(server: Any, worker: Any) -> None:
+    """A worker that was killed while it loaded is not waited for. Runs in the master."""
+    _set_loading(worker, False)
 
-    def withdraw(number: int, frame: FrameType | None) -> None:
-        listener.withdraw()
-        if callable(before):
-            before(number, frame)
 
-    signal.signal(number, withdraw)
+def _set_loading(worker: Any, loading: bool) -> None:
+    _LOADING[worker.age % len(_LOADING)] = loading
 
 
 def _take_slot(directory: str) -> tuple[int, int]:

@@ -266,7 +266,8 @@ class Server:
     def _hand_over(self, connection: Connection, request: Request) -> None:
         path, _, query = request.target.partition(b"?")
         if path == WELL_KNOWN.encode("ascii"):
-            connection.reply(self._resume(connection, request, query.decode("latin-1")), request.keep_alive)
+            last = connection.last
+            connection.reply(self._resume(request, query.decode("latin-1"), last), not last)
             request.body.close()
             trace.end(connection.request_name)
             return
@@ -276,10 +277,10 @@ class Server:
         if self._served == self._max_requests and self._on_spent is not None:
             self._on_spent()
 
-    def _resume(self, connection: Connection, request: Request, query: str) -> bytes:
+    def _resume(self, request: Request, query: str, last: bool) -> bytes:
         tags = [value.decode("latin-1") for name, value in request.fields if name == b"if-none-match"]
         answer = self._worker.answer(request.method, query, ", ".join(tags) if tags else None)
-        fields = [*answer.fields, ("Connection", "close")] if connection.last else answer.fields
+        fields = [*answer.fields, ("Connection", "close")] if last else answer.fields
         head = f"HTTP/1.1 {answer.status} {answer.reason}\r\n" + "".join(
             f"{name}: {value}\r\n" for name, value in fields
         )

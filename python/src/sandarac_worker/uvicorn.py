@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-from .asgi import AsgiApplication, AsgiMiddleware
+from .asgi import AsgiApplication, AsgiMiddleware, Message, Receive, Scope, Send
+from .connection import Timeouts
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -17,19 +19,58 @@ if TYPE_CHECKING:
     from .listener import Listener
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Tells the runner when it serves, and takes its socket out of sight before it stops."""
 
-    def __init__(self, config: uvicorn.Config, listener: Listener, control: Control, max_requests: int) -> None:
-        super().__init__(config)
+    def __init__(
+        self,
+        app: AsgiApplication,
+        plan: Plan,
+        worker: Worker,
+        listener: Listener,
+        control: Control,
+        grace: float = Timeouts.grace,
+    ) -> None:
+        self._app = app if isinstance(app, AsgiMiddleware) else AsgiMiddleware(app, worker)
+        super().__init__(
+            uvicorn.Config(
+                self._run,
+                interface="asgi3",
+                log_level="warning",
+                access_log=False,
+                # The balancer says who asks; the application is told by its own means, as under the WSGI server.
+                proxy_headers=False,
+                # Longer than a balancer keeps its own, so that it is the one to close them.
+                timeout_keep_alive=300,
+                timeout_graceful_shutdown=round(plan.drain_timeout),
+            )
+        )
         self._listener = listener
         self._control = control
-        self._max_requests = max_requests
+        self._max_requests = plan.max_requests
         self._spent = False
+        self._grace = grace
+        #: When it stops, once it has been told to.
+        self._stops_at: float | None = None
+
+    def leave(self) -> None:
+        """Stops after the grace period: uvicorn closes idle connections at once, with the requests that are under way
+        to them. From any thread, or a signal handler."""
+        if self._stops_at is None:
+            self._stops_at = time.monotonic() + self._grace
+            self._listener.withdraw()
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_or_end(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._stops_at is not None:
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, send_or_end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
+        if self.started and self._stops_at is None:
             self._listener.announce()
             self._control.say(f"ready {self._listener.address}")
 
@@ -37,6 +78,8 @@ class _Server(uvicorn.Server):
         if not self._spent and 0 < self._max_requests <= self.server_state.total_requests:
             self._spent = True
             self._control.say("spent")
+        if self._stops_at is not None and self._stops_at <= time.monotonic():
+            self.should_exit = True
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -45,27 +88,13 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # The runner decides what a Ctrl-C means; uvicorn would raise the signal again once it is done.
-        self.should_exit = True
+        self.leave()
 
 
 def serve(app: AsgiApplication, plan: Plan, worker: Worker, listener: Listener, control: Control) -> int:
     """Serves until SIGTERM or the runner's end. Returns the exit status."""
-    config = uvicorn.Config(
-        app if isinstance(app, AsgiMiddleware) else AsgiMiddleware(app, worker),
-        log_level="warning",
-        access_log=False,
-        # The balancer says who asks; the application is told by its own means, as under the WSGI server.
-        proxy_headers=False,
-        # Longer than a balancer keeps its own, so that it is the one to close them.
-        timeout_keep_alive=300,
-        timeout_graceful_shutdown=round(plan.drain_timeout),
-    )
-    server = _Server(config, listener, control, plan.max_requests)
-
-    def leave() -> None:
-        server.should_exit = True
-
-    control.listen(worker, leave)
+    server = Server(app, plan, worker, listener, control)
+    control.listen(worker, server.leave)
     server.run(sockets=[listener.socket])
     # uvicorn has put back what was there before it; a second SIGTERM must not come between the worker and its résumé.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
