@@ -9,6 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::memory::Memory;
 use super::skills::{Class, Skill};
 use super::{ClassKey, Resume};
 use crate::ChoiceReason;
@@ -110,7 +111,8 @@ impl Choice<'_> {
         let workers = candidates.count() as f32;
         let variance = resume.settings.variance as f32;
         let memory = &*resume.memory;
-        let (price, charged, cold) = (memory.price(variance), memory.charged(), memory.cold());
+        let (reloading, cold) = (memory.reloading(), memory.cold());
+        let charged = Memory::charged(reloading);
         let load = |at: usize| &candidates.backends[at].state.load;
         let (looked_at, count) = self.look(class);
         let looked_at = &looked_at[..count];
@@ -121,6 +123,7 @@ impl Choice<'_> {
             let own = if load(at).is_new() { own * 0.5 } else { own };
             // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
             let success = 1.0 - 0.9 * load(at).faults();
+            let price = memory.price(load(at), reloading, variance);
             (self.wait(at) + own * slowness + price * loading) / (self.part(at) * success)
         };
 

@@ -204,7 +204,7 @@ impl Resume {
             self.memory.loaded(worker, seconds);
         }
         if let Some(least) = self.skills.learn(class, id, seconds, self.memory.slowness(worker)) {
-            self.memory.served(seconds, least);
+            self.memory.served(worker, seconds, least);
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct WorkerLoad {
     woke: AtomicU64,
     /// Seconds that it spends on a request of a class that it did not know.
     pub(crate) cold: DecayedMean,
+    /// The share of loading in the time that it spends on classes that it had loaded; a second weighs one.
+    pub(crate) reloading: DecayedMean,
     /// 1 for each failure, 0 for each answer, of late.
     faults: DecayedMean,
     /// Requests that it may still be given for its own sake, being new.
@@ -164,8 +166,9 @@ impl WorkerLoad {
         self.trials.store(TRIALS, Ordering::Relaxed);
     }
 
-    /// Nothing is known of its résumé.
+    /// Nothing is known of its résumé, nor of how it does at classes.
     pub(crate) fn forget(&self) {
+        self.reloading.set(0.0, 0.0);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
