@@ -45,7 +45,10 @@ pub(super) fn choose(
     let idlest = choice.idlest()?;
     let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
     let shard = resume.skills.read(key);
-    let Some(class) = shard.get(key) else { return Some(Chosen::new(idlest, ChoiceReason::NewClass)) };
+    let Some(class) = shard.get(key) else {
+        drop(shard);
+        return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
+    };
     if let Some(at) = choice.trial(class) {
         return Some(Chosen::new(at, ChoiceReason::Explored));
     }
@@ -88,20 +91,32 @@ impl Choice<'_> {
 
     /// The candidate that is done first with what it has, of several the one used least recently; of all or of a sample.
     fn idlest(&self) -> Option<usize> {
+        self.first(|at| self.wait(at))
+    }
+
+    /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
+    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly.
+    fn freest(&self) -> Option<usize> {
+        let (tick, cold) = (self.candidates.load.ticks(), self.resume.memory.cold());
+        self.first(|at| self.wait(at) + cold * self.candidates.backends[at].state.load.given_of_late(tick))
+    }
+
+    /// The candidate with the least of these seconds, of several the one used least recently; of all or of a sample.
+    fn first(&self, seconds: impl Fn(usize) -> f32) -> Option<usize> {
         let candidates = self.candidates;
-        let idle = |at: &usize| {
-            let micros = self.wait(*at) / self.part(*at) * 1e6;
+        let order = |at: &usize| {
+            let micros = seconds(*at) / self.part(*at) * 1e6;
             (micros as u64, candidates.backends[*at].state.load.used())
         };
         let eligible = |at: &usize| candidates.eligible(*at);
         let count = candidates.count();
         if count > SMALL_POOL {
             let sample = (0..IDLEST_OF).map(|_| candidates.random.below(count));
-            if let Some(at) = sample.filter(eligible).min_by_key(idle) {
+            if let Some(at) = sample.filter(eligible).min_by_key(order) {
                 return Some(at);
             }
         }
-        candidates.all().filter(eligible).min_by_key(idle)
+        candidates.all().filter(eligible).min_by_key(order)
     }
 
     /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
@@ -163,8 +178,7 @@ impl Choice<'_> {
         let homes = if charged < 1.0 { 2.0 } else { 1.0 };
         let may_spread = (warm as f32) < (workers / variance).max(homes);
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
-        let will_be = if loaded { quickest } else { quickest.min(class.least) };
-        let loading = (cold - will_be).max(cold / 4.0);
+        let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
         let unskilled = !knows && may_spread && !(answered && fails(idlest));
         if unskilled && cost(idlest, cold, loading, self.slowness(idlest)) < least {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };

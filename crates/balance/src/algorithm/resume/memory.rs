@@ -12,7 +12,7 @@ const HORIZON_OF_ONE: f32 = 256.0;
 
 /// The share of loading before it is known: memory is taken to be scarce, as classes that spread over workers with too
 /// little of it take longer to find together again than those that spread late.
-const UNKNOWN: f32 = 0.7;
+const UNKNOWN: f32 = 0.8;
 
 /// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was changed.
 pub(crate) const LOADED: u32 = 40;
