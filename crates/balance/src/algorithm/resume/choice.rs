@@ -139,7 +139,7 @@ impl Choice<'_> {
             // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
             let success = 1.0 - 0.9 * load(at).faults();
             let price = memory.price(load(at), reloading, variance);
-            (self.wait(at) + own * slowness + price * loading) / (self.part(at) * success)
+            (self.wait(at) + (own + price * loading) * slowness) / (self.part(at) * success)
         };
 
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
