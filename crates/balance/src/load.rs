@@ -15,6 +15,12 @@ impl DecayedMean {
         self.put(sum * decay + value, count * decay + 1.0);
     }
 
+    /// Adds a value that counts for as much as `weight` others.
+    pub(crate) fn add_weighted(&self, value: f32, weight: f32, decay: f32) {
+        let (sum, count) = self.parts();
+        self.put(sum * decay + value * weight, count * decay + weight);
+    }
+
     /// Makes it the mean of so many equal values.
     pub(crate) fn set(&self, mean: f32, count: f32) {
         self.put(mean * count, count);

@@ -217,10 +217,38 @@ fn groups() -> Vec<Group> {
             bar("requests to recover, of what stale scores need, corrected", Any, move |reports| {
                 needs(&reports["resume"], 1) / needs(&reports["resume"], 2)
             }),
+            bar(
+                "requests to recover, of what stale résumés as published need to come so far",
+                AtMost(0.25),
+                move |reports| {
+                    let resume = &reports["resume"];
+                    needs(resume, 1) / until(&reports["published"], 2, resume.phases[0].loads * 1.1)
+                },
+            ),
+            bar(
+                "requests to be as good as published, of what that needs with stale résumés",
+                Any,
+                move |reports| {
+                    let published = &reports["published"];
+                    let level = published.phases[0].loads * 1.1;
+                    until(&reports["resume"], 1, level) / until(published, 2, level)
+                },
+            ),
             bar("requests to recover", Any, move |reports| needs(&reports["resume"], 1)),
         ],
     });
     groups
+}
+
+/// Requests from the beginning of a phase until the loads per request of a window are at most `level`; those of the whole
+/// phase if they never are.
+fn until(report: &Report, phase: usize, level: f64) -> f64 {
+    let before: u64 = report.phases[..phase].iter().map(|phase| phase.requests).sum();
+    let requests = report.phases[phase].requests;
+    let (first, count) = ((before / report.window) as usize, (requests / report.window) as usize);
+    let windows = &report.loads_over_time[first..first + count];
+    let reached = windows.iter().position(|&loads| loads <= level).map(|at| (at as u64 + 1) * report.window);
+    reached.unwrap_or(requests) as f64
 }
 
 fn read(name: &str) -> Scenario {

@@ -10,6 +10,7 @@ use sandarac_balance::{
 };
 
 use crate::lard::Lard;
+use crate::published::Published;
 use crate::scenario::{Algorithm, AlgorithmKind, Workers};
 use crate::worker::Worker;
 
@@ -17,6 +18,7 @@ use crate::worker::Worker;
 pub(crate) enum Balancer {
     Pool(Box<Pooled>),
     Lard(Lard),
+    Published(Published),
     /// Sees what every worker holds and has to do, and charges this price for each second of loading.
     Oracle(f64),
 }
@@ -45,6 +47,7 @@ pub(crate) struct Pooled {
 pub(crate) enum Placed {
     Pick(Pick),
     Lard(usize),
+    Published(usize),
     Oracle,
 }
 
@@ -95,6 +98,7 @@ impl Balancer {
         let count = workers.count as usize;
         match &algorithm.kind {
             AlgorithmKind::Lard(settings) => Balancer::Lard(Lard::new(*settings, classes, count)),
+            AlgorithmKind::Published => Balancer::Published(Published::new(classes, count)),
             AlgorithmKind::Oracle { price } => Balancer::Oracle(*price),
             AlgorithmKind::Pool { algorithm, load_factor, resume, frozen, uncorrected } => {
                 let settings = Settings {
@@ -142,6 +146,9 @@ impl Balancer {
             Balancer::Lard(lard) => lard
                 .pick(asking.class, now, |at| alive[at].alive)
                 .map(|worker| (worker, Placed::Lard(worker))),
+            Balancer::Published(published) => published
+                .pick(asking.class, |at| alive[at].alive)
+                .map(|worker| (worker, Placed::Published(worker))),
         };
         sent.map_or(Sent::Nowhere, |(worker, placed)| Sent::To(worker, placed))
     }
@@ -157,7 +164,7 @@ impl Balancer {
             Balancer::Pool(pooled) => {
                 std::mem::take(&mut pooled.woken.0.lock().unwrap_or_else(PoisonError::into_inner))
             }
-            Balancer::Lard(_) | Balancer::Oracle(_) => Vec::new(),
+            Balancer::Lard(_) | Balancer::Published(_) | Balancer::Oracle(_) => Vec::new(),
         }
     }
 
@@ -170,6 +177,7 @@ impl Balancer {
                 pick.finish(if silent { Outcome::Aborted } else { outcome }, Duration::from_micros(now));
             }
             (Balancer::Lard(lard), Placed::Lard(worker)) => lard.done(worker),
+            (Balancer::Published(published), Placed::Published(worker)) => published.done(worker),
             (Balancer::Oracle(_), Placed::Oracle) => {}
             _ => unreachable!("a request ends at the balancer where it began"),
         }
@@ -184,6 +192,9 @@ impl Balancer {
         names: &[Vec<u8>],
         now: u64,
     ) {
+        if let Balancer::Published(published) = self {
+            published.hear(number, &worker.resume);
+        }
         let Balancer::Pool(pooled) = self else { return };
         let (Some(resumes), false) = (pooled.pool.resumes(), pooled.frozen) else { return };
         let id = pooled.ids[number];
@@ -219,6 +230,7 @@ impl Balancer {
     pub(crate) fn joined(&mut self, workers: usize) {
         match self {
             Balancer::Lard(lard) => lard.joined(),
+            Balancer::Published(published) => published.joined(),
             Balancer::Oracle(_) => {}
             Balancer::Pool(pooled) => pooled.succeed(workers),
         }
@@ -226,9 +238,13 @@ impl Balancer {
 
     /// The classes are made of other requests.
     pub(crate) fn reclassified(&mut self, classifier: u64, workers: usize) {
-        if let Balancer::Pool(pooled) = self {
-            pooled.settings.resume.classifier = classifier;
-            pooled.succeed(workers);
+        match self {
+            Balancer::Pool(pooled) => {
+                pooled.settings.resume.classifier = classifier;
+                pooled.succeed(workers);
+            }
+            Balancer::Published(published) => published.forget(),
+            Balancer::Lard(_) | Balancer::Oracle(_) => {}
         }
     }
 }

@@ -13,6 +13,7 @@ mod engine;
 mod lard;
 mod log;
 mod measure;
+mod published;
 mod resume;
 mod scenario;
 mod table;

@@ -235,6 +235,8 @@ pub enum AlgorithmKind {
     },
     /// LARD with replication.
     Lard(LardSettings),
+    /// Résumés as they were published in 2012, with the defaults of then.
+    Published,
 }
 
 /// Why a file is no scenario.
@@ -342,6 +344,8 @@ impl WrittenAlgorithm {
         let label = self.label.clone().unwrap_or_else(|| label.join(", "));
         let kind = if self.name == "oracle" {
             AlgorithmKind::Oracle { price: self.price.unwrap_or(1.0) }
+        } else if self.name == "published" {
+            AlgorithmKind::Published
         } else if self.name == "lard" {
             let usual = LardSettings::default();
             AlgorithmKind::Lard(LardSettings {
@@ -352,7 +356,11 @@ impl WrittenAlgorithm {
         } else {
             let names = || Balance::ALL.map(Balance::name).join(", ");
             let algorithm = self.name.parse().map_err(|_| {
-                format!("there is no algorithm {:?}; there are {}, lard, oracle", self.name, names())
+                format!(
+                    "there is no algorithm {:?}; there are {}, lard, oracle, published",
+                    self.name,
+                    names()
+                )
             })?;
             let mut resume = ResumeSettings::default();
             resume.variance = self.variance.unwrap_or(resume.variance);

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::memory::Memory;
 use super::skills::{Class, Skill};
 use super::{ClassKey, Resume};
 use crate::ChoiceReason;
@@ -44,7 +45,10 @@ pub(super) fn choose(
     let idlest = choice.idlest()?;
     let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
     let shard = resume.skills.read(key);
-    let Some(class) = shard.get(key) else { return Some(Chosen::new(idlest, ChoiceReason::NewClass)) };
+    let Some(class) = shard.get(key) else {
+        drop(shard);
+        return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
+    };
     if let Some(at) = choice.trial(class) {
         return Some(Chosen::new(at, ChoiceReason::Explored));
     }
@@ -87,20 +91,32 @@ impl Choice<'_> {
 
     /// The candidate that is done first with what it has, of several the one used least recently; of all or of a sample.
     fn idlest(&self) -> Option<usize> {
+        self.first(|at| self.wait(at))
+    }
+
+    /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
+    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly.
+    fn freest(&self) -> Option<usize> {
+        let (tick, cold) = (self.candidates.load.ticks(), self.resume.memory.cold());
+        self.first(|at| self.wait(at) + cold * self.candidates.backends[at].state.load.given_of_late(tick))
+    }
+
+    /// The candidate with the least of these seconds, of several the one used least recently; of all or of a sample.
+    fn first(&self, seconds: impl Fn(usize) -> f32) -> Option<usize> {
         let candidates = self.candidates;
-        let idle = |at: &usize| {
-            let micros = self.wait(*at) / self.part(*at) * 1e6;
+        let order = |at: &usize| {
+            let micros = seconds(*at) / self.part(*at) * 1e6;
             (micros as u64, candidates.backends[*at].state.load.used())
         };
         let eligible = |at: &usize| candidates.eligible(*at);
         let count = candidates.count();
         if count > SMALL_POOL {
             let sample = (0..IDLEST_OF).map(|_| candidates.random.below(count));
-            if let Some(at) = sample.filter(eligible).min_by_key(idle) {
+            if let Some(at) = sample.filter(eligible).min_by_key(order) {
                 return Some(at);
             }
         }
-        candidates.all().filter(eligible).min_by_key(idle)
+        candidates.all().filter(eligible).min_by_key(order)
     }
 
     /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
@@ -110,7 +126,8 @@ impl Choice<'_> {
         let workers = candidates.count() as f32;
         let variance = resume.settings.variance as f32;
         let memory = &*resume.memory;
-        let (price, charged, cold) = (memory.price(variance), memory.charged(), memory.cold());
+        let (reloading, cold) = (memory.reloading(), memory.cold());
+        let charged = Memory::charged(reloading);
         let load = |at: usize| &candidates.backends[at].state.load;
         let (looked_at, count) = self.look(class);
         let looked_at = &looked_at[..count];
@@ -121,7 +138,8 @@ impl Choice<'_> {
             let own = if load(at).is_new() { own * 0.5 } else { own };
             // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
             let success = 1.0 - 0.9 * load(at).faults();
-            (self.wait(at) + own * slowness + price * loading) / (self.part(at) * success)
+            let price = memory.price(load(at), reloading, variance);
+            (self.wait(at) + (own + price * loading) * slowness) / (self.part(at) * success)
         };
 
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
@@ -160,8 +178,7 @@ impl Choice<'_> {
         let homes = if charged < 1.0 { 2.0 } else { 1.0 };
         let may_spread = (warm as f32) < (workers / variance).max(homes);
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
-        let will_be = if loaded { quickest } else { quickest.min(class.least) };
-        let loading = (cold - will_be).max(cold / 4.0);
+        let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
         let unskilled = !knows && may_spread && !(answered && fails(idlest));
         if unskilled && cost(idlest, cold, loading, self.slowness(idlest)) < least {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };

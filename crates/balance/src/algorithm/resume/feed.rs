@@ -238,7 +238,7 @@ impl Resumes<'_> {
             .retain(worker, |key, skill| listed.contains(&key.0) || (!started_anew && !skill.is_reported()));
         if started_anew {
             backend.state.load.renew();
-            self.resume.memory.emptied(self.pool.backends().len());
+            self.resume.memory.emptied(&backend.state.load, self.pool.backends().len());
         }
         self.hold(backend, Known { instance: instance.into(), revision });
         Ok(believed)

@@ -86,7 +86,7 @@ impl ClassKey {
     }
 }
 
-/// The choices over which the share of a class is taken.
+/// The choices over which the share of a class is taken, and how many classes a worker was given.
 const HORIZON: f32 = 4096.0;
 
 /// The state of the algorithm.
@@ -173,6 +173,7 @@ impl Resume {
             let skill = class.and_then(|class| class.of(id)).copied();
             drop(shard);
             if skill.is_none() && name.len() <= MAX_CLASS_BYTES {
+                backend.state.load.given(tick);
                 let unskilled = Skill::guessed(id, self.settings.unskilled_score as f32, 0.0);
                 self.skills.set(key, name, unskilled, tick);
             }
@@ -205,7 +206,7 @@ impl Resume {
             self.memory.loaded(worker, seconds);
         }
         if let Some(least) = self.skills.learn(class, id, seconds, self.memory.slowness(worker)) {
-            self.memory.served(seconds, least);
+            self.memory.served(worker, seconds, least);
         }
     }
 

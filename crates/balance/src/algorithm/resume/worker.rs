@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::HORIZON;
 use super::feed::Known;
 use crate::load::{DecayedMean, Rate};
 
@@ -18,6 +19,8 @@ pub(crate) struct WorkerLoad {
     used: AtomicU64,
     /// How often it is chosen.
     chosen: Rate,
+    /// How often it is given a class that it does not know.
+    given: Rate,
     /// Microseconds of work that the requests in hand are expected to be.
     work: AtomicU64,
     /// Seconds that it spends on a request, of late.
@@ -29,6 +32,8 @@ pub(crate) struct WorkerLoad {
     woke: AtomicU64,
     /// Seconds that it spends on a request of a class that it did not know.
     pub(crate) cold: DecayedMean,
+    /// The share of loading in the time that it spends on classes that it had loaded; a second weighs one.
+    pub(crate) reloading: DecayedMean,
     /// 1 for each failure, 0 for each answer, of late.
     faults: DecayedMean,
     /// Requests that it may still be given for its own sake, being new.
@@ -74,6 +79,16 @@ impl WorkerLoad {
     /// The share of choices that fall on it.
     pub(crate) fn share(&self, tick: u64, workers: usize) -> f32 {
         self.chosen.share(tick, share_horizon(workers))
+    }
+
+    /// It was given a class that it does not know.
+    pub(crate) fn given(&self, tick: u64) {
+        self.given.count(tick, HORIZON);
+    }
+
+    /// The classes it did not know that it was given of late.
+    pub(crate) fn given_of_late(&self, tick: u64) -> f32 {
+        self.given.share(tick, HORIZON) * HORIZON
     }
 
     /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where requests to it
@@ -164,8 +179,9 @@ impl WorkerLoad {
         self.trials.store(TRIALS, Ordering::Relaxed);
     }
 
-    /// Nothing is known of its résumé.
+    /// Nothing is known of its résumé, nor of how it does at classes.
     pub(crate) fn forget(&self) {
+        self.reloading.set(0.0, 0.0);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
