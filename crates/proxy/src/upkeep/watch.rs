@@ -156,8 +156,8 @@ impl SeenClasses {
         let (counts, name) = (resumes.counts(), pool.name());
         let most = pool.settings().resume.max_classes;
         let mut lines = Vec::new();
-        // Over as many requests as there is room for classes, one that is asked for so seldom would be forgotten anyway; where more than
-        // half of them push another out, hardly any is still known when it is asked for again.
+        // Over as many requests as there is room for classes: where more than half of them push another class out, hardly
+        // any is still known when it is asked for again.
         let asked = requests(pool, now).saturating_sub(self.requests);
         if asked >= REQUESTS.max(most as u64) {
             let forgotten = counts.forgotten_for_requests.saturating_sub(self.forgotten);

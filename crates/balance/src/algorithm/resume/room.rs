@@ -1,13 +1,13 @@
 //! Which class is forgotten where there is no room for another.
 //!
-//! Classes that nobody but the balancer knows of, as requests have been of them, have a quarter of the room for themselves, and
-//! those that workers tell of the rest, as far as there are both:
+//! Classes that no worker has told of, the balancer's own, have a quarter of the room, and those that workers told of the
+//! rest, as far as there are both:
 //!
-//! - a class that a request is of always finds room. Where the balancer's own take more than their quarter, one of
-//!   them goes, so that a flood of new classes drives out its own kind; else one that workers told of. Of a few it is the one that was asked for
-//!   longest ago, and before all others one that nobody ever asked for;
-//! - a class that a worker tells of finds room where the balancer's own take more than their quarter, or else where one that
-//!   nobody asks for is only known of workers that have told of more: no worker keeps the others out.
+//! - A class that a request is of always finds room. Where the balancer's own take more than their quarter one of
+//!   them goes, so that a flood of new classes drives out its own kind; else one that workers told of. Of a few it is the
+//!   one asked for longest ago, and before all others one that nobody ever asked for.
+//! - A class that a worker tells of takes the place of one of the balancer's own where these take more than their quarter;
+//!   else of one that nobody asks for and only workers have told of that told of more. So no worker keeps the others out.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use super::skills::{Class, Shard, Skill};
 use crate::BackendId;
 use crate::ids::ByNumber;
 
-/// The part of the room that is the balancer's own classes', by 1.
+/// One in so many classes may be the balancer's own before they drive out each other.
 const OWN: usize = 4;
 
 /// As many classes are looked at, of which a suitable one is to be found.
