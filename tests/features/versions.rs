@@ -27,12 +27,22 @@ fn serving(proxy: &Sandarac) -> BTreeSet<String> {
     (0..24).map(|_| by_anyone(proxy)).collect()
 }
 
-/// Waits until exactly `names` serve, and sees that it stays so.
+/// Waits until all of `names` serve and nobody else, and sees that it stays so. One that comes back is given more than the others
+/// until it has as many classes as they.
 #[track_caller]
 fn serve(proxy: &Sandarac, names: &[&str]) {
     let names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    within(&format!("{names:?} to serve"), || (serving(proxy) == names).then_some(()));
-    assert_eq!(serving(proxy), names);
+    let mut seen = BTreeSet::new();
+    within(&format!("{names:?} to serve"), || {
+        let serving = serving(proxy);
+        if serving.is_subset(&names) {
+            seen.extend(serving);
+        } else {
+            seen.clear();
+        }
+        (seen == names).then_some(())
+    });
+    assert!(serving(proxy).is_subset(&names));
 }
 
 #[test]

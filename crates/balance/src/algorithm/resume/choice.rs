@@ -28,6 +28,9 @@ const SMALL_POOL: usize = 32;
 /// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly always.
 const IDLEST_OF: usize = 8;
 
+/// So many classes that a worker was given and another was not count, where a class is new to all.
+const AHEAD: f32 = 4.0;
+
 /// A worker this many times slower than the best at a class is no longer counted among those that have its data.
 const WARM: f32 = 2.0;
 
@@ -95,10 +98,13 @@ impl Choice<'_> {
     }
 
     /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
-    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly.
+    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly. Of a newcomer that was
+    /// given none, a few count: it is not to be flooded until it has as many as the others.
     fn freest(&self) -> Option<usize> {
         let (tick, cold) = (self.candidates.load.ticks(), self.resume.memory.cold());
-        self.first(|at| self.wait(at) + cold * self.candidates.backends[at].state.load.given_of_late(tick))
+        let given = |at: usize| self.candidates.backends[at].state.load.given_of_late(tick);
+        let fewest = self.first(given).map_or(0.0, given);
+        self.first(|at| self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD))
     }
 
     /// The candidate with the least of these seconds, of several the one used least recently; of all or of a sample.
@@ -173,6 +179,10 @@ impl Choice<'_> {
         let Some((at, least)) = best else {
             return Chosen { at: idlest, reason: ChoiceReason::LeastRecentlyUsed, skipped };
         };
+        // Who knows it fails, and has loaded nothing of it.
+        if fails(at) && !knows && !fails(idlest) {
+            return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
+        }
         // However busy it is, a class does not spread over more than its part of the workers of its own accord; over two
         // in any case where memory is in plenty, as a choice between two evens out most.
         let homes = if charged < 1.0 { 2.0 } else { 1.0 };
