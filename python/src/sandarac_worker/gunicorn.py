@@ -181,6 +181,8 @@ def worker_exit(server: Any, worker: Any) -> None:
     master for one that was killed, which has neither."""
     _set_loading(worker, False)
     if _place is not None:
+        # One more must not come between the worker and its résumé.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _place.listener.withdraw()
         process_worker().save()
 
