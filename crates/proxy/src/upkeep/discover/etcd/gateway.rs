@@ -200,6 +200,8 @@ fn said(error: &Value) -> Loss {
 
 /// What ended an exchange: the connection, or that what came over it is not HTTP.
 fn broken(error: hyper::Error) -> Loss {
+    // A request that was about to be sent is cancelled, by what came instead.
+    let error = error.source().and_then(|source| source.downcast_ref::<hyper::Error>()).unwrap_or(&error);
     let of_system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     let is_malformed = match of_system {
         // A body whose framing makes no sense.
