@@ -159,9 +159,14 @@ fn skills_are_kept_until_the_table_of_their_classes_is_there() {
     assert!(!proxy.stderr().contains("another classifier"), "{}", proxy.stderr());
 }
 
-/// A pipe in the place of a file of skills: whoever reads it waits until there is a writer, and until that has gone.
-fn pipe(path: &Path) {
+/// Sandarac that has learnt a class, with a pipe in the place of its file of skills: whoever reads it waits until there is a
+/// writer, and until that has gone.
+fn learning_with_a_pipe(origin: &Origin, path: &Path) -> Sandarac {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is there").success());
+    let proxy = sandarac().config(pool(&[origin.url()], &kept_in(path))).start();
+    proxy.get("/a").expect(200);
+    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    proxy
 }
 
 #[test]
@@ -169,10 +174,7 @@ fn a_file_of_skills_that_is_still_read_at_the_end_is_left_as_it_is() {
     let origin = at_home_in("/a");
     let dir = TempDir::new();
     let path = dir.join("skills.json");
-    pipe(&path);
-    let mut proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
-    proxy.get("/a").expect(200);
-    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    let mut proxy = learning_with_a_pipe(&origin, &path);
     proxy.signal(Signal::Terminate);
     assert!(proxy.wait().success());
     assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
@@ -183,10 +185,7 @@ fn what_is_learnt_meanwhile_is_not_written_over_a_file_that_nobody_can_read() {
     let origin = at_home_in("/a");
     let dir = TempDir::new();
     let path = dir.join("skills.json");
-    pipe(&path);
-    let mut proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
-    proxy.get("/a").expect(200);
-    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    let mut proxy = learning_with_a_pipe(&origin, &path);
     fs::write(&path, "not skills").unwrap();
     proxy.says("skills are not kept in");
     proxy.signal(Signal::Terminate);

@@ -1,70 +1,17 @@
 //! Tests of requests that wait for a place at the backend that is best for them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Poll, Wake};
 use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::tests::{NOW, Request};
 use super::*;
-use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Pick, Settings, Ticket};
-
-const NOW: Duration = Duration::from_secs(1000);
+use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Settings};
 
 fn at(ms: u64) -> Duration {
     NOW + Duration::from_millis(ms)
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Count(AtomicUsize);
-
-impl Wake for Count {
-    fn wake(self: Arc<Count>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A request of a class, with a turn and a waker of its own.
-struct Request {
-    ticket: Ticket,
-    class: Vec<u8>,
-    woken: Arc<Count>,
-}
-
-impl Request {
-    fn new(pool: &Pool, class: &[u8]) -> Request {
-        Request { ticket: pool.queue(), class: class.to_vec(), woken: Arc::default() }
-    }
-
-    /// One that waits already.
-    fn waiting(pool: &Pool, class: &[u8]) -> Request {
-        let mut request = Request::new(pool, class);
-        assert!(request.poll(NOW).is_pending());
-        request
-    }
-
-    fn poll(&mut self, now: Duration) -> Poll<Result<Pick, NoBackend>> {
-        self.poll_but(now, &[])
-    }
-
-    fn poll_but(&mut self, now: Duration, exclude: &[BackendId]) -> Poll<Result<Pick, NoBackend>> {
-        let waker = Waker::from(self.woken.clone());
-        let class = Some(self.class.as_slice()).filter(|class| !class.is_empty());
-        self.ticket.poll_pick(&mut Context::from_waker(&waker), class, now, exclude)
-    }
-
-    fn is_woken(&self) -> bool {
-        self.woken.0.load(Ordering::Relaxed) > 0
-    }
-
-    fn served(&mut self) -> Pick {
-        match self.poll(NOW) {
-            Poll::Ready(Ok(pick)) => pick,
-            other => panic!("{other:?}"),
-        }
-    }
 }
 
 fn backends(count: usize, limit: u32) -> Vec<Backend> {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Algorithm, Backend, Outcome, Settings};
 
-const NOW: Duration = Duration::from_secs(1000);
+pub(super) const NOW: Duration = Duration::from_secs(1000);
 
 /// Counts how often it is woken.
 #[derive(Default)]
@@ -22,39 +22,45 @@ impl Wake for Count {
     }
 }
 
-/// A ticket with a waker of its own.
-struct Request {
+/// A request with a turn and a waker of its own. An empty class is none.
+pub(super) struct Request {
     ticket: Ticket,
+    class: Vec<u8>,
     woken: Arc<Count>,
 }
 
 impl Request {
-    fn new(pool: &Pool) -> Request {
-        Request { ticket: pool.queue(), woken: Arc::default() }
+    pub(super) fn new(pool: &Pool, class: &[u8]) -> Request {
+        Request { ticket: pool.queue(), class: class.to_vec(), woken: Arc::default() }
     }
 
     /// One that waits already.
-    fn waiting(pool: &Pool) -> Request {
-        let mut request = Request::new(pool);
-        assert!(request.poll().is_pending());
+    pub(super) fn waiting(pool: &Pool, class: &[u8]) -> Request {
+        let mut request = Request::new(pool, class);
+        assert!(request.poll(NOW).is_pending());
         request
     }
 
-    fn poll(&mut self) -> Poll<Result<Pick, NoBackend>> {
-        self.poll_but(&[])
+    pub(super) fn poll(&mut self, now: Duration) -> Poll<Result<Pick, NoBackend>> {
+        self.poll_but(now, &[])
     }
 
-    fn poll_but(&mut self, exclude: &[BackendId]) -> Poll<Result<Pick, NoBackend>> {
+    pub(super) fn poll_but(&mut self, now: Duration, exclude: &[BackendId]) -> Poll<Result<Pick, NoBackend>> {
         let waker = Waker::from(self.woken.clone());
-        self.ticket.poll_pick(&mut Context::from_waker(&waker), None, NOW, exclude)
+        let class = Some(self.class.as_slice()).filter(|class| !class.is_empty());
+        self.ticket.poll_pick(&mut Context::from_waker(&waker), class, now, exclude)
     }
 
-    fn wakes(&self) -> usize {
+    pub(super) fn wakes(&self) -> usize {
         self.woken.0.load(Ordering::Relaxed)
     }
 
-    fn served(&mut self) -> Pick {
-        match self.poll() {
+    pub(super) fn is_woken(&self) -> bool {
+        self.wakes() > 0
+    }
+
+    pub(super) fn served(&mut self) -> Pick {
+        match self.poll(NOW) {
             Poll::Ready(Ok(pick)) => pick,
             other => panic!("{other:?}"),
         }
@@ -77,15 +83,15 @@ fn pick(pool: &Pool) -> Pick {
 #[test]
 fn a_place_given_back_goes_to_the_first_that_waits() {
     let pool = pool(1, 1, 10);
-    let mut held = Request::new(&pool).served();
-    let mut requests: Vec<_> = (0..3).map(|_| Request::waiting(&pool)).collect();
+    let mut held = Request::new(&pool, b"").served();
+    let mut requests: Vec<_> = (0..3).map(|_| Request::waiting(&pool, b"")).collect();
     assert_eq!(pool.queue_report(), QueueReport { waiting: 3, limit: 10, queued: 3, refused: 0 });
     for at in 0..3 {
         held.finish(Outcome::Answered, NOW);
         let wakes: Vec<_> = requests.iter().map(Request::wakes).collect();
         assert_eq!(wakes, (0..3).map(|other| usize::from(other <= at)).collect::<Vec<_>>());
         // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was woken.
-        assert!(requests.iter_mut().skip(at + 1).all(|request| request.poll().is_pending()));
+        assert!(requests.iter_mut().skip(at + 1).all(|request| request.poll(NOW).is_pending()));
         assert_eq!(pool.pick(None, NOW, &[]).unwrap_err(), NoBackend::AllFull);
         held = requests[at].served();
     }
@@ -98,7 +104,7 @@ fn a_place_given_back_goes_to_the_first_that_waits() {
 fn a_ticket_dropped_after_it_was_woken_passes_its_turn_on() {
     let pool = pool(1, 1, 10);
     let held = pick(&pool);
-    let [first, second, mut third] = [(); 3].map(|()| Request::waiting(&pool));
+    let [first, second, mut third] = [(); 3].map(|()| Request::waiting(&pool, b""));
     drop(second);
     drop(held);
     assert_eq!((first.wakes(), third.wakes()), (1, 0));
@@ -112,28 +118,28 @@ fn a_ticket_dropped_after_it_was_woken_passes_its_turn_on() {
 fn the_queue_has_an_end() {
     let limited = pool(1, 1, 2);
     let held = pick(&limited);
-    let _waiting = [Request::waiting(&limited), Request::waiting(&limited)];
-    let mut third = Request::new(&limited);
-    assert!(matches!(third.poll(), Poll::Ready(Err(NoBackend::QueueFull))));
+    let _waiting = [Request::waiting(&limited, b""), Request::waiting(&limited, b"")];
+    let mut third = Request::new(&limited, b"");
+    assert!(matches!(third.poll(NOW), Poll::Ready(Err(NoBackend::QueueFull))));
     assert_eq!(limited.queue_report(), QueueReport { waiting: 2, limit: 2, queued: 2, refused: 1 });
     drop(held);
     // The first has a place now and no longer waits.
-    assert!(third.poll().is_pending());
+    assert!(third.poll(NOW).is_pending());
 
     let none = pool(1, 1, 0);
     let _held = pick(&none);
-    assert!(matches!(Request::new(&none).poll(), Poll::Ready(Err(NoBackend::AllFull))));
+    assert!(matches!(Request::new(&none, b"").poll(NOW), Poll::Ready(Err(NoBackend::AllFull))));
 }
 
 #[test]
 fn what_waiting_does_not_help_is_told_at_once() {
-    assert!(matches!(Request::new(&pool(0, 1, 10)).poll(), Poll::Ready(Err(NoBackend::Empty))));
+    assert!(matches!(Request::new(&pool(0, 1, 10), b"").poll(NOW), Poll::Ready(Err(NoBackend::Empty))));
     let pool = pool(1, 1, 10);
     let held = pick(&pool);
     let tried = [held.id()];
-    assert!(matches!(Request::new(&pool).poll_but(&tried), Poll::Ready(Err(NoBackend::AllTried))));
-    let mut waiting = Request::waiting(&pool);
-    assert!(matches!(waiting.poll_but(&tried), Poll::Ready(Err(NoBackend::AllTried))));
+    assert!(matches!(Request::new(&pool, b"").poll_but(NOW, &tried), Poll::Ready(Err(NoBackend::AllTried))));
+    let mut waiting = Request::waiting(&pool, b"");
+    assert!(matches!(waiting.poll_but(NOW, &tried), Poll::Ready(Err(NoBackend::AllTried))));
     assert_eq!(pool.queue_report().waiting, 0);
 }
 
@@ -142,9 +148,9 @@ fn a_place_that_the_first_may_not_take_goes_to_the_next() {
     let pool = pool(2, 1, 10);
     let (one, two) = (pick(&pool), pick(&pool));
     let (kept, freed) = (one.id(), two.id());
-    let mut picky = Request::new(&pool);
-    assert!(picky.poll_but(&[freed]).is_pending());
-    let mut second = Request::waiting(&pool);
+    let mut picky = Request::new(&pool, b"");
+    assert!(picky.poll_but(NOW, &[freed]).is_pending());
+    let mut second = Request::waiting(&pool, b"");
     drop(two);
     assert_eq!((picky.wakes(), second.wakes()), (0, 1));
     let taken = second.served();
@@ -153,14 +159,14 @@ fn a_place_that_the_first_may_not_take_goes_to_the_next() {
     drop(taken);
     drop(pick(&pool));
     drop(one);
-    assert!(matches!(picky.poll_but(&[freed]), Poll::Ready(Ok(pick)) if pick.id() == kept));
+    assert!(matches!(picky.poll_but(NOW, &[freed]), Poll::Ready(Ok(pick)) if pick.id() == kept));
 }
 
 #[test]
 fn after_a_reload_the_new_pool_serves_those_that_waited_at_the_old() {
     let before = pool(1, 1, 10);
     let held = pick(&before);
-    let mut requests = [(); 4].map(|()| Request::waiting(&before));
+    let mut requests = [(); 4].map(|()| Request::waiting(&before, b""));
 
     let wider = vec![backend(7).max_in_flight(1), backend(0).max_in_flight(1)];
     let after = before.succeeded_by(wider, Algorithm::Random);
@@ -168,10 +174,10 @@ fn after_a_reload_the_new_pool_serves_those_that_waited_at_the_old() {
     let new = requests[0].served();
     assert_eq!(new.backend().address(), after.backends()[0].address());
     assert_ne!(new.id(), held.id());
-    assert!(requests[1].poll().is_pending());
+    assert!(requests[1].poll(NOW).is_pending());
 
     // What is given back at the old one is a place at the new one, and the other way round.
-    let mut late = Request::waiting(&after);
+    let mut late = Request::waiting(&after, b"");
     drop(held);
     let old = requests[1].served();
     drop(new);
@@ -197,7 +203,7 @@ fn ids_are_not_used_twice_over_reloads() {
 fn a_pool_is_freed_when_its_last_ticket_is() {
     let pool = pool(1, 1, 10);
     let held = pick(&pool);
-    let waiting = Request::waiting(&pool);
+    let waiting = Request::waiting(&pool, b"");
     let inner = pool.downgrade();
     drop((pool, held));
     assert!(Pool::upgrade(&inner).is_some());
@@ -293,8 +299,8 @@ proptest! {
         for (step, which) in steps {
             match step {
                 0 | 1 => {
-                    let mut request = Request::new(&pool);
-                    match request.poll() {
+                    let mut request = Request::new(&pool, b"");
+                    match request.poll(NOW) {
                         Poll::Ready(Ok(pick)) => {
                             prop_assert!(line.is_empty());
                             held.push(pick);
@@ -313,7 +319,7 @@ proptest! {
                 3 if !line.is_empty() => drop(line.remove(which as usize % line.len())),
                 4 if !line.is_empty() => {
                     let at = which as usize % line.len();
-                    prop_assert!(line[at].poll().is_pending());
+                    prop_assert!(line[at].poll(NOW).is_pending());
                 }
                 5 if !held.is_empty() => {
                     drop(held.swap_remove(which as usize % held.len()));

@@ -50,8 +50,7 @@ impl Store {
 
     /// Bytes of objects that have yet to show their worth, and of those that have left the index but are being read.
     fn unproven_bytes(&self) -> usize {
-        let proven = self.main_bytes.load(Relaxed) + self.index_bytes.load(Relaxed);
-        self.budget.used().saturating_sub(usize::try_from(proven).unwrap_or(0))
+        self.used_beside(&[&self.main_bytes, &self.index_bytes])
     }
 
     pub(crate) fn release(&self, bytes: usize) {

@@ -233,9 +233,13 @@ impl Store {
     /// Bytes of objects that have left the store and cannot be freed, because somebody reads them. Takes no lock: while
     /// others store and evict, it is off by what they are about.
     pub fn held_bytes(&self) -> usize {
-        let in_index =
-            [&self.small_bytes, &self.main_bytes, &self.index_bytes].map(|bytes| bytes.load(Relaxed));
-        self.budget.used().saturating_sub(usize::try_from(in_index.iter().sum::<isize>()).unwrap_or(0))
+        self.used_beside(&[&self.small_bytes, &self.main_bytes, &self.index_bytes])
+    }
+
+    /// Bytes that are charged for other things than these.
+    pub(crate) fn used_beside(&self, these: &[&AtomicIsize]) -> usize {
+        let these: isize = these.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        self.budget.used().saturating_sub(usize::try_from(these).unwrap_or(0))
     }
 
     fn miss(

@@ -7,6 +7,7 @@ use sandarac_balance::{
     Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource, SkillWord,
 };
 use sandarac_config::closest;
+use sandarac_proxy::discover::LiveSettings;
 use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
 
 use crate::admin::{
@@ -197,14 +198,11 @@ fn addresses(pool: &Pool) -> HashMap<BackendId, String> {
 
 /// What is in force of the settings that sources may change.
 fn settings(live: &Live) -> BTreeMap<String, f64> {
-    let resume = &live.settings().resume;
-    let all = [
-        ("variance", resume.variance),
-        ("backlog_history", f64::from(resume.backlog_history)),
-        ("unskilled_score", resume.unskilled_score),
-        ("exploration", resume.exploration),
-    ];
-    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    by_name(LiveSettings::in_force(&live.settings().resume))
+}
+
+fn by_name(settings: LiveSettings) -> BTreeMap<String, f64> {
+    settings.given().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn sources(pool: &SitePool) -> Vec<SourceDetail> {
@@ -213,7 +211,7 @@ fn sources(pool: &SitePool) -> Vec<SourceDetail> {
         told: state.told,
         backends: state.members as u64,
         ignored: u64::from(state.ignored),
-        settings: state.settings.given().map(|(name, value)| (name.to_owned(), value)).collect(),
+        settings: by_name(state.settings),
         lost: state.lost,
     };
     pool.sources().into_iter().map(detail).collect()

@@ -107,12 +107,13 @@ impl Choice<'_> {
         self.first(|at| self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD))
     }
 
-    /// The candidate with the least of these seconds, of several the one used least recently; of all or of a sample.
-    fn first(&self, seconds: impl Fn(usize) -> f32) -> Option<usize> {
+    /// The candidate that has least of this for the part that it bears, of several the one used least recently; of all or of
+    /// a sample.
+    fn first(&self, amount: impl Fn(usize) -> f32) -> Option<usize> {
         let candidates = self.candidates;
         let order = |at: &usize| {
-            let micros = seconds(*at) / self.part(*at) * 1e6;
-            (micros as u64, candidates.backends[*at].state.load.used())
+            let millionths = amount(*at) / self.part(*at) * 1e6;
+            (millionths as u64, candidates.backends[*at].state.load.used())
         };
         let eligible = |at: &usize| candidates.eligible(*at);
         let count = candidates.count();

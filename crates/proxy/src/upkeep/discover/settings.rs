@@ -1,7 +1,7 @@
 //! Settings that a source has beside the list, and that change while it is watched.
 
 use super::{Ignored, IgnoredReason, MAX_ENTRY_BYTES};
-use sandarac_balance::Settings;
+use sandarac_balance::{ResumeSettings, Settings};
 use serde_json::Value;
 use std::fmt;
 
@@ -56,6 +56,18 @@ impl LiveSettings {
             }
         }
         settings
+    }
+
+    /// What a pool goes by now. Of its workers' settings it knows nothing.
+    pub fn in_force(resume: &ResumeSettings) -> LiveSettings {
+        LiveSettings {
+            variance: Some(resume.variance),
+            backlog_history: Some(resume.backlog_history),
+            unskilled_score: Some(resume.unskilled_score),
+            exploration: Some(resume.exploration),
+            history: None,
+            max_skill_age: None,
+        }
     }
 
     /// What these give, by name.
