@@ -8,6 +8,7 @@ mod resumes;
 mod skills;
 mod sources;
 mod table;
+mod turns;
 mod wants;
 mod watch;
 
