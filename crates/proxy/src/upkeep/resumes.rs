@@ -2,6 +2,7 @@
 
 use super::client::{Client, Question};
 use super::turns::{Asked, Turns, Worker};
+use crate::complaints::Subject;
 use crate::resume::{Unbelieved, named};
 use crate::shared::Shared;
 use crate::site::Site;
@@ -147,7 +148,7 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
         Err(fault) => (Asked::Badly, (Unbelieved::NoResume, fault.text())),
     };
     shared.upkeep_counters().unbelieved.one(&why.0);
-    shared.complain(|| {
+    shared.complain(Subject::Worker(live.name().into(), worker, why.0.name()), || {
         let (pool, why, text) = (live.name(), why.0, why.1);
         let advice = match why {
             Unbelieved::NoResume => format!(
