@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, reply};
 
-use crate::{pool, sandarac};
+use crate::{labelled, pool, sandarac};
 
 /// Two backends that take one request at a time and wait with the answer to `/…/hold` until the gate is open.
 fn backends() -> ([Origin; 2], Gate) {
@@ -99,6 +99,21 @@ fn where_none_may_wait_a_class_goes_to_another_backend_at_once() {
     proxy.counts("fetches_queued", 0);
     gate.open();
     held.response().expect(200);
+}
+
+#[test]
+fn a_request_for_which_the_queue_has_no_room_is_refused_by_that_name() {
+    let (origins, gate) = backends();
+    let proxy = before(&origins, "balance = \"maglev\"\nqueue = 0");
+    let mut held = [send(&proxy, "a", "hold"), send(&proxy, "b", "hold")];
+    gate.reached(2);
+    let refused = proxy.get("/c").expect(503);
+    assert!(refused.field("retry-after").is_some(), "{refused:?}");
+    assert_eq!(labelled(&proxy, "failed", "queue-full"), 1);
+    gate.open();
+    for held in &mut held {
+        held.response().expect(200);
+    }
 }
 
 #[test]

@@ -224,6 +224,16 @@ fn bad_input_is_told_in_words() {
 }
 
 #[test]
+fn a_chart_that_cannot_be_written_is_told_of_before_anything_is_played() {
+    let played = Played::new();
+    let whole = played.file("access.log", &log(20));
+    let output = replay(&whole, &["--simulate", "--svg", "/dev/null/chart.svg"]).run().failure();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stderr.contains("cannot write /dev/null/chart.svg"), "{}", output.stderr);
+    assert_eq!(output.stdout, "");
+}
+
+#[test]
 fn errors_are_counted_apart_and_a_run_without_another_answer_fails() {
     let played = Played::new();
     let whole = played.file("access.log", &log(20));

@@ -67,6 +67,27 @@ fn is_not_believed(reason: &str, rule: impl Fn(&str) -> Reply + Send + Sync + 's
 }
 
 #[test]
+fn what_is_wrong_with_one_worker_does_not_keep_another_out_of_the_log() {
+    let workers = [Worker::new("one", &[]), Worker::new("two", &[]), Worker::new("three", &[])];
+    let reasons = ["rev", "inflight", "score"];
+    workers[0].claims("id=\"one\", rev=0, inflight=0", "");
+    workers[1].claims("id=\"two\", rev=1, inflight=-1", "");
+    let negative = |by: &str| json(document(by, "skills", "{\"a\":-1}"));
+    workers[2]
+        .tells(move |request| negative(request.target.rsplit_once('=').map_or("", |(_, by)| by)))
+        .claims("", "");
+    let workers: Vec<&Worker> = workers.iter().collect();
+    let proxy = sandarac().config(site(&workers)).start();
+    for (worker, reason) in workers.iter().zip(reasons) {
+        within(&format!("{reason} to be counted"), || {
+            by_anyone(&proxy);
+            (labelled(&proxy, "resumes_unbelieved", reason) > 0).then_some(())
+        });
+        proxy.says(&worker.url());
+    }
+}
+
+#[test]
 fn a_worker_without_a_resume_is_served_all_the_same() {
     is_not_believed("no-resume", |_| reply(404));
 }

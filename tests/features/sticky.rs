@@ -1,6 +1,6 @@
 //! Sessions that stick to a backend, by a cookie.
 
-use sandarac_test_support::{Origin, Port, Req, Response, Sandarac, get, reply, request, within};
+use sandarac_test_support::{Conn, Gate, Origin, Port, Req, Response, Sandarac, get, reply, request, within};
 
 use crate::{pool, sandarac};
 
@@ -258,6 +258,50 @@ fn a_session_whose_backend_is_dead_goes_on_elsewhere() {
     assert_eq!(next.text(), "spare");
     let new = cookie(&next);
     assert_eq!(proxy.exchange(&with_cookie(&new)).expect(200).text(), "spare");
+}
+
+/// Two backends that take one request at a time, a session that is at home at one of them, and a request of it that holds that
+/// one's place until the gate is open.
+fn full(keys: &str) -> (Sandarac, [Origin; 2], Gate, String, String, Conn) {
+    let gate = Gate::new();
+    let backends = ["a", "b"].map(|name| {
+        let gate = gate.clone();
+        Origin::new(move |request| {
+            let answer = reply(200).cache("no-store").body(name);
+            if request.path() == "/hold" { answer.hold(&gate) } else { answer }
+        })
+    });
+    let proxy = start(&backends, &format!("{STICKY}\nmax_in_flight = 1\n{keys}"));
+    let first = proxy.get("/").expect(200);
+    let (home, cookie) = (first.text(), cookie(&first));
+    let mut held = proxy.connect();
+    held.send(get("/hold").with("Cookie", &cookie).to_bytes());
+    gate.reached(1);
+    (proxy, backends, gate, home, cookie, held)
+}
+
+#[test]
+fn a_session_whose_backend_is_full_waits_for_it() {
+    let (proxy, _backends, gate, home, cookie, mut held) = full("queue_timeout = \"1h\"");
+    let mut waiting = proxy.connect();
+    waiting.send(with_cookie(&cookie).to_bytes());
+    proxy.counts("fetches_queued", 1);
+    gate.open();
+    held.response().expect(200);
+    let answer = waiting.response().expect(200);
+    assert_eq!(answer.text(), home);
+    assert!(!answer.fields.has("set-cookie"), "{answer:?}");
+}
+
+#[test]
+fn a_session_that_waits_in_vain_is_answered_elsewhere_and_stays_where_it_was() {
+    let (proxy, _backends, gate, home, cookie, mut held) = full("queue_timeout = \"2s\"");
+    let answer = proxy.exchange(&with_cookie(&cookie)).expect(200);
+    assert_ne!(answer.text(), home);
+    assert!(!answer.fields.has("set-cookie"), "{answer:?}");
+    gate.open();
+    held.response().expect(200);
+    assert_eq!(proxy.exchange(&with_cookie(&cookie)).expect(200).text(), home);
 }
 
 #[test]

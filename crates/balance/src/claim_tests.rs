@@ -167,6 +167,48 @@ fn those_that_wait_for_a_backend_choose_anew_when_it_drains_or_fails_its_checks(
     }
 }
 
+/// A pool that does not go by classes, and its first backend, which is full and to which a request that waits sticks.
+fn stuck() -> (Pool, Pick, Request) {
+    let pool = Pool::new("app", backends(2, 1), Algorithm::LeastRequests);
+    let held = pool.pick_sticky(BackendId(0), None, NOW).unwrap();
+    let mut waiting = Request::sticking(&pool, BackendId(0));
+    assert!(waiting.poll(NOW).is_pending());
+    (pool, held, waiting)
+}
+
+#[test]
+fn a_session_waits_for_its_backend_while_another_has_places() {
+    let (pool, held, mut waiting) = stuck();
+    drop(pool.pick(None, NOW, &[]).unwrap());
+    assert!(!waiting.is_woken());
+    drop(held);
+    assert!(pool.pick_sticky(BackendId(0), None, NOW).is_none(), "nobody overtakes it");
+    assert_eq!(waiting.served().id(), BackendId(0));
+    assert_eq!(in_hand(&pool), [0, 0]);
+}
+
+#[test]
+fn a_session_waits_for_a_backend_that_drains_and_not_for_one_that_fails_its_checks() {
+    let (pool, held, mut waiting) = stuck();
+    assert!(pool.drain(BackendId(0), true));
+    assert!(!waiting.is_woken());
+    drop(held);
+    assert_eq!(waiting.served().id(), BackendId(0));
+
+    let (pool, _held, mut waiting) = stuck();
+    let checked = [(); 3].map(|()| pool.checked(BackendId(0), false));
+    assert_eq!(checked[2], Checked::Down);
+    assert_eq!(waiting.served().id(), BackendId(1));
+}
+
+#[test]
+fn after_its_patience_a_session_takes_any_place() {
+    let (pool, _held, mut waiting) = stuck();
+    let patience = pool.settings().patience;
+    assert!(waiting.poll(NOW + patience - Duration::from_millis(1)).is_pending());
+    assert!(matches!(waiting.poll(NOW + patience), Poll::Ready(Ok(pick)) if pick.id() == BackendId(1)));
+}
+
 #[test]
 fn the_last_backend_is_waited_for_though_it_fails_its_checks() {
     let (pool, classes) = hashed(1, 1);

@@ -254,19 +254,29 @@ impl Pool {
     /// Takes a place at the backend that a session sticks to, if that is in service and has one that nobody waits for. It may
     /// be draining: sessions end where they began.
     pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
-        let at = self.0.places.of(backend)?;
-        let state = &self.0.backends[at].state;
-        let serves =
-            state.standing(millis(now)) == Standing::InService && !state.sidelined.load(Ordering::Relaxed);
-        if !serves {
-            return None;
-        }
+        let at = self.0.places.of(backend).filter(|&at| self.keeps_sessions(at, now))?;
         let asked = self.asked(class, now, 0);
         let take = || self.take(Chosen::new(at, ChoiceReason::Sticky), &asked);
         match self.0.queue.waiting() {
             0 => take(),
             _ => self.0.queue.after_those_waiting(self, Some(backend), now, take),
         }
+    }
+
+    /// Whether sessions that stick to a backend are to stay there: it is in service, though it may be full, or draining.
+    pub fn holds_sessions(&self, backend: BackendId, now: Duration) -> bool {
+        self.0.places.of(backend).is_some_and(|at| self.keeps_sessions(at, now))
+    }
+
+    fn keeps_sessions(&self, at: usize, now: Duration) -> bool {
+        let state = &self.0.backends[at].state;
+        state.standing(millis(now)) == Standing::InService && !state.sidelined.load(Ordering::Relaxed)
+    }
+
+    /// What is chosen for a session that sticks to a backend, if it is to stay there.
+    pub(crate) fn sticking(&self, backend: BackendId, now: Duration) -> Option<Chosen> {
+        let at = self.0.places.of(backend).filter(|&at| self.keeps_sessions(at, now))?;
+        Some(Chosen::new(at, ChoiceReason::Sticky))
     }
 
     /// The backend whose [`Backend::key`] this is.
@@ -417,7 +427,10 @@ impl Pool {
     pub(crate) fn honour(&self, claim: Claim, asked: &Asked<'_>) -> Option<Pick> {
         let chosen = claim.chosen;
         let state = &self.0.backends[chosen.at].state;
-        let serves = state.serves() && state.standing(millis(asked.now)) != Standing::Ejected;
+        let serves = match chosen.reason {
+            ChoiceReason::Sticky => self.keeps_sessions(chosen.at, asked.now),
+            _ => state.serves() && state.standing(millis(asked.now)) != Standing::Ejected,
+        };
         if !serves && chosen.reason != ChoiceReason::ForWantOfOthers {
             return None;
         }

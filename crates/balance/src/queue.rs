@@ -1,8 +1,9 @@
 //! The queue before a pool: requests that found no place, in the order they came.
 //!
 //! A request whose class one backend knows better than others waits for a place there and lays [`Claim`] to it, even while
-//! others have places; the algorithm decides that, which sees in the backlog of each backend those that wait for it. All
-//! other requests wait for any place. A place that becomes free goes to the first of those that wait for this one or for
+//! others have places; the algorithm decides that, which sees in the backlog of each backend those that wait for it. A
+//! request whose session sticks to a backend waits for that one, whatever the algorithm. All other requests wait for any
+//! place. A place that becomes free goes to the first of those that wait for this one or for
 //! any. Nobody is passed over for long: a request that waits while so many that came later are served, or for so long, gives
 //! up its claim, and as it came before all those others, the next place is its own.
 //!
@@ -73,6 +74,8 @@ struct Waiter {
     /// When it came.
     since: Duration,
     exclude: Vec<BackendId>,
+    /// The backend that its session sticks to.
+    sticks_to: Option<BackendId>,
     claim: Option<Claim>,
 }
 
@@ -149,13 +152,11 @@ impl Queue {
         let mut line = self.lock();
         let pool = line.serving(pool);
         let mut woken = Woken::default();
-        while let Some(number) = line.first(Some(id), 0) {
+        let all: Vec<u64> =
+            line.wanted.range((Some(id), 0)..=(Some(id), u64::MAX)).map(|&(_, number)| number).collect();
+        for number in all {
             line.want(number, None);
             line.place(&pool, number, &mut woken);
-            if line.first(Some(id), 0) == Some(number) {
-                // There is no other.
-                break;
-            }
         }
         self.count(&line);
         drop(line);
@@ -294,8 +295,14 @@ impl Line {
         let Some(waiter) = self.waiting.get(&number) else { return };
         let class = waiter.class.as_deref();
         let asked = pool.asked(class, now, waiter.exclude.len());
-        let patient = number >= self.settled && pool.may_wait_for_one(class);
-        let best = if patient { pool.best(&asked, &waiter.exclude) } else { None };
+        let patient = number >= self.settled;
+        let sticks_to = waiter.sticks_to.filter(|id| patient && !waiter.exclude.contains(id));
+        let sticking = sticks_to.and_then(|id| pool.sticking(id, now));
+        let best = || {
+            let may_wait = patient && pool.may_wait_for_one(class);
+            may_wait.then(|| pool.best(&asked, &waiter.exclude)).flatten()
+        };
+        let best = sticking.or_else(best);
         match best {
             Some(chosen) => {
                 let claim = Claim::new(pool, chosen, &asked);
@@ -322,11 +329,19 @@ pub struct Ticket {
     pool: Pool,
     /// Its place in the queue, if it has one.
     number: Option<u64>,
+    sticks_to: Option<BackendId>,
 }
 
 impl Ticket {
     pub(crate) fn new(pool: Pool) -> Ticket {
-        Ticket { pool, number: None }
+        Ticket { pool, number: None, sticks_to: None }
+    }
+
+    /// The turn of a request whose session sticks to `backend`: it waits for a place there, even while others have places, and
+    /// for any when its [`Settings::patience`](crate::Settings::patience) is over, or that one goes out of service.
+    pub fn sticking_to(mut self, backend: BackendId) -> Ticket {
+        self.sticks_to = Some(backend);
+        self
     }
 
     /// Chooses a backend as [`Pool::pick_patiently`] does, or waits until there is a place, behind all that wait already for
@@ -391,6 +406,7 @@ impl Ticket {
                     class: class.map(Box::from),
                     since: line.now,
                     exclude: exclude.to_vec(),
+                    sticks_to: self.sticks_to,
                     claim: None,
                 };
                 line.waiting.insert(number, waiter);

@@ -34,6 +34,11 @@ impl Request {
         Request { ticket: pool.queue(), class: class.to_vec(), woken: Arc::default() }
     }
 
+    /// One without a class, whose session sticks to a backend.
+    pub(super) fn sticking(pool: &Pool, backend: BackendId) -> Request {
+        Request { ticket: pool.queue().sticking_to(backend), class: Vec::new(), woken: Arc::default() }
+    }
+
     /// One that waits already.
     pub(super) fn waiting(pool: &Pool, class: &[u8]) -> Request {
         let mut request = Request::new(pool, class);

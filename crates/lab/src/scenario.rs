@@ -1,9 +1,13 @@
 //! What is simulated, read from a TOML file.
 
+mod algorithms;
+
 use std::fmt;
 
-use sandarac_balance::{Algorithm as Balance, ResumeSettings, SkillSource};
+use sandarac_balance::{Algorithm as Balance, ResumeSettings};
 use serde::Deserialize;
+
+use algorithms::WrittenAlgorithm;
 
 use crate::lard::LardSettings;
 use crate::trace::Trace;
@@ -283,105 +287,6 @@ const fn single() -> u32 {
     1
 }
 
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenAlgorithm {
-    name: String,
-    label: Option<String>,
-    load_factor: Option<f64>,
-    variance: Option<f64>,
-    backlog_history: Option<u32>,
-    unskilled_score: Option<f64>,
-    exploration: Option<f64>,
-    inferred: Option<bool>,
-    frozen: Option<bool>,
-    uncorrected: Option<bool>,
-    price: Option<f64>,
-    low: Option<u32>,
-    high: Option<u32>,
-    shrink_seconds: Option<f64>,
-}
-
-impl WrittenAlgorithm {
-    fn named(name: &str) -> WrittenAlgorithm {
-        WrittenAlgorithm { name: name.to_owned(), ..WrittenAlgorithm::default() }
-    }
-
-    /// What is compared where a scenario does not say.
-    fn usual() -> Vec<WrittenAlgorithm> {
-        let hash = |factor| WrittenAlgorithm { load_factor: Some(factor), ..Self::named("consistent_hash") };
-        vec![
-            Self::named("resume"),
-            WrittenAlgorithm { frozen: Some(true), ..Self::named("resume") },
-            Self::named("lard"),
-            hash(1.25),
-            hash(2.0),
-            hash(4.0),
-            Self::named("maglev"),
-            Self::named("least_requests"),
-            Self::named("peak_ewma"),
-            Self::named("round_robin"),
-            Self::named("random"),
-        ]
-    }
-
-    fn read(&self) -> Result<Algorithm, String> {
-        let mut label = vec![self.name.clone()];
-        let mut said =
-            |name: &str, value: Option<String>| label.extend(value.map(|value| format!("{name} {value}")));
-        said("factor", self.load_factor.map(|value| value.to_string()));
-        said("variance", self.variance.map(|value| value.to_string()));
-        said("history", self.backlog_history.map(|value| value.to_string()));
-        said("unskilled", self.unskilled_score.map(|value| value.to_string()));
-        said("exploration", self.exploration.map(|value| value.to_string()));
-        said("price", self.price.map(|value| value.to_string()));
-        said("low", self.low.map(|value| value.to_string()));
-        said("high", self.high.map(|value| value.to_string()));
-        let flag = |name: &str, value: Option<bool>| value.filter(|value| *value).map(|_| name.to_owned());
-        label.extend(flag("inferred", self.inferred));
-        label.extend(flag("frozen", self.frozen));
-        label.extend(flag("uncorrected", self.uncorrected));
-        let label = self.label.clone().unwrap_or_else(|| label.join(", "));
-        let kind = if self.name == "oracle" {
-            AlgorithmKind::Oracle { price: self.price.unwrap_or(1.0) }
-        } else if self.name == "published" {
-            AlgorithmKind::Published
-        } else if self.name == "lard" {
-            let usual = LardSettings::default();
-            AlgorithmKind::Lard(LardSettings {
-                low: self.low.unwrap_or(usual.low),
-                high: self.high.unwrap_or(usual.high),
-                shrink_seconds: self.shrink_seconds.unwrap_or(usual.shrink_seconds),
-            })
-        } else {
-            let names = || Balance::ALL.map(Balance::name).join(", ");
-            let algorithm = self.name.parse().map_err(|_| {
-                format!(
-                    "there is no algorithm {:?}; there are {}, lard, oracle, published",
-                    self.name,
-                    names()
-                )
-            })?;
-            let mut resume = ResumeSettings::default();
-            resume.variance = self.variance.unwrap_or(resume.variance);
-            resume.backlog_history = self.backlog_history.unwrap_or(resume.backlog_history);
-            resume.unskilled_score = self.unskilled_score.unwrap_or(resume.unskilled_score);
-            resume.exploration = self.exploration.unwrap_or(resume.exploration);
-            if self.inferred == Some(true) {
-                resume.skills = SkillSource::Inferred;
-            }
-            AlgorithmKind::Pool {
-                algorithm,
-                load_factor: self.load_factor.unwrap_or(1.25),
-                resume,
-                frozen: self.frozen.unwrap_or(false),
-                uncorrected: self.uncorrected.unwrap_or(false),
-            }
-        };
-        Ok(Algorithm { label, kind })
-    }
-}
-
 impl Written {
     fn read(text: &str) -> Result<Written, ScenarioError> {
         toml::from_str(text).map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))
@@ -389,7 +294,10 @@ impl Written {
 
     fn scenario(self, title: String, load: Load) -> Result<Scenario, ScenarioError> {
         let algorithms = if self.algorithms.is_empty() { WrittenAlgorithm::usual() } else { self.algorithms };
-        let algorithms: Result<_, _> = algorithms.iter().map(WrittenAlgorithm::read).collect();
+        let read = |(place, written): (usize, &WrittenAlgorithm)| {
+            written.read().map_err(|error| format!("algorithm {place}: {error}"))
+        };
+        let algorithms: Result<_, _> = (1..).zip(&algorithms).map(read).collect();
         Ok(Scenario {
             title,
             requests: self.requests,
@@ -561,6 +469,9 @@ impl Scenario {
             Load::Clients { count: 0, .. } => {
                 return Err("load.clients.count has to be more than 0".to_owned());
             }
+            Load::Clients { think_ms, .. } if !(think_ms >= 0.0 && think_ms.is_finite()) => {
+                return Err(format!("load.clients.think_ms cannot be less than 0, and is {think_ms}"));
+            }
             Load::Rate { per_second } if !(per_second > 0.0 && per_second.is_finite()) => {
                 return Err(format!("load.rate.per_second has to be more than 0, and is {per_second}"));
             }
@@ -586,10 +497,24 @@ impl Scenario {
                 | EventKind::Slow { worker, .. }
                     if worker as usize >= most_workers =>
                 {
-                    return Err(format!("there is no worker {worker}; the first is 0"));
+                    return Err(format!(
+                        "there is no worker {worker}; the first is 0, the last {}",
+                        most_workers - 1
+                    ));
+                }
+                EventKind::Join { slowness } | EventKind::Slow { slowness, .. }
+                    if !(slowness > 0.0 && slowness.is_finite()) =>
+                {
+                    return Err(format!(
+                        "event at {}: slowness has to be more than 0, and is {slowness}",
+                        event.at
+                    ));
                 }
                 EventKind::Crowd { site, share } if site >= classes || !(0.0..=1.0).contains(&share) => {
-                    return Err(format!("a crowd of {share} at site {site} cannot be"));
+                    return Err(format!(
+                        "a crowd of {share} at site {site} cannot be: shares are from 0 to 1, sites from 0 to {}",
+                        classes - 1
+                    ));
                 }
                 _ => {}
             }

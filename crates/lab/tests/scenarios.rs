@@ -149,6 +149,26 @@ fn what_cannot_be_simulated_says_why() {
             "unknown variant `quake`",
         ),
         ("title = 't'\n[load.clients]\ncount = 1\n[sites]\ncount = 4000000000", "more than the"),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\nthink_ms = -1.0",
+            "think_ms cannot be less than 0, and is -1",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[algorithm]]\nname = 'lard'\n[[algorithm]]\nname = 'resume'\nvariance = -3.0",
+            "algorithm 2: variance of resume has to be from 0.1 to 1000, and is -3",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[algorithm]]\nname = 'resume'\nload_factor = 2.0",
+            "algorithm 1: load_factor means nothing to resume; it is a setting of consistent_hash",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[event]]\nat = 2\nkind = 'slow'\nworker = 1\nslowness = 0.0",
+            "event at 2: slowness has to be more than 0",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[[event]]\nat = 2\nkind = 'crowd'\nsite = 200\nshare = 0.5",
+            "sites from 0 to 199",
+        ),
     ] {
         let error = Scenario::from_toml(text).expect_err(text).to_string();
         assert!(error.contains(expected), "{text:?}: {error}");

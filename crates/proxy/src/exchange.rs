@@ -37,6 +37,7 @@ use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags}
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -493,12 +494,20 @@ impl<'e> Exchange<'e> {
         let class = live.classify(subject, &mut class, &self.worker.counters);
         let cookie = site.sticky.as_ref().and_then(|sticky| sticky::named(sticky, self.request.fields));
         let sticks_to = cookie.and_then(|key| live.with_key(key));
-        let around =
-            Surroundings { worker: self.worker, site: self.site, place: pool, live: &live, class, sticks_to };
+        let crowded_out = Cell::new(false);
+        let around = Surroundings {
+            worker: self.worker,
+            site: self.site,
+            place: pool,
+            live: &live,
+            class,
+            sticks_to,
+            crowded_out: &crowded_out,
+        };
         let arrived = fetch(&around, &errand, Some(down)).await?;
         let key = arrived.link.backend().key();
-        self.stick_to =
-            site.sticky.as_ref().filter(|_| cookie != Some(key)).map(|_| (key, received.asker.scheme));
+        let moves = cookie != Some(key) && !crowded_out.get();
+        self.stick_to = site.sticky.as_ref().filter(|_| moves).map(|_| (key, received.asker.scheme));
         if let Some(asked) = asked {
             self.origin_time = Some(asked.elapsed());
             self.backend = Some(arrived.link.backend().address().to_string());

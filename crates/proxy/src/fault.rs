@@ -69,7 +69,7 @@ pub enum Fault {
 
 impl Fault {
     /// The names of all faults.
-    pub const NAMES: [&'static str; 27] = [
+    pub const NAMES: [&'static str; 28] = [
         "bad-target",
         "bad-path",
         "no-host",
@@ -84,6 +84,7 @@ impl Fault {
         "purge-denied",
         "client-gone",
         "no-backend",
+        "queue-full",
         "queued-too-long",
         "unresolved",
         "connect-failed",
@@ -115,6 +116,7 @@ impl Fault {
             Fault::NotCached => "not-cached",
             Fault::PurgeDenied => "purge-denied",
             Fault::ClientGone => "client-gone",
+            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) => "queue-full",
             Fault::NoBackend(_) => "no-backend",
             Fault::QueuedTooLong => "queued-too-long",
             Fault::Unresolved => "unresolved",

@@ -1,5 +1,6 @@
 //! What all workers of a process share.
 
+use crate::complaints::{Complaints, Subject};
 use crate::resume::Unbelieved;
 use crate::site::Site;
 use crate::step::purge::purge_target;
@@ -17,9 +18,6 @@ use sandarac_net::Moment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// A complaint of one kind is repeated no more often than this: a condition that lasts must not flood the log.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// The part of the store's memory that clients may hold of what has left it, before they are to hurry: half of what the
 /// store gives to those it does not know as popular, so that there is some left for what is new.
@@ -42,7 +40,7 @@ pub struct Shared {
     pub(crate) hurry: AtomicBool,
     /// What is wanted of the upkeep.
     pub(crate) wants: Wants,
-    complained: Mutex<Option<Moment>>,
+    complaints: Mutex<Complaints>,
     complain: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -66,7 +64,7 @@ impl Shared {
             connection_limit: AtomicUsize::new(connection_limit),
             hurry: AtomicBool::new(false),
             wants: Wants::default(),
-            complained: Mutex::new(None),
+            complaints: Mutex::default(),
             complain,
         })
     }
@@ -165,7 +163,7 @@ impl Shared {
             return true;
         }
         self.closed();
-        self.complain(|| "too many client connections: some are answered 503".to_owned());
+        self.complain(Subject::Clients, || "too many client connections: some are answered 503".to_owned());
         false
     }
 
@@ -173,12 +171,9 @@ impl Shared {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Says what is wrong, unless something was said a moment ago.
-    pub(crate) fn complain(&self, what: impl FnOnce() -> String) {
-        let now = Moment::now();
-        let mut last = self.complained.lock();
-        if last.is_none_or(|last| now.since(last) >= COMPLAIN_EVERY) {
-            *last = Some(now);
+    /// Says what is wrong, unless that was said a while ago.
+    pub(crate) fn complain(&self, subject: Subject, what: impl FnOnce() -> String) {
+        if self.complaints.lock().is_due(subject, Moment::now()) {
             (self.complain)(&what());
         }
     }
@@ -186,7 +181,7 @@ impl Shared {
     /// Counts, in a set of the caller's own, and says what of a worker's word is not believed.
     pub(crate) fn unbelieved(&self, counters: &Counters, pool: &Pool, worker: BackendId, why: Unbelieved) {
         counters.unbelieved.one(&why);
-        self.complain(|| {
+        self.complain(Subject::Worker(pool.name().into(), worker, why.name()), || {
             let worker = pool.backend(worker).map(|backend| backend.address().to_string());
             let worker = worker.unwrap_or_default();
             format!("pool {}: what {worker} says of its skills is not believed: {}", pool.name(), why.text())

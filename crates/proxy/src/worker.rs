@@ -1,5 +1,6 @@
 //! One worker's part of the proxy: what it answers from memory at once, and what it hands to an exchange.
 
+use crate::complaints::Subject;
 use crate::exchange;
 use crate::handling::Handling;
 use crate::origin::Origins;
@@ -200,7 +201,7 @@ impl Service for Worker {
 
     fn accept_failed(&self, error: &io::Error) {
         self.counters.one(Counter::AcceptFailures);
-        self.shared.complain(|| format!("cannot accept connections: {error}"));
+        self.shared.complain(Subject::Accepting, || format!("cannot accept connections: {error}"));
     }
 
     fn answer(

@@ -1,6 +1,6 @@
 //! The subcommand `simulate`.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -17,18 +17,33 @@ pub fn simulate(args: &SimulateArgs) -> Result<(), Failure> {
     let mut scenario =
         Scenario::from_toml(&text).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
+    prepare(args.svg.as_deref())?;
     let reports: Vec<_> = scenario.algorithms.iter().map(|algorithm| play(&scenario, algorithm)).collect();
     show(&scenario.title, "", &reports, args.svg.as_deref())
 }
 
+/// Makes sure that a chart can be drawn there, before there is anything to draw: what comes first may take minutes.
+pub(crate) fn prepare(svg: Option<&Path>) -> Result<(), Failure> {
+    match svg {
+        Some(path) => match OpenOptions::new().create(true).append(true).open(path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(cannot_write(path, &error)),
+        },
+        None => Ok(()),
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
+}
+
 /// Prints reports, `facts` in lines before them, and draws them where it is wished.
 pub(crate) fn show(title: &str, facts: &str, reports: &[Report], svg: Option<&Path>) -> Result<(), Failure> {
-    if let Some(path) = svg {
-        fs::write(path, chart(title, reports))
-            .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
-    }
     let mut out = io::stdout().lock();
     writeln!(out, "{title}\n{facts}")?;
     out.write_all(table(reports).as_bytes())?;
-    Ok(())
+    match svg {
+        Some(path) => fs::write(path, chart(title, reports)).map_err(|error| cannot_write(path, &error)),
+        None => Ok(()),
+    }
 }

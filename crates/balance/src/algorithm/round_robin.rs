@@ -25,17 +25,23 @@ impl RoundRobin {
         RoundRobin { round: turns.into_iter().map(|(_, at)| at).collect(), turn: AtomicUsize::new(0) }
     }
 
-    /// The next candidate in turn. One that starts slowly lets a turn pass now and then.
+    /// The next candidate in turn. The turns of those that may not take the request are over, too, so that their load is spread
+    /// over all others. One that starts slowly lets a turn pass now and then.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let at = |step: usize| self.round[turn.wrapping_add(step) % self.round.len()] as usize;
-        let mut in_turn = (0..self.round.len()).map(at).filter(|&at| candidates.eligible(at));
-        let first = in_turn.next()?;
+        let next = |_| {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            self.round[turn % self.round.len()] as usize
+        };
         let takes = |at: usize| {
             let warmth = candidates.warmth(at);
             warmth >= 1.0 || candidates.random.happens(warmth)
         };
-        if takes(first) { Some(first) } else { in_turn.find(|&at| takes(at)).or(Some(first)) }
+        let mut in_turn = (0..self.round.len()).map(next).filter(|&at| candidates.eligible(at));
+        if let Some(first) = in_turn.next() {
+            return if takes(first) { Some(first) } else { in_turn.find(|&at| takes(at)).or(Some(first)) };
+        }
+        // Others may have taken turns meanwhile, and those of the only candidate among them.
+        candidates.all().find(|&at| candidates.eligible(at))
     }
 }
 

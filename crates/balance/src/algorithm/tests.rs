@@ -96,6 +96,13 @@ fn turns_of_a_heavy_backend_are_spread_over_the_round() {
 }
 
 #[test]
+fn what_a_backend_out_of_service_does_not_get_is_spread_over_all_others() {
+    let pool = pool(&[1, 1, 2, 1], Algorithm::RoundRobin);
+    pool.drain(pool.ids()[1], true);
+    assert_eq!(shares(&pool, 800), [200, 0, 400, 200]);
+}
+
+#[test]
 fn the_first_backend_gets_all_as_long_as_it_can() {
     let backends = vec![backend(0).max_in_flight(2), backend(1)];
     let pool = Pool::new("app", backends, Algorithm::Fallback);

@@ -26,8 +26,8 @@ const GLOBS: usize = 100;
 
 /// A table. Of the lines that match a request the most exact counts, wherever it stands: a host without a star before one
 /// with a star, the longer before the shorter, and any of them before a line without a host; for one host, a path that
-/// matches alone before those that match what is below them, the longer before the shorter; and last the paths with
-/// stars, the first of them that matches.
+/// matches alone before those that match what is below them, the longer before the shorter; then the paths with stars, the
+/// first of them that matches; and last what is for the whole host.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     exact: HashMap<Box<[u8]>, Paths>,
@@ -252,15 +252,18 @@ impl Paths {
     fn class(&self, path: &[u8]) -> Option<&[u8]> {
         let whole = self.starts.get(path);
         let alone = whole.and_then(|here| here.alone.as_ref());
-        // What begins the path, from the shortest: nothing up to each slash, then the slash with it.
-        let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/').take(self.depth + 1);
+        // What begins the path, from the shortest: nothing up to each slash, then the slash with it. The first slash begins
+        // every path, and says no more than the host.
+        let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/').take(self.depth + 1).skip(1);
         let starts = slashes.flat_map(|(at, _)| [&path[..at], &path[..=at]]);
+        let below_of = |start: &[u8]| self.starts.get(start)?.below.as_ref();
         let below = || {
-            let longest = starts.filter_map(|start| self.starts.get(start)?.below.as_ref()).last();
-            whole.and_then(|here| here.below.as_ref()).or(longest)
+            let longest = starts.filter_map(below_of).last();
+            whole.filter(|_| path != b"/").and_then(|here| here.below.as_ref()).or(longest)
         };
         let glob = || self.globs.iter().find(|(glob, _)| glob.matches(path)).map(|(_, class)| class);
-        alone.or_else(below).or_else(glob).map(|class| &*class.name)
+        let anything = || below_of(b"/").or_else(|| below_of(b""));
+        alone.or_else(below).or_else(glob).or_else(anything).map(|class| &*class.name)
     }
 }
 

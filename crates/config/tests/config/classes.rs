@@ -204,6 +204,7 @@ fn of_the_lines_of_a_table_the_most_exact_counts() {
         "# made by the application
         *                      rest
         /api                   api
+        /*.png                 picture
         *.example.com          below
         *.b.example.com/x      deeper   # a comment
         example.com            site
@@ -216,7 +217,7 @@ fn of_the_lines_of_a_table_the_most_exact_counts() {
         EXAMPLE.com            site",
     )
     .unwrap();
-    assert_eq!(table.table_len(), Some(11));
+    assert_eq!(table.table_len(), Some(12));
     for (host, target, expected) in [
         ("example.com", "/", "site"),
         ("example.com", "", "site"),
@@ -228,7 +229,10 @@ fn of_the_lines_of_a_table_the_most_exact_counts() {
         ("example.com", "/blog/%32020/x/y", "old"),
         ("example.com", "/blog/2020/one", "single"),
         ("example.com", "/blog/2020/one/two", "old"),
-        ("example.com", "/a.php", "site"),
+        ("example.com", "/a.php", "php"),
+        ("example.com", "/blog/a.php", "blog"),
+        ("elsewhere.example", "/a.png", "picture"),
+        ("elsewhere.example", "/api/a.png", "api"),
         ("www.example.com", "/blog", "blog"),
         ("a.example.com", "/blog", "below"),
         ("a.b.example.com", "/x/y", "deeper"),

@@ -7,12 +7,13 @@ use crate::site::Site;
 use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
-use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick};
+use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
 use sandarac_message::hop::{HopByHop, is_of_workers};
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
 use sandarac_wire::h1::{BodyFraming, Parsed, encode};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -59,6 +60,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) class: Option<&'a [u8]>,
     /// The backend that the client's session sticks to.
     pub(crate) sticks_to: Option<BackendId>,
+    /// Whether that one had no room for the request in time, and another one took it: the session stays where it is.
+    pub(crate) crowded_out: &'a Cell<bool>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -254,16 +257,22 @@ async fn place(
     tried: &[BackendId],
     timer: Option<&mut Timer>,
 ) -> Result<Pick, Fault> {
-    if let Some(backend) = around.sticks_to.filter(|backend| !tried.contains(backend))
-        && let Some(pick) = around.live.pick_sticky(backend, around.class, around.now())
-    {
-        return Ok(pick);
+    if let Some(backend) = around.sticks_to.filter(|backend| !tried.contains(backend)) {
+        if let Some(pick) = around.live.pick_sticky(backend, around.class, around.now()) {
+            return Ok(pick);
+        }
+        if around.live.holds_sessions(backend, around.now()) {
+            let turn = around.live.queue().sticking_to(backend);
+            let pick = Box::pin(wait_for_place(around, tried, timer, turn)).await?;
+            around.crowded_out.set(pick.id() != backend && around.live.holds_sessions(backend, around.now()));
+            return Ok(pick);
+        }
     }
     match around.live.pick_patiently(around.class, around.now(), tried) {
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
-    Box::pin(wait_for_place(around, tried, timer)).await
+    Box::pin(wait_for_place(around, tried, timer, around.live.queue())).await
 }
 
 /// Waits its turn in the pool's queue, if there is no place at once: for the backend that is best for it as long as the pool
@@ -272,8 +281,8 @@ async fn wait_for_place(
     around: &Surroundings<'_>,
     tried: &[BackendId],
     timer: Option<&mut Timer>,
+    mut ticket: Ticket,
 ) -> Result<Pick, Fault> {
-    let mut ticket = around.live.queue();
     let mut own = Timer::new();
     let timer = timer.unwrap_or(&mut own);
     let timeout = around.pool().timeouts.queue;

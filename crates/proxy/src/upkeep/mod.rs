@@ -8,6 +8,7 @@ mod resumes;
 mod skills;
 mod sources;
 mod table;
+mod turns;
 mod wants;
 mod watch;
 
@@ -43,7 +44,7 @@ impl Upkeep {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
                 Ok(runtime) => runtime.block_on(run(shared, stopped)),
-                Err(error) => shared.complain(|| format!("pools are not looked after: {error}")),
+                Err(error) => shared.say(&format!("pools are not looked after: {error}")),
             }
         })?;
         Ok(Upkeep { stop: Some(stop), thread: Some(thread) })

@@ -1,5 +1,6 @@
 //! Inferred skills are saved, so that a restarted balancer need not learn them again.
 
+use crate::complaints::Subject;
 use crate::pool::SitePool;
 use crate::shared::Shared;
 use crate::site::Site;
@@ -107,7 +108,7 @@ impl SkillFile<'_> {
         }
         match save(self.path, &skills) {
             Ok(()) => self.saved = skills,
-            Err(error) => self.shared.complain(|| {
+            Err(error) => self.shared.complain(Subject::Saving(self.pool.name().into()), || {
                 let path = self.path.display();
                 format!("pool {}: its skills cannot be saved to {path}: {error}", self.pool.name())
             }),

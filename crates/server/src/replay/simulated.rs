@@ -12,7 +12,7 @@ use crate::check;
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
 use crate::human::{count, span};
-use crate::simulate::show;
+use crate::simulate::{prepare, show};
 
 /// Plays the log with every algorithm, as the scenario at `path` says, if there is one.
 pub(super) fn simulate(args: &ReplayArgs, path: Option<&Path>) -> Result<(), Failure> {
@@ -28,6 +28,7 @@ pub(super) fn simulate(args: &ReplayArgs, path: Option<&Path>) -> Result<(), Fai
             .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?,
         None => String::new(),
     };
+    prepare(args.svg.as_deref())?;
     let mut log = open(args)?;
     let (most, time) = (args.requests.unwrap_or(u64::MAX), logged_time(args));
     let trace = Trace::read(&mut log, &classifier, most, time).map_err(|error| unplayable(args, &error))?;

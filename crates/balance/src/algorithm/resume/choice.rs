@@ -92,27 +92,31 @@ impl Choice<'_> {
         self.candidates.backends[at].weight() as f32 * self.candidates.warmth(at)
     }
 
-    /// The candidate that is done first with what it has, of several the one used least recently; of all or of a sample.
+    /// The candidate that is done first with what it has for the part that it bears, of several the one used least recently; of
+    /// all or of a sample.
     fn idlest(&self) -> Option<usize> {
-        self.first(|at| self.wait(at))
+        self.first(|at| self.wait(at) / self.part(at))
     }
 
     /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
-    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly. Of a newcomer that was
-    /// given none, a few count: it is not to be flooded until it has as many as the others.
+    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly, to a heavy worker as many
+    /// more as it weighs. Of a newcomer that was given none, a few count: it is not to be flooded until it has as many as the
+    /// others.
     fn freest(&self) -> Option<usize> {
         let (tick, cold) = (self.candidates.load.ticks(), self.resume.memory.cold());
-        let given = |at: usize| self.candidates.backends[at].state.load.given_of_late(tick);
+        let given = |at: usize| {
+            let load = &self.candidates.backends[at].state.load;
+            load.given_of_late(tick) / self.candidates.heaviness(at)
+        };
         let fewest = self.first(given).map_or(0.0, given);
-        self.first(|at| self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD))
+        self.first(|at| (self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD)) / self.part(at))
     }
 
-    /// The candidate that has least of this for the part that it bears, of several the one used least recently; of all or of
-    /// a sample.
+    /// The candidate that has least of this, of several the one used least recently; of all or of a sample.
     fn first(&self, amount: impl Fn(usize) -> f32) -> Option<usize> {
         let candidates = self.candidates;
         let order = |at: &usize| {
-            let millionths = amount(*at) / self.part(*at) * 1e6;
+            let millionths = amount(*at) * 1e6;
             (millionths as u64, candidates.backends[*at].state.load.used())
         };
         let eligible = |at: &usize| candidates.eligible(*at);
@@ -151,9 +155,10 @@ impl Choice<'_> {
 
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
         let mean = candidates.load.backlog.get().max(candidates.load.in_hand() as f32) / workers;
-        let ceiling = load(idlest).backlog() + 1.0 + (variance * mean).max(1.0);
+        let backlog = |at: usize| load(at).backlog() / candidates.heaviness(at);
+        let ceiling = backlog(idlest) + 1.0 + (variance * mean).max(1.0);
         let fails = |at: usize| load(at).faults() >= FAILING;
-        let too_busy = |at: usize| load(at).backlog() > ceiling;
+        let too_busy = |at: usize| backlog(at) > ceiling;
         let answered = looked_at.iter().any(|seen| !fails(seen.at) && !too_busy(seen.at));
         let mut best: Option<(usize, f32)> = None;
         let mut warm = 0;
@@ -246,7 +251,7 @@ impl Choice<'_> {
         }
         let at = candidates.random.below(candidates.count());
         let load = &candidates.backends[at].state.load;
-        let fair = 1.0 / candidates.count() as f32;
+        let fair = candidates.heaviness(at) / candidates.count() as f32;
         let underused = || load.share(candidates.load.ticks(), candidates.count()) < 0.75 * fair;
         let idle = candidates.backends[at].in_flight() == 0 && candidates.eligible(at);
         if !idle || !load.is_new() {

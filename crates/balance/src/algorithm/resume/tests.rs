@@ -52,6 +52,38 @@ fn the_best_worker_at_a_class_gets_it() {
 }
 
 #[test]
+fn a_heavy_worker_is_given_as_many_more_classes_as_it_weighs() {
+    for weights in [[3, 1, 1, 1], [30, 10, 10, 10]] {
+        let backends = weights.iter().enumerate().map(|(n, &weight)| backend(n).weighing(weight)).collect();
+        let pool = Pool::new("app", backends, Settings::from(Algorithm::Resume));
+        let mut given = [0; 4];
+        for step in 0..3000 {
+            let class = format!("{}", step % 300);
+            let picked = pool.pick(Some(class.as_bytes()), at(step * 10), &[]).unwrap();
+            given[picked.id().0 as usize] += 1;
+            picked.finish(Outcome::Answered, at(step * 10 + 5));
+        }
+        assert!((1400..1600).contains(&given[0]), "{weights:?}: {given:?}");
+        assert!(given[1..].iter().all(|light| (430..570).contains(light)), "{weights:?}: {given:?}");
+    }
+}
+
+#[test]
+fn a_heavy_worker_with_its_share_in_hand_is_not_too_busy() {
+    let backends = (0..40).map(|n| backend(n).weighing(if n == 0 { 20 } else { 1 })).collect();
+    let pool = Pool::new("app", backends, Settings::from(Algorithm::Resume));
+    for worker in 0..40 {
+        tell(&pool, worker, &[(&format!("of-{worker}"), 1000.0)]);
+    }
+    // As many in hand as each weighs.
+    let mut held: Vec<_> = (1..40).map(|worker| pick(&pool, format!("of-{worker}").as_bytes())).collect();
+    for _ in 0..20 {
+        held.push(pick(&pool, b"of-0"));
+        assert_eq!(held.last().unwrap().id().0, 0);
+    }
+}
+
+#[test]
 fn of_equals_the_one_with_less_work_gets_it() {
     let pool = plain(4);
     tell(&pool, 1, &[("a", 200.0), ("slow", 20.0)]);

@@ -1,0 +1,111 @@
+//! What is wrong is said in the process's own log: each thing for itself, so that none keeps another out, and what lasts ever
+//! more seldom.
+
+use sandarac_balance::BackendId;
+use sandarac_net::Moment;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+/// What is said once is not repeated before this, and each time that follows not before twice as long, up to the second.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+
+/// So many things are told apart. What is more than that waits until one of them has been quiet for long enough.
+const MOST: usize = 64;
+
+/// What is complained of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// More clients than may connect.
+    Clients,
+    /// Connections that cannot be accepted.
+    Accepting,
+    /// Skills of a pool that cannot be saved.
+    Saving(Box<str>),
+    /// What a worker of a pool says of itself, and why that is not believed.
+    Worker(Box<str>, BackendId, &'static str),
+}
+
+/// What was said, and when.
+#[derive(Default)]
+pub(crate) struct Complaints(HashMap<Subject, Said>);
+
+struct Said {
+    last: Moment,
+    /// How long nothing more is to be said of it.
+    silence: Duration,
+}
+
+impl Complaints {
+    /// Whether to say it, at `now`.
+    pub(crate) fn is_due(&mut self, subject: Subject, now: Moment) -> bool {
+        if self.0.len() >= MOST && !self.0.contains_key(&subject) {
+            self.0.retain(|_, said| now.since(said.last) < said.silence);
+            if self.0.len() >= MOST {
+                return false;
+            }
+        }
+        match self.0.entry(subject) {
+            Entry::Vacant(new) => {
+                new.insert(Said { last: now, silence: AGAIN.0 });
+                true
+            }
+            Entry::Occupied(mut said) => {
+                let Said { last, silence } = said.get_mut();
+                let since = now.since(*last);
+                if since < *silence {
+                    return false;
+                }
+                // What was well for as long again is new.
+                *silence = if since < *silence * 2 { (*silence * 2).min(AGAIN.1) } else { AGAIN.0 };
+                *last = now;
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_balance::{Algorithm, Backend, Pool};
+
+    /// Complaints about so many workers.
+    fn workers(count: usize, why: &'static str) -> Vec<Subject> {
+        let backend = |n: usize| Backend::new(format!("unix:/workers/{n}").parse().unwrap());
+        let pool = Pool::new("app", (0..count).map(backend).collect(), Algorithm::Resume);
+        pool.ids().iter().map(|&id| Subject::Worker(pool.name().into(), id, why)).collect()
+    }
+
+    #[test]
+    fn one_thing_does_not_keep_another_out() {
+        let (mut complaints, now) = (Complaints::default(), Moment::now());
+        let of_workers = [workers(2, "score"), workers(2, "class")].concat();
+        for subject in of_workers.into_iter().chain([Subject::Clients]) {
+            assert!(complaints.is_due(subject.clone(), now), "{subject:?}");
+            assert!(!complaints.is_due(subject.clone(), now), "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn what_lasts_is_said_ever_more_seldom_and_anew_when_it_comes_back() {
+        let (mut complaints, start) = (Complaints::default(), Moment::now());
+        let at = |second: u64| start.plus(Duration::from_secs(second));
+        let said: Vec<u64> = (0..2000).filter(|&now| complaints.is_due(Subject::Clients, at(now))).collect();
+        assert_eq!(said, [0, 10, 30, 70, 150, 310, 630, 1230, 1830]);
+        let said: Vec<u64> =
+            (5000..5040).filter(|&now| complaints.is_due(Subject::Clients, at(now))).collect();
+        assert_eq!(said, [5000, 5010, 5030]);
+    }
+
+    #[test]
+    fn however_many_things_are_wrong_what_is_remembered_is_bounded() {
+        let (mut complaints, now) = (Complaints::default(), Moment::now());
+        let mut say = |why: &'static str, now: Moment| {
+            workers(1000, why).into_iter().filter(|subject| complaints.is_due(subject.clone(), now)).count()
+        };
+        assert_eq!(say("score", now), MOST);
+        assert_eq!(say("class", now.plus(AGAIN.0)), MOST);
+        assert!(complaints.0.len() <= MOST);
+    }
+}
