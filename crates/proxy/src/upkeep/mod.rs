@@ -14,7 +14,6 @@ mod watch;
 
 pub(crate) use wants::Wants;
 
-use crate::SitePool;
 use crate::origin::Origins;
 use crate::shared::Shared;
 use client::Client;
@@ -55,12 +54,18 @@ impl Upkeep {
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Waits until every pool has backends, or its sources have told that they have none, at most for `patience`: whoever says
-/// that it is ready before has no one to send the first requests to.
+/// that it is ready before has no one to send the first requests to. What did not come in time is said.
 pub fn settle(shared: &Shared, patience: Duration) {
     let end = Moment::now().plus(patience);
     let site = shared.site();
-    while !site.pools().iter().all(SitePool::is_settled) && Moment::now() < end {
+    while site.pools().iter().any(|pool| pool.awaits().is_some()) && Moment::now() < end {
         std::thread::sleep(LOOK);
+    }
+    for pool in site.pools() {
+        if let Some(what) = pool.awaits() {
+            let (name, seconds) = (pool.name(), patience.as_secs_f64());
+            shared.say(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
+        }
     }
 }
 
