@@ -79,12 +79,13 @@ impl Drop for Upkeep {
 }
 
 async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let mut first = true;
     loop {
         let site = shared.site();
         let client = Client::new(Origins::new(&site.config.dns));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
-        tasks.spawn_local(watch::run(shared.clone(), site.clone()));
+        tasks.spawn_local(watch::run(shared.clone(), site.clone(), std::mem::take(&mut first)));
         for place in 0..site.pools().len() {
             tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
             tasks.spawn_local(table::run(shared.clone(), site.clone(), place));
