@@ -92,6 +92,9 @@ class Etcd(_Process):
     def put(self, key: str, value: str) -> None:
         self.call("kv/put", {"key": encode(key), "value": encode(value)})
 
+    def delete(self, key: str) -> None:
+        self.call("kv/deleterange", {"key": encode(key)})
+
     def below(self, prefix: str, token: str = "") -> dict[str, str]:
         """What is below a prefix."""
         answer = self.call("kv/range", {"key": encode(f"{prefix}/"), "range_end": encode(f"{prefix}0")}, token)

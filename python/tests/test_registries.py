@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from registries import Etcd, ZooKeeper, running
 from sandarac_worker.etcd import Etcd as EtcdRegistry
-from sandarac_worker.registry import Entry, Live
+from sandarac_worker.registry import Entry, Live, Registry
 from support import Client, Started, ask, started, wait_for
 
 RUNNER = ["-m", "sandarac_worker", "applications:plain", "--workers", "2"]
@@ -36,6 +39,15 @@ def registered(etcd: Etcd) -> set[str]:
 def history(address: str) -> Any:
     with Client(address) as client:
         return json.loads(client.resume().body)["history"]
+
+
+@contextlib.contextmanager
+def suspended(runner: Started) -> Iterator[None]:
+    runner.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        runner.signal(signal.SIGCONT)
 
 
 def test_workers_are_in_etcd_for_as_long_as_they_serve(tmp_path: Path) -> None:
@@ -100,6 +112,43 @@ def test_workers_of_a_killed_runner_leave_etcd(tmp_path: Path) -> None:
         wait_for(lambda: registered(etcd) == set(), "the lease to expire")
 
 
+def test_workers_that_somebody_deletes_from_etcd_are_in_it_again(tmp_path: Path) -> None:
+    with (
+        running(Etcd(tmp_path / "etcd")) as etcd,
+        started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
+    ):
+        addresses = serving(runner)
+        wait_for(lambda: registered(etcd) == addresses, "both workers")
+        first, second = sorted(addresses)
+        etcd.delete(f"/shop/providers/{first}")
+        runner.says(f"etcd: {first} was deleted, and serves: registered again in 0 s")
+        wait_for(lambda: registered(etcd) == addresses, "both workers again")
+        # What stands in its place is left alone.
+        etcd.put(f"/shop/providers/{second}", f"http://{second} 3")
+        etcd.put("/shop/settings", '{"history": 17}')
+        runner.says("workers remember 17 requests")
+        assert etcd.below("/shop/providers")[second] == f"http://{second} 3"
+        assert runner.output.count("was deleted") == 1
+        # Nor does it outlive the worker.
+        runner.signal(signal.SIGTERM)
+        assert runner.ended() == 0
+        wait_for(lambda: registered(etcd) == set(), "the workers to go")
+
+
+def test_workers_of_a_runner_that_was_suspended_are_in_etcd_again(tmp_path: Path) -> None:
+    with (
+        running(Etcd(tmp_path / "etcd")) as etcd,
+        started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
+    ):
+        addresses = serving(runner)
+        wait_for(lambda: registered(etcd) == addresses, "both workers")
+        with suspended(runner):
+            wait_for(lambda: registered(etcd) == set(), "the lease to expire")
+        wait_for(lambda: registered(etcd) == addresses, "both workers again")
+        # Nobody deleted them.
+        assert "was deleted" not in runner.output
+
+
 def test_a_user_stays_let_in_when_tokens_expire(tmp_path: Path) -> None:
     with running(Etcd(tmp_path / "etcd")) as etcd:
         etcd.call("auth/user/add", {"name": "root", "password": "secret"})
@@ -118,31 +167,159 @@ def test_a_user_stays_let_in_when_tokens_expire(tmp_path: Path) -> None:
             assert [line for line in complaints if "timed out" not in line] == []
 
 
+@contextlib.contextmanager
+def reader(zookeeper: ZooKeeper) -> Iterator[Any]:
+    """Somebody else's session."""
+    client = KazooClient(zookeeper.host)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def nodes(reader: Any) -> dict[str, str]:
+    """The nodes of workers in ZooKeeper, by their addresses."""
+    names = reader.get_children("/shop/providers") if reader.exists("/shop/providers") else []
+    found = {}
+    for name in names:
+        # A node may go at any time.
+        with contextlib.suppress(NoNodeError):
+            found[json.loads(reader.get(f"/shop/providers/{name}")[0])["address"]] = f"/shop/providers/{name}"
+    return found
+
+
+def sockets(directory: Path) -> set[str]:
+    return {f"unix:{directory}/run/worker-{slot}.sock" for slot in range(2)}
+
+
 def test_workers_are_in_zookeeper_for_as_long_as_they_serve(tmp_path: Path) -> None:
-    with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper:
+    with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper, reader(zookeeper) as other:
         options = [*RUNNER, "--sockets", "run", "--zookeeper", f"{zookeeper.host}/shop"]
-        reader = KazooClient(zookeeper.host)
-        reader.start()
-
-        def nodes() -> set[str]:
-            names = reader.get_children("/shop/providers") if reader.exists("/shop/providers") else []
-            return {json.loads(reader.get(f"/shop/providers/{name}")[0])["address"] for name in names}
-
         with started(options, tmp_path) as runner:
-            addresses = {f"unix:{tmp_path}/run/worker-{slot}.sock" for slot in range(2)}
-            wait_for(lambda: nodes() == addresses, "both workers")
-            reader.set("/shop", b'{"history": 17}')
+            addresses = sockets(tmp_path)
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers")
+            other.set("/shop", b'{"history": 17}')
             wait_for(lambda: history(f"unix:{tmp_path}/run/worker-0.sock") == 17, "the history")
             zookeeper.kill()
             runner.says("ZooKeeper: workers cannot be registered")
             zookeeper.start()
             runner.says("ZooKeeper: workers are registered again")
-            wait_for(lambda: nodes() == addresses, "both workers again")
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
             runner.signal(signal.SIGTERM)
             assert runner.ended() == 0
-            wait_for(lambda: nodes() == set(), "the nodes to go")
-        reader.stop()
-        reader.close()
+            wait_for(lambda: nodes(other) == {}, "the nodes to go")
+
+
+def test_workers_that_somebody_deletes_from_zookeeper_are_in_it_again(tmp_path: Path) -> None:
+    with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper, reader(zookeeper) as other:
+        options = [*RUNNER, "--sockets", "run", "--zookeeper", f"{zookeeper.host}/shop"]
+        with started(options, tmp_path) as runner:
+            addresses = sockets(tmp_path)
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers")
+            first = nodes(other)[min(addresses)]
+            other.delete(first)
+            runner.says("worker-0.sock was deleted, and serves: registered again in 0 s")
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
+            # It goes with the runner's session, as it did.
+            assert other.exists(first).ephemeralOwner != 0
+            other.delete("/shop", recursive=True)
+            runner.says("worker-0.sock was deleted, and serves: registered again in", 2)
+            runner.says("worker-1.sock was deleted, and serves: registered again in 0 s")
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers, and what is above them")
+            runner.signal(signal.SIGTERM)
+            assert runner.ended() == 0
+            wait_for(lambda: nodes(other) == {}, "the nodes to go")
+
+
+def test_workers_of_a_runner_that_was_suspended_are_in_zookeeper_again(tmp_path: Path) -> None:
+    with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper, reader(zookeeper) as other:
+        options = [*RUNNER, "--sockets", "run", "--zookeeper", f"{zookeeper.host}/shop"]
+        with started(options, tmp_path) as runner:
+            addresses = sockets(tmp_path)
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers")
+            with suspended(runner):
+                wait_for(lambda: nodes(other) == {}, "the session to expire")
+            wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
+            assert "was deleted" not in runner.output
+
+
+class Kept(Registry):
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.there: set[Entry] = set()
+        #: What the next signs of life are answered with, before all are well received.
+        self.signs: list[bool] = []
+        self.added: list[float] = []
+        self.now = 0.0
+        self.lines: list[str] = []
+
+    def at(self, now: float, *entries: Entry) -> None:
+        self.now = now
+        self.keep(frozenset(entries), now, self.lines.append)
+
+    def renew(self) -> bool:
+        return not self.signs or self.signs.pop(0)
+
+    def look(self, entries: list[Entry]) -> tuple[bytes, set[Entry]]:
+        return b"", self.there & set(entries)
+
+    def add(self, entry: Entry) -> None:
+        self.added.append(self.now)
+        self.there.add(entry)
+
+    def remove(self, entry: Entry) -> None:
+        self.there.discard(entry)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_worker_that_is_deleted_for_ever_is_registered_once_a_minute() -> None:
+    registry, entry = Kept(), Entry("a:1", b"")
+    for second in range(3600):
+        registry.at(second, entry)
+        registry.there.clear()
+    assert registry.added[:6] == [0, 1, 7, 18, 39, 80]
+    assert len(registry.added) < 66
+    assert len(registry.lines) <= len(registry.added)
+    assert registry.lines[1] == "a:1 was deleted, and serves: registered again in 5 s"
+    # When that is over, all is as it was.
+    for second in range(3600, 3800):
+        registry.at(second, entry)
+    registry.there.clear()
+    registry.at(3800, entry)
+    assert registry.there == {entry}
+
+
+def test_a_worker_that_drains_is_not_registered_again() -> None:
+    registry, one, other = Kept(), Entry("a:1", b""), Entry("a:2", b"")
+    registry.at(0, one, other)
+    for second in (10, 20):
+        registry.there.clear()
+        registry.at(second, one, other)
+    # Its time comes when it serves no more.
+    registry.at(30, other)
+    assert registry.there == {other}
+    registry.signs = [False]
+    registry.there.clear()
+    registry.at(40)
+    assert registry.there == set()
+
+
+@pytest.mark.parametrize("signs", [[False], [True, False]], ids=["before", "meanwhile"])
+def test_the_end_of_a_session_is_no_deletion(signs: list[bool]) -> None:
+    registry, entry = Kept(), Entry("a:1", b"")
+    registry.at(0, entry)
+    for second in (1, 2, 3):
+        registry.there.clear()
+        registry.signs = list(signs)
+        registry.at(second, entry)
+        assert registry.there == {entry}
+    assert registry.lines == []
 
 
 @pytest.mark.parametrize(

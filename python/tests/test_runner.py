@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from sandarac_worker import __version__
-from sandarac_worker.runner import Backoff
+from sandarac_worker.backoff import Backoff
+from sandarac_worker.runner import RESTART
 from support import BY, HERE, Client, Started, ask, reserved_port, started, wait_for
 
 RUNNER = ["-m", "sandarac_worker"]
@@ -373,7 +374,7 @@ def test_the_version_is_said(tmp_path: Path) -> None:
 
 
 def test_pauses_grow_while_a_worker_dies_young() -> None:
-    backoff = Backoff()
+    backoff = Backoff(*RESTART)
     assert [backoff.pause(1.0) for _ in range(9)] == [0, 0.5, 1, 2, 4, 8, 16, 30, 30]
     assert backoff.pause(10.0) == 0
     assert backoff.pause(9.9) == 0.5

@@ -1,5 +1,6 @@
 //! A source that is watched, and what it tells.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -13,6 +14,8 @@ use tokio::sync::oneshot;
 /// A source, watched by a thread until this is dropped.
 pub(crate) struct Watched {
     events: Receiver<Event>,
+    /// Whether a server has answered late and the source is not back since.
+    late: Cell<bool>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -35,13 +38,43 @@ impl Watched {
                 }
             });
         });
-        Watched { events, _stop: stop }
+        Watched { events, late: Cell::new(false), _stop: stop }
     }
 
-    /// The next event.
+    /// The next event, whatever it is.
     #[track_caller]
     pub(crate) fn next(&self) -> Event {
         self.within(PATIENCE).unwrap_or_else(|| panic!("nothing was told in {PATIENCE:?}"))
+    }
+
+    /// The next event that is not of a busy machine, if there is one in this time. There servers answer late at any time, and the
+    /// source is lost for that, and back.
+    fn unhurried(&self, patience: Duration) -> Option<Event> {
+        let deadline = Instant::now() + patience;
+        let mut late = self.late.get();
+        let found = loop {
+            match self.within(deadline.saturating_duration_since(Instant::now()))? {
+                Event::Lost(loss) if loss.reason == LossReason::TimedOut => late = true,
+                Event::Back if late => late = false,
+                event => break event,
+            }
+            self.late.set(late);
+        };
+        // Lost for another reason is lost all the more.
+        self.late.set(false);
+        Some(found)
+    }
+
+    #[track_caller]
+    fn news(&self) -> Event {
+        self.unhurried(PATIENCE).unwrap_or_else(|| panic!("nothing of importance was told in {PATIENCE:?}"))
+    }
+
+    /// Nothing is told in this time.
+    #[track_caller]
+    pub(crate) fn is_silent_for(&self, time: Duration) {
+        let told = self.unhurried(time);
+        assert!(told.is_none(), "told {told:?} in {time:?} of silence");
     }
 
     /// The next event, if there is one this soon.
@@ -59,7 +92,7 @@ impl Watched {
     pub(crate) fn list_until<T: Debug>(&self, wanted: impl Fn(&Listing) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         let mut last = None;
-        while let Some(event) = self.within(deadline.saturating_duration_since(Instant::now())) {
+        while let Some(event) = self.unhurried(deadline.saturating_duration_since(Instant::now())) {
             match event {
                 Event::Listing(listing) => match wanted(&listing) {
                     Some(found) => return found,
@@ -84,7 +117,8 @@ impl Watched {
     /// The next event is that the source is lost for this reason.
     #[track_caller]
     pub(crate) fn is_lost(&self, reason: LossReason) {
-        match self.next() {
+        let told = if reason == LossReason::TimedOut { self.next() } else { self.news() };
+        match told {
             Event::Lost(loss) => assert_eq!(loss.reason, reason, "{loss}"),
             other => panic!("told {other:?} instead of a loss"),
         }
@@ -105,7 +139,7 @@ impl Watched {
     /// The next event is that the source names nobody.
     #[track_caller]
     pub(crate) fn is_emptied(&self) {
-        match self.next() {
+        match self.news() {
             Event::Emptied { .. } => {}
             other => panic!("told {other:?} instead of an emptied source"),
         }

@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, post, reply, within};
+use sandarac_test_support::{
+    Address, Conn, Gate, Origin, Sandarac, Signal, eventually, get, post, reply, within,
+};
 
 use crate::{cache, numbered, sandarac, site};
 
@@ -298,7 +300,7 @@ fn top_shows_what_goes_on_until_a_key_ends_it() {
         top.shows("(q quits)", 1);
         assert!(!top.is_by_line(), "a key counts at once");
         let target = format!("/watched-{}", u32::from(key == "q"));
-        within("the busiest URL", || {
+        eventually("the busiest URL", || {
             proxy.get(&target);
             top.text().contains(&target).then_some(())
         });
@@ -328,7 +330,7 @@ fn stats_are_watched_second_by_second() {
     for _ in 0..7 {
         proxy.get("/counted");
     }
-    within("them to be told", || (counted() == 7).then_some(()));
+    eventually("them to be told", || (counted() == 7).then_some(()));
     let looks = watch.text().matches("cache_limit_bytes").count();
     watch.shows("cache_limit_bytes", looks + 1);
     assert_eq!(counted(), 7, "each second tells its own");

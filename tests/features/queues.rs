@@ -4,6 +4,9 @@ use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, reply};
 
 use crate::{labelled, pool, sandarac};
 
+/// Longer than any test: half of it is for the place that is waited for.
+const LONG: &str = "queue_timeout = \"2m\"";
+
 /// Two backends that take one request at a time and wait with the answer to `/…/hold` until the gate is open.
 fn backends() -> ([Origin; 2], Gate) {
     let gate = Gate::new();
@@ -17,9 +20,11 @@ fn backends() -> ([Origin; 2], Gate) {
     (origins, gate)
 }
 
-/// Sandarac before them. The first segment of a path is the class.
+/// Sandarac before them. The first segment of a path is the class. Unless `keys` say for how long,
+/// requests wait for as long as it takes.
 fn before(origins: &[Origin; 2], keys: &str) -> Sandarac {
-    let keys = format!("class = \"path_segment(1)\"\nmax_in_flight = 1\n{keys}");
+    let timeout = if keys.contains("queue_timeout") { "" } else { LONG };
+    let keys = format!("class = \"path_segment(1)\"\nmax_in_flight = 1\n{timeout}\n{keys}");
     sandarac().config(pool(&origins.each_ref().map(Origin::url), &keys)).start()
 }
 
@@ -127,8 +132,8 @@ fn a_skilled_worker_that_is_full_is_waited_for() {
             if request.path().ends_with("/hold") { answer.hold(&gate) } else { answer }
         });
     }
-    let keys = "balance = \"resume\"\nclass = \"path_segment(1)\"\nmax_in_flight = 1";
-    let proxy = sandarac().config(pool(&workers.each_ref().map(Worker::url), keys)).start();
+    let keys = format!("balance = \"resume\"\nclass = \"path_segment(1)\"\nmax_in_flight = 1\n{LONG}");
+    let proxy = sandarac().config(pool(&workers.each_ref().map(Worker::url), &keys)).start();
     let mut held = send(&proxy, "a", "hold");
     gate.reached(1);
     let mut waiting = send(&proxy, "a", "waiting");

@@ -17,6 +17,9 @@ pub(crate) const BEST: f64 = 1_000_000.0;
 /// The same, and less than [`BEST`].
 pub(crate) const GOOD: f64 = 100_000.0;
 
+/// What is said of a start that does not wait any longer.
+const LATE: &str = "pool app: begins without the résumés of its workers, for which it has waited 3 s";
+
 /// Five classes that a worker is best at. What is seen of answers corrects a score, so a test that asks time and again asks for a
 /// class each time that was not asked for before.
 pub(crate) const CLASSES: [(&str, f64); 5] =
@@ -76,8 +79,12 @@ fn the_first_request_of_all_goes_where_its_class_is_known() {
     let others: Vec<Worker> = (0..7).map(|number| Worker::new(&format!("w{number}"), &[])).collect();
     let best = Worker::new("best", &[("a", BEST)]);
     let workers: Vec<&Worker> = others.iter().chain([&best]).collect();
-    let proxy = sandarac().config(site(&workers)).start();
-    assert_eq!(by(&proxy, "a"), "best");
+    // A start waits for résumés for so long and no longer, which may be too short on a busy machine; it says so then.
+    within("a start that is in time", || {
+        let proxy = sandarac().config(site(&workers)).start();
+        let first = by(&proxy, "a");
+        (!proxy.stderr().contains(LATE)).then(|| assert_eq!(first, "best"))
+    });
 }
 
 #[test]
@@ -85,6 +92,7 @@ fn a_worker_that_does_not_tell_its_resume_keeps_no_one_waiting_for_long() {
     let mute = Worker::new("mute", &[]);
     mute.tells(|_| reply(200).length(10).hang());
     let proxy = sandarac().config(site(&[&mute])).start();
+    proxy.says(LATE);
     assert_eq!(by(&proxy, "a"), "mute");
 }
 

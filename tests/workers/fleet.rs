@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +14,7 @@ use crate::load::Page;
 /// A runner and its workers, each of which serves `application.py`. They are told to drain when it is dropped.
 pub(crate) struct Fleet {
     runner: Option<Child>,
-    dir: TempDir,
+    dir: Arc<TempDir>,
     size: usize,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct Fleet {
 pub(crate) struct Plan {
     size: usize,
     arguments: Vec<String>,
-    dir: TempDir,
+    dir: Arc<TempDir>,
     release: String,
     tcp: bool,
 }
@@ -29,9 +30,13 @@ pub(crate) struct Plan {
 impl Plan {
     /// So many workers, each with a Unix socket in one directory.
     pub(crate) fn new(size: usize) -> Plan {
+        Plan::within(size, Arc::new(TempDir::new()))
+    }
+
+    fn within(size: usize, dir: Arc<TempDir>) -> Plan {
         // What a test leaves in flight is not waited for.
         let arguments = ["--drain-timeout", "5"].map(str::to_owned).to_vec();
-        Plan { size, arguments, dir: TempDir::new(), release: "1".to_owned(), tcp: false }
+        Plan { size, arguments, dir, release: "1".to_owned(), tcp: false }
     }
 
     /// Over TCP: every process has a port of its own, and a file names those that serve.
@@ -161,6 +166,13 @@ impl Fleet {
     /// Has the workers replaced one after another.
     pub(crate) fn replace(&self) {
         send(self.runner.as_ref().expect("the runner runs").id(), Signal::HUP);
+    }
+
+    /// Stops, and plans workers that take the same sockets.
+    #[track_caller]
+    pub(crate) fn gives_way(mut self) -> Plan {
+        self.stop();
+        Plan::within(self.size, Arc::clone(&self.dir))
     }
 
     /// Has all workers drain, and waits until they have gone.

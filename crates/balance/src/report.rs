@@ -1,6 +1,5 @@
 //! What is known of a pool, for people and monitoring.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -217,7 +216,7 @@ impl Pool {
                 sidelined: state.sidelined.load(Ordering::Relaxed),
                 mean_backlog: if by_resume { state.load.backlog() } else { in_flight as f32 },
                 faults: state.load.faults(),
-                version: state.load.version.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+                version: state.load.announced().version.clone(),
                 resume: self.resumes().and_then(|resumes| resumes.known(id)),
             }
         };

@@ -5,10 +5,29 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use crate::pool::Inner;
-use crate::{BackendId, Pool};
+use crate::{BackendId, Pool, WorkerState};
 
 /// The longest version that is kept, in bytes; of a longer one, its beginning.
 const MAX_VERSION_BYTES: usize = 128;
+
+/// What a backend announced.
+#[derive(Debug, Default)]
+pub(crate) struct Announced {
+    /// The start of it that runs now, where it was met. What an earlier one says late, over a connection that it has still
+    /// open, does not count.
+    instance: Option<Box<str>>,
+    /// The version it runs.
+    pub(crate) version: Option<Box<str>>,
+}
+
+/// How a backend was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hearing {
+    /// At the beginning of a connection: it runs now.
+    Met,
+    /// Over a connection that may be of an earlier start of it.
+    Later,
+}
 
 impl Pool {
     /// The version that serves where only one does; `None` where several may, or those that serve have announced none.
@@ -21,12 +40,20 @@ impl Pool {
 
 impl Inner {
     /// A backend announced its version.
-    pub(crate) fn version_of(&self, backend: BackendId, version: Option<&str>) {
+    pub(crate) fn version_of(&self, backend: BackendId, said: &WorkerState<'_>, hearing: Hearing) {
         let Some(at) = self.places().of(backend) else { return };
-        let version = version.map(|version| &version[..version.floor_char_boundary(MAX_VERSION_BYTES)]);
-        let mut known = self.backends()[at].state.load.version.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_deref() != version {
-            *known = version.map(Box::from);
+        let version = said.version.map(|version| &version[..version.floor_char_boundary(MAX_VERSION_BYTES)]);
+        let mut known = self.backends()[at].state.load.announced();
+        let another = known.instance.as_deref().is_some_and(|instance| instance != said.instance);
+        match hearing {
+            Hearing::Later if another => return,
+            Hearing::Met if another || known.instance.is_none() => {
+                known.instance = Some(said.instance.into())
+            }
+            _ => {}
+        }
+        if known.version.as_deref() != version {
+            known.version = version.map(Box::from);
             drop(known);
             self.elect();
         }
@@ -39,11 +66,8 @@ impl Inner {
             return;
         }
         let mut serving = self.serving().lock().unwrap_or_else(PoisonError::into_inner);
-        let versions: Vec<Option<Box<str>>> = self
-            .backends()
-            .iter()
-            .map(|backend| backend.state.load.version.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            .collect();
+        let versions: Vec<Option<Box<str>>> =
+            self.backends().iter().map(|backend| backend.state.load.announced().version.clone()).collect();
         let mut groups: BTreeMap<&Option<Box<str>>, usize> = BTreeMap::new();
         for (version, backend) in versions.iter().zip(self.backends()) {
             let state = &backend.state;
@@ -60,5 +84,17 @@ impl Inner {
         for (version, backend) in versions.iter().zip(self.backends()) {
             backend.state.sidelined.store(*version != *serving, Ordering::Relaxed);
         }
+    }
+}
+
+impl Announced {
+    /// Whether a connection to this start of the backend leads to the one that runs now, as far as is known.
+    pub(crate) fn is_at(&self, instance: &str) -> bool {
+        self.instance.as_deref().is_none_or(|met| met == instance)
+    }
+
+    /// Which start of it runs now is not known any more.
+    pub(crate) fn doubt(&mut self) {
+        self.instance = None;
     }
 }

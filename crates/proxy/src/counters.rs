@@ -62,6 +62,7 @@ counters! {
     Unclassified "unclassified" "Requests to pools that go by classes which are of none.",
     ResumesFetched "resumes_fetched" "Whole résumés that workers were asked for.",
     ResumeChanges "resume_changes" "Responses that told changes of a worker's résumé.",
+    WorkersMet "workers_met" "Connections on which a worker was asked for its version before they were used.",
     OriginConnections "origin_connections" "Connections opened to origins.",
     OriginConnectionsReused "origin_connections_reused" "Fetches that used a connection of the pool.",
     BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",

@@ -18,9 +18,14 @@ use tokio::net::{TcpStream, UnixStream};
 /// nothing needs.
 const IDLE_PER_BACKEND: usize = 64;
 
+/// How long connections to a backend that did not say what it runs are used without asking it.
+const MUTE: Duration = Duration::from_secs(60);
+
 /// One worker's connections to all origins.
 pub(crate) struct Origins {
     idle: RefCell<HashMap<Address, Vec<Idle>>>,
+    /// Backends that did not say what they run, and until when they are not asked.
+    mute: RefCell<HashMap<Address, Moment>>,
     names: Rc<Names>,
 }
 
@@ -32,16 +37,18 @@ struct Idle {
 
 /// Where a connection leads and when it was made: it is given out while it is young, and while the name it was made for
 /// still has that address.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Provenance {
     ip: Option<IpAddr>,
     made: Moment,
+    /// Which start of a worker is at its end, where that was asked.
+    pub(crate) instance: Option<Box<str>>,
 }
 
 impl Origins {
     /// No connections yet; names will be asked for as `dns` says.
     pub(crate) fn new(dns: &Dns) -> Rc<Origins> {
-        Rc::new(Origins { idle: RefCell::default(), names: Names::new(dns) })
+        Rc::new(Origins { idle: RefCell::default(), mute: RefCell::default(), names: Names::new(dns) })
     }
 
     /// From now on, names are asked for as `dns` says.
@@ -50,11 +57,13 @@ impl Origins {
     }
 
     /// A connection that is neither too old nor waited too long, on which nothing has arrived since: the latest used,
-    /// being the most likely to be alive still. A name whose time has come is asked for anew, in the background.
+    /// being the most likely to be alive still. One to a start of a worker that is not `current` is closed. A name whose time
+    /// has come is asked for anew, in the background.
     pub(crate) fn checkout(
         &self,
         address: &Address,
         timeouts: &OriginTimeouts,
+        current: impl Fn(&str) -> bool,
     ) -> Option<(Box<Conn>, Provenance)> {
         let name = name(address);
         if let Some(name) = name {
@@ -65,7 +74,8 @@ impl Origins {
         let now = Moment::now();
         while let Some(Idle { conn, provenance, since }) = waiting.pop() {
             let young = now.since(since) < timeouts.idle && now.since(provenance.made) < timeouts.age;
-            if young && self.leads_there(name, provenance) && conn.is_quiet() {
+            let current = provenance.instance.as_deref().is_none_or(&current);
+            if young && current && self.leads_there(name, &provenance) && conn.is_quiet() {
                 return Some((conn, provenance));
             }
         }
@@ -96,15 +106,26 @@ impl Origins {
             let name = name(address);
             waiting.retain(|idle| {
                 now.since(idle.since) < idle_timeout
-                    && self.leads_there(name, idle.provenance)
+                    && self.leads_there(name, &idle.provenance)
                     && idle.conn.is_quiet()
             });
             !waiting.is_empty()
         });
+        self.mute.borrow_mut().retain(|_, until| now < *until);
+    }
+
+    /// Whether a backend is to be asked what it runs.
+    pub(crate) fn is_asked(&self, address: &Address) -> bool {
+        self.mute.borrow().get(address).is_none_or(|&until| Moment::now() >= until)
+    }
+
+    /// A backend did not say what it runs: no request waits for that again for a while.
+    pub(crate) fn found_mute(&self, address: &Address) {
+        self.mute.borrow_mut().insert(address.clone(), Moment::now().plus(MUTE));
     }
 
     /// Whether a connection leads to where its name leads now.
-    fn leads_there(&self, name: Option<&str>, provenance: Provenance) -> bool {
+    fn leads_there(&self, name: Option<&str>, provenance: &Provenance) -> bool {
         match (name, provenance.ip) {
             (Some(name), Some(ip)) => self.names.may_be_at(name, ip),
             _ => true,
@@ -119,7 +140,7 @@ impl Origins {
     ) -> Result<(Box<Conn>, Provenance), Fault> {
         let (stream, ip) =
             within(timeout, self.open(address.endpoint())).await.unwrap_or(Err(Fault::ConnectLate))?;
-        Ok((Box::new(Conn::new(stream)), Provenance { ip, made: Moment::now() }))
+        Ok((Box::new(Conn::new(stream)), Provenance { ip, made: Moment::now(), instance: None }))
     }
 
     async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {

@@ -282,18 +282,19 @@ impl SitePool {
         self.table_lost.lock().clone()
     }
 
-    /// Whether the pool has backends, or every source of it has told that there is nothing to wait for; and its table of
-    /// classes, if there is to be one; and the résumés of its workers, if it goes by them.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// What has not come yet that the pool should have before it serves: its table of classes, if there is to be one; backends,
+    /// unless every source of it has told that there is nothing to wait for; the résumés of its workers, if it goes by them.
+    pub(crate) fn awaits(&self) -> Option<&'static str> {
         if !self.table_told.load(Ordering::Relaxed) {
-            return false;
+            return Some("its table of classes");
         }
         let live = self.live();
         if live.backends().is_empty() {
             let told = self.members.lock().sources.iter().filter(|state| state.told).count();
-            return told >= self.config.lock().discover.len();
+            return (told < self.config.lock().discover.len()).then_some("the word of its sources");
         }
-        live.reported_resumes().is_none() || self.resumes_told.load(Ordering::Relaxed)
+        let told = live.reported_resumes().is_none() || self.resumes_told.load(Ordering::Relaxed);
+        (!told).then_some("the résumés of its workers")
     }
 
     /// The backends that were removed by order and not added again.

@@ -50,6 +50,16 @@ pub(crate) fn named(known: &sandarac_balance::Known) -> Known<'_> {
     Known { instance: (*known.instance).into(), revision: known.revision }
 }
 
+/// What a worker says of itself, as the balancer takes it.
+pub(crate) fn balanced<'a>(state: &'a resume::WorkerState<'_>) -> WorkerState<'a> {
+    WorkerState {
+        instance: &state.instance,
+        revision: state.revision,
+        in_flight: Some(u32::try_from(state.in_flight).unwrap_or(u32::MAX)),
+        version: state.version.as_deref(),
+    }
+}
+
 impl Reason for Unbelieved {
     const NAME: &'static str = "resumes_unbelieved";
     const TEXT: &'static str = "What workers said of themselves and was not believed.";
@@ -103,12 +113,7 @@ impl Surroundings<'_> {
             Some(Ok(state)) => state,
             Some(Err(why)) => return self.unbelieved(worker, Unbelieved::Malformed(why)),
         };
-        let said = WorkerState {
-            instance: &state.instance,
-            revision: state.revision,
-            in_flight: Some(u32::try_from(state.in_flight).unwrap_or(u32::MAX)),
-            version: state.version.as_deref(),
-        };
+        let said = balanced(&state);
         match resumes.heard(worker, &said, self.now()) {
             Heard::Current | Heard::NotAsked => {}
             Heard::Unknown => self.want(worker),
@@ -139,7 +144,7 @@ impl Surroundings<'_> {
     }
 
     /// Asks for a worker's whole résumé.
-    fn want(&self, worker: BackendId) {
+    pub(crate) fn want(&self, worker: BackendId) {
         self.worker.shared.wants.push(self.place, worker);
     }
 

@@ -12,10 +12,12 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from .registry import LEASE, Entry, Live, Registry, Unavailable
+from .registry import LEASE, Entry, Registry, Unavailable
 
 #: Seconds that etcd may take to answer.
 _PATIENCE = 3.0
+#: Keys that are asked for at a time: etcd takes 128 by default.
+_AT_ONCE = 100
 #: Where the password of the user is, as command lines are for all to see.
 PASSWORD = "SANDARAC_ETCD_PASSWORD"
 
@@ -26,6 +28,7 @@ class Etcd(Registry):
     """``url`` is ``http://[USER@]HOST:PORT[,HOST:PORT…]/PREFIX``; raises ``ValueError`` where it is not."""
 
     def __init__(self, url: str, environment: dict[str, str] | None = None) -> None:
+        super().__init__()
         found = _URL.fullmatch(url)
         if found is None:
             raise ValueError(f"not http://[USER@]HOST:PORT[,HOST:PORT…]/PREFIX: {url}")
@@ -35,22 +38,25 @@ class Etcd(Registry):
         self._password = (os.environ if environment is None else environment).get(PASSWORD, "")
         self._token: str | None = None
         self._lease: str | None = None
-        self._registered: frozenset[Entry] = frozenset()
         # Its proxies are for the web.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-    def keep(self, entries: frozenset[Entry]) -> Live:
-        if self._lease is None or not self._is_kept_alive():
-            self._registered = frozenset()
-            self._lease = str(self._call("lease/grant", {"TTL": math.ceil(LEASE)})["ID"])
-        for entry in self._registered - entries:
-            self._call("kv/deleterange", {"key": self._key(entry)})
-            self._registered -= {entry}
-        for entry in entries - self._registered:
-            self._call("kv/put", {"key": self._key(entry), "value": _encode(entry.data), "lease": self._lease})
-            self._registered |= {entry}
-        found = self._call("kv/range", {"key": _encode(f"{self._prefix}/settings".encode())}).get("kvs") or [{}]
-        return Live.read(base64.b64decode(found[0].get("value", "")))
+    def renew(self) -> bool:
+        if self._lease is not None and self._is_kept_alive():
+            return True
+        self._lease = str(self._call("lease/grant", {"TTL": math.ceil(LEASE)})["ID"])
+        return False
+
+    def look(self, entries: list[Entry]) -> tuple[bytes, set[Entry]]:
+        keys = [_encode(f"{self._prefix}/settings".encode()), *map(self._key, entries)]
+        settings, *found = self._values(keys)
+        return settings or b"", {entry for entry, value in zip(entries, found) if value is not None}
+
+    def add(self, entry: Entry) -> None:
+        self._call("kv/put", {"key": self._key(entry), "value": _encode(entry.data), "lease": self._lease})
+
+    def remove(self, entry: Entry) -> None:
+        self._call("kv/deleterange", {"key": self._key(entry)})
 
     def close(self) -> None:
         if self._lease is not None:
@@ -60,6 +66,19 @@ class Etcd(Registry):
         answer = self._call("lease/keepalive", {"ID": self._lease})
         # A lease that has expired has no time to live, which JSON leaves out.
         return int(answer.get("result", {}).get("TTL", 0)) > 0
+
+    def _values(self, keys: list[str]) -> list[bytes | None]:
+        """What each key has, in few requests."""
+        values: list[bytes | None] = []
+        for first in range(0, len(keys), _AT_ONCE):
+            asked = [{"request_range": {"key": key}} for key in keys[first : first + _AT_ONCE]]
+            answers = self._call("kv/txn", {"success": asked}).get("responses", [])
+            if len(answers) != len(asked):
+                raise Unavailable("etcd: not as many values as were asked for")
+            for answer in answers:
+                found = answer.get("response_range", {}).get("kvs") or [None]
+                values.append(found[0] and base64.b64decode(found[0].get("value", "")))
+        return values
 
     def _key(self, entry: Entry) -> str:
         return _encode(f"{self._prefix}/providers/{entry.name}".encode())

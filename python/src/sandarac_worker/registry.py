@@ -2,7 +2,7 @@
 
 The layout is one for both, and that of zc.zk: below the path of the pool there is ``providers/NAME`` for each worker,
 which goes when this runner does; and settings, a JSON object, of which ``history`` and ``max_skill_age`` are for
-workers.
+workers. A worker that serves and that somebody deleted is registered again, ever more slowly where that goes on.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from .backoff import Backoff
+
 #: Seconds without a sign of life until a registry takes the workers for dead.
 LEASE = 10.0
 #: Seconds between two signs of life, which also ask for the settings.
 INTERVAL = 2.5
 #: Seconds until another attempt after one that failed.
 AGAIN = 1.0
+#: Seconds before a worker that somebody deleted is registered again: the shortest pause behind none, the longest, and
+#: how long it has to stay until there is none again. In a loop of deletions, a worker costs a write a minute.
+RESTORE = (5.0, 60.0, 60.0)
 
 
 class Unavailable(Exception):
@@ -71,13 +76,70 @@ class Entry:
         return cls(name, json.dumps({"address": address}).encode())
 
 
+class _Registered:
+    """An entry that has been registered."""
+
+    def __init__(self, now: float) -> None:
+        self.backoff = Backoff(*RESTORE)
+        self.since = now
+        #: When it is registered again, where it is gone.
+        self.due: float | None = None
+
+
 class Registry(ABC):
-    """A connection to a registry. Not shared between threads."""
+    """A connection to a registry. Not shared between threads. Everything raises :class:`Unavailable`."""
+
+    def __init__(self) -> None:
+        self._registered: dict[Entry, _Registered] = {}
+
+    def keep(self, entries: frozenset[Entry], now: float, say: Callable[[str], None]) -> Live:
+        """Sees to it that exactly these of this runner are registered, for ``LEASE`` seconds more, and gives what it
+        reads there; ``say`` is told which of them somebody else deleted. ``now`` is in seconds."""
+        if not self.renew():
+            self._registered.clear()
+        for entry in self._registered.keys() - entries:
+            self.remove(entry)
+            del self._registered[entry]
+        settings, there = self.look(list(self._registered))
+        if self._registered.keys() - there and not self.renew():
+            # They went with a session, or a lease, that ended just now.
+            self._registered.clear()
+        for entry in self._registered.keys() - there:
+            self._restore(entry, now, say)
+        for entry in self._registered.keys() & there:
+            # What somebody else put in the place of ours is as good.
+            self._registered[entry].due = None
+        for entry in entries - self._registered.keys():
+            self.add(entry)
+            self._registered[entry] = _Registered(now)
+        return Live.read(settings)
+
+    def _restore(self, entry: Entry, now: float, say: Callable[[str], None]) -> None:
+        gone = self._registered[entry]
+        if gone.due is None:
+            pause = gone.backoff.pause(now - gone.since)
+            gone.due = now + pause
+            say(f"{entry.name} was deleted, and serves: registered again in {pause:g} s")
+        if gone.due <= now:
+            self.add(entry)
+            gone.since, gone.due = now, None
 
     @abstractmethod
-    def keep(self, entries: frozenset[Entry]) -> Live:
-        """Sees to it that exactly these of this runner are registered, for ``LEASE`` seconds more, and says what it
-        reads there. Raises :class:`Unavailable`."""
+    def renew(self) -> bool:
+        """Gives a sign of life. Whether what was registered since the last one lives by it; else all of it is gone, or
+        will be."""
+
+    @abstractmethod
+    def look(self, entries: list[Entry]) -> tuple[bytes, set[Entry]]:
+        """The settings, empty where there are none; and which of ``entries`` are there, whoever registered them."""
+
+    @abstractmethod
+    def add(self, entry: Entry) -> None:
+        """Registers a worker, in the place of what has its name already, which is of an earlier life of this runner."""
+
+    @abstractmethod
+    def remove(self, entry: Entry) -> None:
+        """Deletes an entry, if it is there."""
 
     @abstractmethod
     def close(self) -> None:
@@ -122,19 +184,19 @@ class Registrar:
                     break
             pause = INTERVAL
             try:
-                now = self._registry.keep(entries)
+                told = self._registry.keep(entries, time.monotonic(), self._say)
             except Unavailable as error:
                 # Said once: the workers serve, and balancers keep the list they have.
                 if complaint != str(error):
                     complaint = str(error)
-                    _say(f"{self._name}: workers cannot be registered: {error}")
+                    self._say(f"workers cannot be registered: {error}")
                 pause = AGAIN
             else:
                 if complaint is not None:
                     complaint = None
-                    _say(f"{self._name}: workers are registered again")
-                if now != live:
-                    live = now
+                    self._say("workers are registered again")
+                if told != live:
+                    live = told
                     self._on_change(live)
             end = time.monotonic() + pause
             with self._changed:
@@ -143,6 +205,5 @@ class Registrar:
         with contextlib.suppress(Unavailable):
             self._registry.close()
 
-
-def _say(text: str) -> None:
-    print(f"sandarac-worker: {text}", file=sys.stderr, flush=True)
+    def _say(self, text: str) -> None:
+        print(f"sandarac-worker: {self._name}: {text}", file=sys.stderr, flush=True)

@@ -24,6 +24,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from queue import SimpleQueue
 
+from .backoff import Backoff
 from .control import Plan
 from .listener import Tcp, is_free, socket_name
 from .registry import Live, Registrar, Registry
@@ -31,6 +32,9 @@ from .resume import SKILL_AGE
 
 #: Seconds a worker has to load its application and accept.
 START_TIMEOUT = 60.0
+#: Seconds before a worker that died is started again: the shortest pause behind none, the longest, and the life after
+#: which there is none.
+RESTART = (0.5, 30.0, 10.0)
 #: Seconds a worker has to write its résumé before its successor starts without.
 _SAVE_TIMEOUT = 5.0
 #: Seconds beyond the drain timeout before a worker that does not leave is killed.
@@ -39,25 +43,6 @@ _KILL_AFTER = 5.0
 
 class NotStarted(Exception):
     """The runner cannot do what it is asked for."""
-
-
-class Backoff:
-    """Pauses before a restart, in seconds: none after a long life, else twice the last, from half a second to half a
-    minute. The one that dies at once every time costs next to nothing; the one that died by chance is back at once."""
-
-    def __init__(self, first: float = 0.5, longest: float = 30.0, long_life: float = 10.0) -> None:
-        self._first = first
-        self._longest = longest
-        self._long_life = long_life
-        self._next = 0.0
-
-    def pause(self, lived: float) -> float:
-        """The pause after a life of so many seconds."""
-        if lived >= self._long_life:
-            self._next = 0.0
-        pause = self._next
-        self._next = min(max(2 * pause, self._first), self._longest)
-        return pause
 
 
 class _Phase(Enum):
@@ -114,7 +99,7 @@ class _Slot:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.backoff = Backoff()
+        self.backoff = Backoff(*RESTART)
         self.current: _Process | None = None
         self.successor: _Process | None = None
         #: When the next one is started, where there is none.

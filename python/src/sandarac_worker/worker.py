@@ -157,8 +157,8 @@ class Worker:
             fields.append(("Worker-Skills", skills))
         return fields
 
-    def document(self, by: str) -> Document:
-        """The whole résumé under the classifier with this fingerprint."""
+    def document(self, by: str, *, skills: bool = True) -> Document:
+        """The whole résumé under the classifier with this fingerprint, or all but its skills."""
         with self._lock:
             resume = self._resumes.peek(by)
             return Document(
@@ -168,7 +168,7 @@ class Worker:
                 self._inflight,
                 self._settings.history,
                 self.version,
-                dict(resume.scores),
+                dict(resume.scores) if skills else {},
             )
 
     def answer(self, method: str, query: str, if_none_match: str | None) -> Answer:
@@ -180,13 +180,18 @@ class Worker:
             by = read_fingerprint(unquote_to_bytes(asked[0]).decode("latin-1") if len(asked) == 1 else None)
         except Malformed as error:
             return _problem(400, "Bad Request", str(error))
-        document = self.document(by)
-        fields = [("ETag", document.etag), ("Cache-Control", "no-store")]
+        head_only = method == "HEAD"
+        document = self.document(by, skills=not head_only)
+        state = WorkerState(document.id, document.rev, document.inflight, document.version).serialize()
+        fields = [("ETag", document.etag), ("Worker-State", state), ("Cache-Control", "no-store")]
         if if_none_match is not None and _matches(if_none_match, document.etag):
             return Answer(304, "Not Modified", fields)
+        fields.append(("Content-Type", "application/json"))
+        if head_only:
+            # Asked at each new connection where versions count: the length of a long résumé is not worth making it.
+            return Answer(200, "OK", fields)
         body = document.serialize()
-        fields += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        return Answer(200, "OK", fields, body)
+        return Answer(200, "OK", [*fields, ("Content-Length", str(len(body)))], body)
 
     def save(self) -> None:
         """Writes the résumé file now, where there is one."""

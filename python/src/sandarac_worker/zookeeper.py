@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from .registry import LEASE, Entry, Live, Registry, Unavailable
@@ -17,6 +18,7 @@ class ZooKeeper(Registry):
     kazoo is missing."""
 
     def __init__(self, address: str) -> None:
+        super().__init__()
         hosts, slash, path = address.partition("/")
         self._path = "/" + path.strip("/")
         if not hosts or not slash or self._path == "/":
@@ -33,46 +35,34 @@ class ZooKeeper(Registry):
         self._started = False
         #: The session that owns what is registered.
         self._session: int | None = None
-        self._registered: frozenset[Entry] = frozenset()
 
-    def keep(self, entries: frozenset[Entry]) -> Live:
+    def keep(self, entries: frozenset[Entry], now: float, say: Callable[[str], None]) -> Live:
         try:
-            return self._keep(entries)
+            return super().keep(entries, now, say)
         except self._failures as error:
             raise Unavailable(f"ZooKeeper: {error or type(error).__name__}") from error
 
-    def close(self) -> None:
-        # Ends the session, and with it what is registered.
-        self._client.stop()
-        self._client.close()
-
-    def _keep(self, entries: frozenset[Entry]) -> Live:
+    def renew(self) -> bool:
         if not self._started:
-            # From here on it connects by itself, whenever it can.
+            # From here on it connects by itself, whenever it can, and keeps the session alive.
             self._started = True
             self._client.start_async().wait(_PATIENCE)
         if not self._client.connected:
             raise Unavailable("ZooKeeper: not connected")
-        data = self._read()
-        session = self._client.client_id[0]
-        if session != self._session:
-            self._session, self._registered = session, frozenset()
-        for entry in self._registered - entries:
-            self._delete(entry)
-            self._registered -= {entry}
-        for entry in entries - self._registered:
-            self._create(entry)
-            self._registered |= {entry}
-        return Live.read(data)
+        last, self._session = self._session, self._client.client_id[0]
+        return self._session == last
 
-    def _read(self) -> bytes:
+    def look(self, entries: list[Entry]) -> tuple[bytes, set[Entry]]:
+        settings = self._client.get_async(self._path)
+        asked = [(entry, self._client.exists_async(self._node(entry))) for entry in entries]
+        there = {entry for entry, answer in asked if answer.get(timeout=_PATIENCE) is not None}
         try:
-            data, _ = self._client.get_async(self._path).get(timeout=_PATIENCE)
+            data, _ = settings.get(timeout=_PATIENCE)
         except self._absent:
-            return b""
-        return bytes(data)
+            data = b""
+        return bytes(data), there
 
-    def _create(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> None:
         path = self._node(entry)
         for _ in range(2):
             made = self._client.create_async(path, entry.data, ephemeral=True, makepath=True)
@@ -81,12 +71,17 @@ class ZooKeeper(Registry):
                 return
             except self._exists:
                 # Of an earlier session, which is about to expire: the address is ours now.
-                self._delete(entry)
+                self.remove(entry)
         raise Unavailable(f"ZooKeeper: someone else registers {entry.name}")
 
-    def _delete(self, entry: Entry) -> None:
+    def remove(self, entry: Entry) -> None:
         with contextlib.suppress(self._absent):
             self._client.delete_async(self._node(entry)).get(timeout=_PATIENCE)
+
+    def close(self) -> None:
+        # Ends the session, and with it what is registered.
+        self._client.stop()
+        self._client.close()
 
     def _node(self, entry: Entry) -> str:
         return f"{self._path}/providers/{entry.name}"

@@ -30,7 +30,7 @@ pub use reply::{Reply, reply};
 pub use request::{Req, get, head, post, request};
 pub use temp::TempDir;
 pub use terminal::Terminal;
-pub use wait::{Gate, PATIENCE, within};
+pub use wait::{Gate, PATIENCE, eventually, within};
 pub use worker::Worker;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::thread;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::within;
+use crate::eventually;
 
 /// A command whose standard input, output and error are a terminal of 100 columns and 30 lines. It is killed when dropped.
 pub struct Terminal {
@@ -56,7 +56,7 @@ impl Terminal {
     /// Waits until `text` has been written to it `times` times.
     #[track_caller]
     pub fn shows(&self, text: &str, times: usize) {
-        within(&format!("{text:?}, {times} times"), || {
+        eventually(&format!("{text:?}, {times} times"), || {
             (self.text().matches(text).count() >= times).then_some(())
         });
     }
@@ -76,7 +76,7 @@ impl Terminal {
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let child = &mut self.child;
-        within("the command to end", || child.try_wait().expect("a child can be waited for"))
+        eventually("the command to end", || child.try_wait().expect("a child can be waited for"))
     }
 }
 

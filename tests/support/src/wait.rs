@@ -13,13 +13,28 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 /// # Panics
 /// If nothing has come after [`PATIENCE`]; `what` names what was missing.
 #[track_caller]
-pub fn within<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+pub fn within<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
+    wait(PATIENCE, what, check)
+}
+
+/// The same, four times as patient: for what a process does that is begun here and then goes at a pace of its own, once a second,
+/// which a busy machine holds up again and again.
+///
+/// # Panics
+/// If nothing has come.
+#[track_caller]
+pub fn eventually<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
+    wait(4 * PATIENCE, what, check)
+}
+
+#[track_caller]
+fn wait<T>(patience: Duration, what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = check() {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
+        assert!(Instant::now() < deadline, "waited {patience:?} in vain for {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -143,7 +143,14 @@ impl Worker {
 
     /// The requests for the whole résumé so far.
     pub fn asked(&self) -> Vec<Request> {
-        self.origin.requests().into_iter().filter(|request| request.path() == RESUME).collect()
+        let whole = |request: &Request| request.path() == RESUME && request.method == "GET";
+        self.origin.requests().into_iter().filter(whole).collect()
+    }
+
+    /// How often it was asked, on a connection, which instance and version it is.
+    pub fn met(&self) -> usize {
+        let met = |request: &&Request| request.path() == RESUME && request.method == "HEAD";
+        self.origin.requests().iter().filter(met).count()
     }
 
     /// How often the whole résumé was asked for by a balancer that held none. One that asks whether what it holds still holds may do
@@ -191,9 +198,9 @@ impl Part {
         let by = request.target.split_once("?by=").map_or("", |(_, by)| by).to_owned();
         let earned = self.earned_under(&by);
         let rev = if earned { self.rev } else { 1 };
-        let tag = format!("\"{}.{rev}\"", self.id);
+        let (tag, state) = (format!("\"{}.{rev}\"", self.id), self.state(rev));
         if request.field("if-none-match") == Some(tag.as_str()) {
-            return reply(304).with("ETag", &tag).cache("no-store");
+            return reply(304).with("ETag", &tag).with("Worker-State", &state).cache("no-store");
         }
         let skills: serde_json::Map<String, serde_json::Value> = self
             .skills
@@ -209,9 +216,19 @@ impl Part {
         }
         reply(200)
             .with("ETag", &tag)
+            .with("Worker-State", &state)
             .cache("no-store")
             .with("Content-Type", "application/json")
             .body(resume.to_string())
+    }
+
+    /// What it says of itself, beside the revision of its résumé.
+    fn state(&self, rev: u64) -> String {
+        let mut state = format!("id=\"{}\", rev={rev}, inflight={}", self.id, self.inflight);
+        if let Some(version) = &self.version {
+            let _ = write!(state, ", version=\"{version}\"");
+        }
+        state
     }
 
     /// Adds what the worker says of itself to an answer to a request of a class.
@@ -222,11 +239,7 @@ impl Part {
         }
         let earned = parameter(class, "by").is_some_and(|by| self.earned_under(&by));
         let rev = if earned { self.rev } else { 1 };
-        let mut state = format!("id=\"{}\", rev={rev}, inflight={}", self.id, self.inflight);
-        if let Some(version) = &self.version {
-            let _ = write!(state, ", version=\"{version}\"");
-        }
-        let signed = answer.with("Worker-State", &state);
+        let signed = answer.with("Worker-State", &self.state(rev));
         let since = parameter(class, "known")
             .and_then(|known| known.strip_prefix(&format!("{}.", self.id)).and_then(|rev| rev.parse().ok()));
         let news: Vec<String> = self

@@ -31,6 +31,10 @@ const INTERIM: usize = 64;
 /// to nothing, but a pool of a thousand that are all gone is not to be gone through by each request.
 const REFUSALS: usize = 16;
 
+/// Backends that turn out, as a request is about to be sent to them, to be of a version that does not serve, before it is sent
+/// nevertheless. A restart of a whole pool takes a few; a pool in which it does not end has no version to keep to.
+const TURNS: usize = 16;
+
 /// How long an exchange waits for an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginTimeouts {
@@ -83,7 +87,9 @@ impl<'a> Surroundings<'a> {
 
     /// A connection that was kept to the backend of a pick.
     pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
-        self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts)
+        let resumes = self.to_meet();
+        let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));
+        self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
     }
 
     /// The time on the balancer's clock.
@@ -116,6 +122,8 @@ pub(crate) struct Link {
     keep_alive: bool,
     /// The status blames the backend.
     server_error: bool,
+    /// Whether the backend turned out, since it was picked, to be of a version that does not serve.
+    pub(super) is_other_version: bool,
     epoch: Moment,
 }
 
@@ -142,6 +150,11 @@ impl Link {
     pub(crate) fn broken(self) {
         let now = self.epoch.elapsed();
         self.pick.finish(Outcome::Broken, now);
+    }
+
+    /// No request was sent.
+    pub(super) fn spare(self) {
+        self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
     }
 
     /// The connection is not to be used again, although the response is whole.
@@ -187,6 +200,7 @@ pub(crate) async fn fetch(
     let mut fresh = false;
     let mut lost_at: Vec<BackendId> = Vec::new();
     let mut refusals = 0;
+    let mut turns = 0;
     let mut newer: Option<Arc<Live>> = None;
     around.pool().budget.request();
     loop {
@@ -198,6 +212,11 @@ pub(crate) async fn fetch(
         let reused = pooled.is_some();
         let was_failing = pick.backend().is_failing();
         let failed = match linked(around, pick, pooled).await {
+            Ok(link) if link.is_other_version && turns < TURNS => {
+                turns += 1;
+                link.spare();
+                continue;
+            }
             Ok(link) => {
                 let done = match around.pool().hedge_after.filter(|_| errand.can_be_hedged()) {
                     Some(patience) => {
@@ -311,16 +330,23 @@ async fn wait_for_place(
     .await
 }
 
-/// A connection to the backend of a pick: `pooled`, or a new one.
+/// A connection to the backend of a pick: `pooled`, or a new one. Where only one version is to serve, the worker at its end has
+/// said what it runs, if it does.
 pub(super) async fn linked(
     around: &Surroundings<'_>,
     pick: Pick,
     pooled: Option<(Box<Conn>, Provenance)>,
 ) -> Result<Link, Failed> {
+    let served = !pick.backend().is_sidelined();
     let reused = pooled.is_some();
-    match connect(around, pooled, pick.backend().address()).await {
+    let mut connected = connect(around, pooled, pick.backend().address()).await;
+    if around.to_meet().is_some() {
+        connected = Box::pin(around.introduced(&pick, connected)).await;
+    }
+    match connected {
         Ok((conn, provenance)) => {
             let (origins, epoch) = (around.worker.origins.clone(), around.worker.shared.epoch);
+            let is_other_version = served && pick.backend().is_sidelined();
             Ok(Link {
                 conn,
                 provenance,
@@ -329,6 +355,7 @@ pub(super) async fn linked(
                 reused,
                 keep_alive: false,
                 server_error: false,
+                is_other_version,
                 epoch,
             })
         }
@@ -339,7 +366,7 @@ pub(super) async fn linked(
     }
 }
 
-async fn connect(
+pub(super) async fn connect(
     around: &Surroundings<'_>,
     pooled: Option<(Box<Conn>, Provenance)>,
     address: &Address,

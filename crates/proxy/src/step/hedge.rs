@@ -4,6 +4,7 @@
 use super::fetch::{Arrived, Errand, Failed, Link, Surroundings, attempt, linked};
 use crate::downstream::Downstream;
 use crate::{Counter, Fault};
+use sandarac_balance::NoBackend;
 use sandarac_message::Method;
 use sandarac_net::Timer;
 use std::future::{Future, poll_fn};
@@ -57,7 +58,13 @@ pub(super) async fn hedged(
     around.counters().one(Counter::Hedges);
     let mut second = pin!(async {
         let pooled = around.kept(&pick);
-        attempt(around, errand, linked(around, pick, pooled).await?, None, false).await
+        let link = linked(around, pick, pooled).await?;
+        if link.is_other_version {
+            link.spare();
+            let fault = Fault::NoBackend(NoBackend::NoneServes);
+            return Err(Failed { fault, sent: false, answered: false });
+        }
+        attempt(around, errand, link, None, false).await
     });
     let mut failed: [Option<Failed>; 2] = [None, None];
     poll_fn(|cx| {

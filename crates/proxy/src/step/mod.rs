@@ -8,6 +8,7 @@ pub(crate) mod hash;
 mod hedge;
 pub(crate) mod join;
 pub(crate) mod lookup;
+mod meet;
 pub(crate) mod pipe;
 pub(crate) mod purge;
 pub(crate) mod receive;

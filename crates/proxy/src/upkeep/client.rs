@@ -5,7 +5,7 @@ use crate::origin::Origins;
 use sandarac_balance::Address;
 use sandarac_message::Method;
 use sandarac_net::{BodyStep, Conn, Framer, within};
-use sandarac_wire::h1::response::{self, Kind};
+use sandarac_wire::h1::response::{self, Kind, Response};
 use sandarac_wire::h1::{Limits, Parsed, encode};
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -60,7 +60,7 @@ impl Client {
         let mut request = Vec::with_capacity(256);
         let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
         head.field(b"Host", question.host.unwrap_or(question.address.authority()).as_bytes());
-        head.field(b"User-Agent", concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes());
+        head.field(b"User-Agent", user_agent());
         head.field(b"Connection", b"close");
         question.fields.iter().for_each(|(name, value)| head.field(name, value));
         head.finish();
@@ -72,7 +72,9 @@ impl Client {
             if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
                 return Poll::Ready(Err(Fault::NoResponse));
             }
-            poll_head(cx, &mut conn)
+            poll_head(cx, &mut conn, Method::Get, |response| {
+                (response.head.status, Framer::from(response.framing))
+            })
         })
         .await?;
         if matches!(framer, Framer::Length(length) if length > question.body as u64) {
@@ -102,19 +104,29 @@ impl Client {
     }
 }
 
-/// Receives a head that is no interim one.
-fn poll_head(cx: &mut Context<'_>, conn: &mut Conn) -> Poll<Result<(u16, Framer), Fault>> {
+/// What the balancer calls itself where it asks in its own name.
+pub(crate) fn user_agent() -> &'static [u8] {
+    concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes()
+}
+
+/// Receives a head that is no interim one, the answer to a request with `method`; gives what `read` makes of it.
+pub(crate) fn poll_head<T>(
+    cx: &mut Context<'_>,
+    conn: &mut Conn,
+    method: Method,
+    read: impl Fn(&Response<'_>) -> T,
+) -> Poll<Result<T, Fault>> {
     let mut spans = Vec::new();
     loop {
         if !conn.data().is_empty() {
-            let parsed = response::parse(conn.data(), &LIMITS, &mut spans, Method::Get);
+            let parsed = response::parse(conn.data(), &LIMITS, &mut spans, method);
             match parsed.map_err(Fault::BadResponse)? {
                 Parsed::Partial => {}
                 Parsed::Complete(head) => {
                     let head_len = head.head_len;
                     match head.kind {
                         Kind::Final => {
-                            let done = (head.head.status, Framer::from(head.framing));
+                            let done = read(&head);
                             conn.consume(head_len);
                             return Poll::Ready(Ok(done));
                         }

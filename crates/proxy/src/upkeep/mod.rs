@@ -1,7 +1,7 @@
 //! What keeps pools up to date beside the requests: one thread that finds backends, checks them, and fetches their
 //! résumés. No request waits for it.
 
-mod client;
+pub(crate) mod client;
 pub mod discover;
 mod probe;
 mod resumes;
@@ -14,7 +14,6 @@ mod watch;
 
 pub(crate) use wants::Wants;
 
-use crate::SitePool;
 use crate::origin::Origins;
 use crate::shared::Shared;
 use client::Client;
@@ -55,12 +54,18 @@ impl Upkeep {
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Waits until every pool has backends, or its sources have told that they have none, at most for `patience`: whoever says
-/// that it is ready before has no one to send the first requests to.
+/// that it is ready before has no one to send the first requests to. What did not come in time is said.
 pub fn settle(shared: &Shared, patience: Duration) {
     let end = Moment::now().plus(patience);
     let site = shared.site();
-    while !site.pools().iter().all(SitePool::is_settled) && Moment::now() < end {
+    while site.pools().iter().any(|pool| pool.awaits().is_some()) && Moment::now() < end {
         std::thread::sleep(LOOK);
+    }
+    for pool in site.pools() {
+        if let Some(what) = pool.awaits() {
+            let (name, seconds) = (pool.name(), patience.as_secs_f64());
+            shared.say(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
+        }
     }
 }
 
@@ -74,12 +79,13 @@ impl Drop for Upkeep {
 }
 
 async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let mut first = true;
     loop {
         let site = shared.site();
         let client = Client::new(Origins::new(&site.config.dns));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
-        tasks.spawn_local(watch::run(shared.clone(), site.clone()));
+        tasks.spawn_local(watch::run(shared.clone(), site.clone(), std::mem::take(&mut first)));
         for place in 0..site.pools().len() {
             tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
             tasks.spawn_local(table::run(shared.clone(), site.clone(), place));

@@ -111,8 +111,13 @@ impl Desk {
     }
 
     fn done(&mut self, worker: Worker, how: Asked) {
-        self.turns.done(worker, how, Moment::now());
         let pools = self.site.pools();
+        if how != Asked::Well
+            && let Some(resumes) = pools[worker.0].live().resumes()
+        {
+            resumes.doubt(worker.1);
+        }
+        self.turns.done(worker, how, Moment::now());
         self.turns.retain(|&(place, id)| pools[place].live().ids().contains(&id));
     }
 }
@@ -173,7 +178,7 @@ fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document
             shared.passed_over(counters, &live, worker, &believed);
             let version = document.version.as_deref();
             let said = WorkerState { instance, revision, in_flight: None, version };
-            resumes.heard(worker, &said, Moment::now().since(shared.epoch));
+            resumes.met(worker, &said, Moment::now().since(shared.epoch));
             Asked::Well
         }
         Err(Disbelief::Outdated | Disbelief::Stranger) => Asked::Well,

@@ -1,6 +1,7 @@
 //! What becomes of pools by themselves, said in the log: ejections and their ends, another version that serves, classes for
 //! which there is no room. What goes on is said once, what comes and goes not more often than every few seconds.
 
+use crate::pool::Live;
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::{BackendId, BackendReport, Pool, Resumes};
@@ -18,10 +19,12 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Fewer requests than this say nothing about classes.
 const REQUESTS: u64 = 1000;
 
-/// Watches the pools of `site` for as long as it is polled.
-pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>) {
+/// Watches the pools of `site` for as long as it is polled. What became of them before is no news, unless this is the `first` site
+/// of the process: it may have served for a while until this is polled.
+pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, first: bool) {
     let pools = || site.pools().iter().map(|pool| pool.live());
-    let mut watches: Vec<Watch> = pools().map(|pool| Watch::new(&pool, shared.now())).collect();
+    let watch = |pool: Arc<Live>| if first { Watch::default() } else { Watch::new(&pool, shared.now()) };
+    let mut watches: Vec<Watch> = pools().map(watch).collect();
     loop {
         tokio::time::sleep(LOOK).await;
         for (watch, pool) in watches.iter_mut().zip(pools()) {
@@ -33,6 +36,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>) {
 }
 
 /// What was last seen of a pool.
+#[derive(Default)]
 struct Watch {
     backends: HashMap<BackendId, Seen>,
     version: Option<Box<str>>,
@@ -264,6 +268,15 @@ mod tests {
         assert_eq!(watch.look(&pool, at(1)), [""; 0]);
         request(&pool, 0, Outcome::Answered, at(4));
         assert_eq!(watch.look(&pool, at(4)), ["http://10.0.0.0:8000 is back in service after 3 s"]);
+    }
+
+    #[test]
+    fn what_was_before_the_first_look_of_all_is_news() {
+        let pool = pool(2, Algorithm::RoundRobin);
+        refuse(&pool, 0, at(0));
+        let lines = Watch::default().look(&pool, at(1));
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("http://10.0.0.0:8000 is ejected: "), "{lines:?}");
     }
 
     #[test]

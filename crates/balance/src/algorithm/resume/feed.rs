@@ -10,6 +10,7 @@ use super::{ClassKey, MAX_CLASS_BYTES, Resume, SkillCounts, SkillSource};
 use crate::backend::millis;
 use crate::ids::NumberHasher;
 use crate::pool::Inner;
+use crate::version::Hearing;
 use crate::{Backend, BackendId};
 
 /// The highest score believed, in requests per second: a class whose requests take a nanosecond.
@@ -176,15 +177,38 @@ impl Resumes<'_> {
         self.held(self.backend(worker)?)
     }
 
-    /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
+    /// Takes in what a worker said with a response, while the request is still counted as in flight to it. Its version counts
+    /// unless another start of it was [`met`](Resumes::met) since the connection was made.
     pub fn heard(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
+        self.hear(worker, said, now, Hearing::Later)
+    }
+
+    /// Takes in what a worker said at the beginning of a connection: this is the start of it that runs now.
+    pub fn met(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
+        self.hear(worker, said, now, Hearing::Met)
+    }
+
+    /// Whether a connection to this start of a worker leads to the one that runs now: that which was met last, or any where none
+    /// was.
+    pub fn is_at(&self, worker: BackendId, instance: &str) -> bool {
+        self.backend(worker).is_none_or(|backend| backend.state.load.announced().is_at(instance))
+    }
+
+    /// A worker could not be met. From now on its responses tell the version it runs, until it is.
+    pub fn doubt(&self, worker: BackendId) {
+        if let Some(backend) = self.backend(worker) {
+            backend.state.load.announced().doubt();
+        }
+    }
+
+    fn hear(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration, hearing: Hearing) -> Heard {
         let Some(backend) = self.backend(worker) else { return Heard::NotAsked };
         if let Some(in_flight) = said.in_flight {
             // The one that was answered is not counted by the worker, and is by the balancer.
             let own = backend.in_flight().saturating_sub(1);
             backend.state.load.told(in_flight, own, millis(now));
         }
-        self.pool.version_of(worker, said.version);
+        self.pool.version_of(worker, said, hearing);
         if self.resume.settings.skills != SkillSource::Reported {
             return Heard::NotAsked;
         }

@@ -411,6 +411,32 @@ fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
 }
 
 #[test]
+fn what_an_earlier_start_of_a_worker_says_late_does_not_change_its_version() {
+    let single = Settings { single_version: true, ..Algorithm::Resume.into() };
+    let pool = Pool::new("app", (0..2).map(backend).collect(), single);
+    let resumes = pool.resumes().unwrap();
+    let state =
+        |instance, version| WorkerState { instance, revision: 1, in_flight: None, version: Some(version) };
+    let version = || pool.report(NOW)[0].version.clone().unwrap_or_default();
+    let worker = BackendId(0);
+    // Where it was never met, any word is as good as another.
+    resumes.heard(worker, &state("x", "1"), NOW);
+    resumes.heard(worker, &state("y", "2"), NOW);
+    assert_eq!(&*version(), "2");
+    assert!(resumes.is_at(worker, "x"));
+    resumes.met(worker, &state("z", "3"), NOW);
+    resumes.heard(worker, &state("y", "2"), NOW);
+    assert_eq!(&*version(), "3");
+    assert!(resumes.is_at(worker, "z") && !resumes.is_at(worker, "y"));
+    resumes.heard(worker, &state("z", "4"), NOW);
+    assert_eq!(&*version(), "4", "it may say what it likes of itself");
+    // One that cannot be met any more is believed its responses again.
+    resumes.doubt(worker);
+    resumes.heard(worker, &state("a", "5"), NOW);
+    assert_eq!(&*version(), "5");
+}
+
+#[test]
 fn a_request_that_has_tried_all_of_the_version_that_serves_goes_to_another() {
     let single = Settings { single_version: true, ..Algorithm::Resume.into() };
     let full = (0..4).map(|n| backend(n).max_in_flight(1)).collect();

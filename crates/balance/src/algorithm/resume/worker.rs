@@ -1,11 +1,12 @@
 //! What the balancer itself sees of a worker.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::HORIZON;
 use super::feed::Known;
 use crate::load::{DecayedMean, Rate};
+use crate::version::Announced;
 
 /// A new worker is given at most so many requests for its own sake.
 const TRIALS: u32 = 1024;
@@ -43,10 +44,15 @@ pub(crate) struct WorkerLoad {
     /// Held by whoever takes in what it reports.
     pub(crate) taking: Mutex<()>,
     /// The version it announced.
-    pub(crate) version: Mutex<Option<Box<str>>>,
+    announced: Mutex<Announced>,
 }
 
 impl WorkerLoad {
+    /// The version it announced.
+    pub(crate) fn announced(&self) -> MutexGuard<'_, Announced> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// It works again, having had nothing to do, at `now`, in microseconds.
     pub(crate) fn wakes(&self, now: u64) {
         self.woke.store(now, Ordering::Relaxed);
