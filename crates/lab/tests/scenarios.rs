@@ -108,6 +108,25 @@ fn where_nothing_is_loaded_twice_the_load_alone_counts() {
 }
 
 #[test]
+fn cheap_loading_evicts_as_much_as_dear_loading() {
+    let scenario = scenario(
+        "title = 't'\nrequests = 20000\n[sites]\ncount = 100\nobjects_per_request = 30\nchurn = 0.05\n\
+         [workers]\ncount = 8\ncache = 1250\nfixed_ms = 0.5\nload_ms = 0.04\n[load.clients]\ncount = 16\n\
+         [[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'consistent_hash'\nload_factor = 4.0\n\
+         [[algorithm]]\nname = 'consistent_hash'\nload_factor = 2.0\n",
+    );
+    let [resume, at_home, spread] =
+        [0, 1, 2].map(|at| simulate(&scenario, &scenario.algorithms[at]).phases.remove(0));
+    assert!(resume.loads < 1.1 * at_home.loads, "{} instead of {}", resume.loads, at_home.loads);
+    assert!(
+        resume.throughput > 1.1 * spread.throughput,
+        "{} instead of {}",
+        resume.throughput,
+        spread.throughput
+    );
+}
+
+#[test]
 fn requests_of_a_worker_that_dies_are_served_by_others() {
     let scenario = scenario(&format!(
         "{PLAIN}[load.clients]\ncount = 64\n[[event]]\nat = 5000\nkind = 'kill'\nworker = 0\n"

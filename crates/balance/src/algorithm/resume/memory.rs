@@ -6,32 +6,34 @@ use crate::load::DecayedMean;
 /// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
 const FIRST_COLD: f32 = 0.1;
 
-/// Requests that the share of loading is taken over, of all workers and of one.
+/// Requests that reloading is taken over, of all workers and of one.
 const HORIZON: f32 = 2048.0;
 const HORIZON_OF_ONE: f32 = 256.0;
 
-/// The share of loading before it is known: memory is taken to be scarce, as classes that spread over workers with too
+/// The part that is reloaded before it is known: memory is taken to be scarce, as classes that spread over workers with too
 /// little of it take longer to find together again than those that spread late.
-const UNKNOWN: f32 = 0.8;
+const UNKNOWN: f32 = 0.25;
 
 /// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was changed.
 pub(crate) const LOADED: u32 = 40;
 
-/// From this much loading for each second of serving on, loading is never taken for an investment.
-const INVESTED: f32 = 0.05;
+/// From this part on that is reloaded, loading is never taken for an investment.
+const INVESTED: f32 = 0.0025;
 
 /// The highest price of loading, in settings of `variance`.
-const HIGHEST_PRICE: f32 = 1.3;
+const HIGHEST_PRICE: f32 = 1.1;
 
-/// The price of loading where workers load for as long as they serve, in settings of `variance`.
-const PRICE: f32 = 0.5;
+/// The price of loading if all of everything was reloaded, in settings of `variance`. Found with loading that is dear and that
+/// is cheap: the best constant prices are 2 to 4 where a quarter is reloaded, 1 to 2 where it is a fiftieth, and 0 to 1 where
+/// it is a hundredth and less.
+const PRICE: f32 = 12.0;
 
 /// What loading costs. Shared by the pools that follow each other over reloads.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Seconds that a worker spends on a request of a class that it did not know.
     cold: DecayedMean,
-    /// The share of loading in the time that workers spend on classes that they had loaded; a second weighs one.
+    /// The part of the data of their requests that workers load again, having had it, by the time it takes to load all.
     reloading: DecayedMean,
 }
 
@@ -61,8 +63,10 @@ impl Memory {
     }
 
     /// A worker spent `seconds` on a request of a class whose data it had loaded, and would have spent `least` if it had
-    /// had it all at hand.
+    /// had it all at hand. What matters is which part it had to load, and not how long that takes beside serving: it evicts as
+    /// much where loading is cheap.
     pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, least: f32) {
+        let cold = self.cold() * self.slowness(worker);
         if self.reloading.weight() == 0.0 {
             self.reloading.set(UNKNOWN, self.cold() * HORIZON);
         }
@@ -70,23 +74,25 @@ impl Memory {
         if one.weight() == 0.0 {
             one.set(self.reloading.get(), self.reloading.weight() * (HORIZON_OF_ONE / HORIZON));
         }
-        let share = (1.0 - least / seconds.max(1e-6)).max(0.0);
-        self.reloading.add_weighted(share, seconds, 1.0 - 1.0 / HORIZON);
-        one.add_weighted(share, seconds, 1.0 - 1.0 / HORIZON_OF_ONE);
+        // Of a class that is dearer than most even at hand, the time for loading all of it is not known.
+        let all = (cold - least).max(0.5 * cold);
+        let part = ((seconds - least) / all).clamp(0.0, 1.0);
+        self.reloading.add_weighted(part, all, 1.0 - 1.0 / HORIZON);
+        one.add_weighted(part, all, 1.0 - 1.0 / HORIZON_OF_ONE);
     }
 
     /// One of so many workers has lost all it had: for twice its part, it is not known how scarce memory is, so that hardly
     /// anything is after all have started anew, one after the other.
     pub(crate) fn emptied(&self, worker: &WorkerLoad, workers: usize) {
-        let share = self.reloading.get();
+        let known = self.reloading.get();
         let part = (2.0 / workers.max(1) as f32).min(1.0);
-        self.reloading.set(share + part * (UNKNOWN - share).max(0.0), self.reloading.weight());
+        self.reloading.set(known + part * (UNKNOWN - known).max(0.0), self.reloading.weight());
         worker.reloading.set(0.0, 0.0);
     }
 
-    /// The seconds that all workers spend on loading again what they once had, for each second that they serve.
+    /// The part of what their requests need that workers load again, having had it: what all miss by having too little memory.
     pub(crate) fn reloading(&self) -> f32 {
-        if self.reloading.weight() > 0.0 { per_served(self.reloading.get()) } else { per_served(UNKNOWN) }
+        if self.reloading.weight() > 0.0 { self.reloading.get() } else { UNKNOWN }
     }
 
     /// What loading for a second at a worker costs, beside that second: where memory is scarce, what is loaded evicts what
@@ -96,7 +102,7 @@ impl Memory {
     /// `reloading` is that of all workers.
     pub(crate) fn price(&self, worker: &WorkerLoad, reloading: f32, variance: f32) -> f32 {
         let one = &worker.reloading;
-        let own = if one.weight() > 0.0 { per_served(one.get()) } else { reloading };
+        let own = if one.weight() > 0.0 { one.get() } else { reloading };
         variance * (PRICE * (own * reloading).sqrt()).min(HIGHEST_PRICE)
     }
 
@@ -105,9 +111,4 @@ impl Memory {
     pub(crate) fn charged(reloading: f32) -> f32 {
         (reloading / INVESTED).min(1.0)
     }
-}
-
-/// The seconds of loading for each second of serving, by the share of loading in both.
-fn per_served(share: f32) -> f32 {
-    share / (1.0 - share).max(0.01)
 }

@@ -33,7 +33,7 @@ pub(crate) struct WorkerLoad {
     woke: AtomicU64,
     /// Seconds that it spends on a request of a class that it did not know.
     pub(crate) cold: DecayedMean,
-    /// The share of loading in the time that it spends on classes that it had loaded; a second weighs one.
+    /// The part of the data of its requests that it loads again, having had it, by the time it takes to load all.
     pub(crate) reloading: DecayedMean,
     /// 1 for each failure, 0 for each answer, of late.
     faults: DecayedMean,
