@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sandarac_lab::{Algorithm, AlgorithmKind, Event, EventKind, Phase, Report, Scenario, simulate};
+use sandarac_lab::{Algorithm, AlgorithmKind, Event, EventKind, Load, Phase, Report, Scenario, simulate};
 
 /// How many times longer workers of mixed speed take, the first of 16.
 const MIXED: [f64; 10] = [3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 1.5, 1.5, 1.5, 1.5];
@@ -94,36 +94,37 @@ fn to_greatest(
     }
 }
 
+/// Scores that are frozen after the warm-up.
+const FROZEN: [&str; 1] = ["resume, frozen"];
+
+/// What is to hold where workers are equal.
+fn where_equal(fewer_loads: f64, times_throughput: f64) -> Vec<Bar> {
+    use Needed::{AtLeast, AtMost};
+    let least_requests = &["least_requests"];
+    vec![
+        bar("loads, of those of least_requests", AtMost(fewer_loads), to_least(least_requests, |p| p.loads)),
+        bar(
+            "throughput, of that of least_requests",
+            AtLeast(times_throughput),
+            to_least(least_requests, |p| p.throughput),
+        ),
+        bar("loads, of the best of lard and consistent_hash", AtMost(1.0), to_least(&RIVALS, |p| p.loads)),
+        bar("throughput, of the same", AtLeast(1.0), to_greatest(&RIVALS, |p| p.throughput)),
+        bar("p99, of the same", AtMost(1.0), to_least(&RIVALS, |p| p.p99_ms)),
+        bar("loads, of frozen scores", AtMost(1.0), to_least(&FROZEN, |p| p.loads)),
+        bar("throughput, of frozen scores", AtLeast(1.0), to_least(&FROZEN, |p| p.throughput)),
+        bar("p99, of frozen scores", AtMost(1.0), to_least(&FROZEN, |p| p.p99_ms)),
+    ]
+}
+
 fn groups() -> Vec<Group> {
     use Needed::{Any, AtLeast, AtMost};
     let mut groups = Vec::new();
-    let frozen: &'static [&'static str] = &["resume, frozen"];
     for (file, memory, fewer) in
         [("memory-half", "half", 0.4), ("memory-same", "all", 0.1), ("memory-twice", "twice", 0.1)]
     {
         let equal = read(file);
-        let mut bars = vec![
-            bar(
-                "loads, of those of least_requests",
-                AtMost(fewer),
-                to_least(&["least_requests"], |p| p.loads),
-            ),
-            bar(
-                "throughput, of that of least_requests",
-                AtLeast(3.0),
-                to_least(&["least_requests"], |p| p.throughput),
-            ),
-            bar(
-                "loads, of the best of lard and consistent_hash",
-                AtMost(1.0),
-                to_least(&RIVALS, |p| p.loads),
-            ),
-            bar("throughput, of the same", AtLeast(1.0), to_greatest(&RIVALS, |p| p.throughput)),
-            bar("p99, of the same", AtMost(1.0), to_least(&RIVALS, |p| p.p99_ms)),
-            bar("loads, of frozen scores", AtMost(1.0), to_least(frozen, |p| p.loads)),
-            bar("throughput, of frozen scores", AtLeast(1.0), to_least(frozen, |p| p.throughput)),
-            bar("p99, of frozen scores", AtMost(1.0), to_least(frozen, |p| p.p99_ms)),
-        ];
+        let mut bars = where_equal(fewer, 3.0);
         let mut with_oracle = equal.clone();
         if file == "memory-half" {
             for price in [2.0, 4.0, 8.0] {
@@ -166,11 +167,40 @@ fn groups() -> Vec<Group> {
                 // Scores frozen with the slowness in them know as much as is to be known.
                 let needed = if when == "always" { Any } else { AtLeast(1.3) };
                 bars.push(bar("p99 of frozen scores, of resume's", needed, move |reports| {
-                    1.0 / to_least(frozen, |p| p.p99_ms)(reports)
+                    1.0 / to_least(&FROZEN, |p| p.p99_ms)(reports)
                 }));
                 groups.push(Group { name: format!("caches hold {memory}, {which} {when}"), scenario, bars });
             }
         }
+    }
+    // With few clients workers idle, however good the choice is.
+    for clients in [64, 128] {
+        let mut scenario = read("memory-half");
+        scenario.load = Load::Clients { count: clients, think_ms: 0.0 };
+        scenario
+            .algorithms
+            .retain(|algorithm| ["resume", "least_requests"].contains(&algorithm.label.as_str()));
+        let oracle = "oracle, price 8";
+        scenario
+            .algorithms
+            .push(Algorithm { label: oracle.to_owned(), kind: AlgorithmKind::Oracle { price: 8.0 } });
+        let times = |label: &'static str| {
+            move |reports: &BTreeMap<String, Report>| {
+                last(reports, label).throughput / last(reports, "least_requests").throughput
+            }
+        };
+        let bars = vec![
+            bar("throughput, of that of least_requests", Any, times("resume")),
+            bar("throughput of an oracle, price 8, of least_requests", Any, times(oracle)),
+        ];
+        groups.push(Group { name: format!("caches hold half, {clients} clients"), scenario, bars });
+    }
+    for (cache, memory, fewer) in [(625, "half", 0.4), (1250, "all", 0.1), (2500, "twice", 0.1)] {
+        let mut scenario = read("cheap-loads");
+        scenario.workers.cache = cache;
+        // As of the real experiment that it is like: loading nothing at all would not make pages three times as cheap.
+        let bars = where_equal(fewer, 1.45);
+        groups.push(Group { name: format!("cheap loads, caches hold {memory}"), scenario, bars });
     }
     groups.push(Group {
         name: "working set fits one".to_owned(),
