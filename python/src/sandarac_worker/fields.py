@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,6 +79,8 @@ class RequestClass:
     known: Known | None = None
 
     @classmethod
+    # A balancer says the same with most requests of a class, and reading it takes longer than all else about it.
+    @functools.lru_cache(maxsize=1024)
     def parse(cls, value: str) -> RequestClass:
         """From a field value; raises :class:`Malformed`."""
         _bounded(value, MAX_FIELD)
