@@ -1,7 +1,7 @@
 //! Measures what the balancer is to hold in simulation, and says whether it does.
 //!
 //! `cargo run --release -p sandarac-lab --example bars -- [SEEDS] [PART OF A GROUP'S NAME]` plays the scenarios of `examples/simulate`
-//! with each of the seeds 1 to SEEDS (3) and prints a table: for each bar the median and the worst of the seeds.
+//! with each of the seeds 1 to SEEDS (5) and prints a table: for each bar the median and the worst of the seeds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ const RIVALS: [&str; 5] = [
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let seeds = arguments.next().map_or(3, |count| count.parse().expect("a number of seeds"));
+    let seeds = arguments.next().map_or(5, |count| count.parse().expect("a number of seeds"));
     let part = arguments.next().unwrap_or_default();
     println!("| bar | needed | median | worst | holds |\n|---|---|---|---|---|");
     let wanted = groups().into_iter().filter(|group| group.name.contains(part.as_str()));
