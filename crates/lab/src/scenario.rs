@@ -426,6 +426,19 @@ impl Scenario {
         if !(sites.churn >= 0.0 && sites.churn.is_finite()) {
             return Err(format!("sites.churn cannot be less than 0, and is {}", sites.churn));
         }
+        let objects = u64::from(sites.count) * u64::from(sites.objects);
+        if sites.churn > objects as f64 {
+            return Err(format!(
+                "sites.churn cannot be more than the {objects} objects that there are, and is {}",
+                sites.churn
+            ));
+        }
+        if sites.objects_per_request > sites.objects {
+            return Err(format!(
+                "sites.objects_per_request cannot be more than the {} objects of a site, and is {}",
+                sites.objects, sites.objects_per_request
+            ));
+        }
         for (name, popularity) in
             [("popularity", sites.popularity), ("object_popularity", sites.object_popularity)]
         {

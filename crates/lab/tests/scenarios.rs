@@ -169,6 +169,14 @@ fn what_cannot_be_simulated_says_why() {
         ),
         ("title = 't'\n[load.clients]\ncount = 1\n[sites]\ncount = 4000000000", "more than the"),
         (
+            "title = 't'\n[load.clients]\ncount = 1\n[sites]\nobjects_per_request = 4000000000",
+            "sites.objects_per_request cannot be more than the 100 objects of a site, and is 4000000000",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[sites]\nchurn = 1e18",
+            "sites.churn cannot be more than the 20000 objects that there are, and is 1000000000000000000",
+        ),
+        (
             "title = 't'\n[load.clients]\ncount = 1\nthink_ms = -1.0",
             "think_ms cannot be less than 0, and is -1",
         ),
