@@ -5,16 +5,13 @@
 use super::fetch::{Surroundings, connect};
 use crate::origin::Provenance;
 use crate::resume::balanced;
-use crate::upkeep::client::{poll_head, user_agent};
+use crate::upkeep::client::{head_of, user_agent};
 use crate::{Counter, Fault};
 use sandarac_balance::{Backend, BackendId, Heard, Pick, Resumes};
 use sandarac_message::Method;
 use sandarac_net::{Conn, within};
 use sandarac_wire::h1::encode;
 use sandarac_wire::resume::{self, WorkerState};
-use std::future::poll_fn;
-use std::io::IoSlice;
-use std::task::Poll;
 
 /// What came of it.
 enum Met {
@@ -89,21 +86,12 @@ impl<'a> Surroundings<'a> {
         head.field(b"Host", backend.address().authority().as_bytes());
         head.field(b"User-Agent", user_agent());
         head.finish();
-        let mut sent = false;
-        poll_fn(|cx| {
-            if !std::mem::replace(&mut sent, true) && conn.write(cx, &[IoSlice::new(&request)]).is_err() {
-                return Poll::Ready(Err(Fault::NoResponse));
+        head_of(conn, &request, Method::Head, |response| {
+            let Some(Ok(state)) = WorkerState::read(response.head.fields) else { return Met::Mute };
+            if resumes.met(worker, &balanced(&state), self.now()) == Heard::Unknown {
+                self.want(worker);
             }
-            if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
-                return Poll::Ready(Err(Fault::NoResponse));
-            }
-            poll_head(cx, conn, Method::Head, |response| {
-                let Some(Ok(state)) = WorkerState::read(response.head.fields) else { return Met::Mute };
-                if resumes.met(worker, &balanced(&state), self.now()) == Heard::Unknown {
-                    self.want(worker);
-                }
-                if response.keep_alive { Met::Worker(state.instance.as_ref().into()) } else { Met::Closed }
-            })
+            if response.keep_alive { Met::Worker(state.instance.as_ref().into()) } else { Met::Closed }
         })
         .await
     }

@@ -64,19 +64,8 @@ impl Client {
         head.field(b"Connection", b"close");
         question.fields.iter().for_each(|(name, value)| head.field(name, value));
         head.finish();
-        let mut sent = false;
-        let (status, mut framer) = poll_fn(|cx| {
-            if !std::mem::replace(&mut sent, true) && conn.write(cx, &[IoSlice::new(&request)]).is_err() {
-                return Poll::Ready(Err(Fault::NoResponse));
-            }
-            if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
-                return Poll::Ready(Err(Fault::NoResponse));
-            }
-            poll_head(cx, &mut conn, Method::Get, |response| {
-                (response.head.status, Framer::from(response.framing))
-            })
-        })
-        .await?;
+        let read = |response: &Response<'_>| (response.head.status, Framer::from(response.framing));
+        let (status, mut framer) = head_of(&mut conn, &request, Method::Get, read).await?;
         if matches!(framer, Framer::Length(length) if length > question.body as u64) {
             return Ok(Answer { status, body: None });
         }
@@ -109,8 +98,28 @@ pub(crate) fn user_agent() -> &'static [u8] {
     concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes()
 }
 
+/// Sends a request with `method`, which has no body, and receives the head of the response; gives what `read` makes of it.
+pub(crate) async fn head_of<T>(
+    conn: &mut Conn,
+    request: &[u8],
+    method: Method,
+    read: impl Fn(&Response<'_>) -> T,
+) -> Result<T, Fault> {
+    let mut sent = false;
+    poll_fn(|cx| {
+        if !std::mem::replace(&mut sent, true) && conn.write(cx, &[IoSlice::new(request)]).is_err() {
+            return Poll::Ready(Err(Fault::NoResponse));
+        }
+        if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
+            return Poll::Ready(Err(Fault::NoResponse));
+        }
+        poll_head(cx, conn, method, &read)
+    })
+    .await
+}
+
 /// Receives a head that is no interim one, the answer to a request with `method`; gives what `read` makes of it.
-pub(crate) fn poll_head<T>(
+fn poll_head<T>(
     cx: &mut Context<'_>,
     conn: &mut Conn,
     method: Method,
