@@ -24,8 +24,8 @@ const INVESTED: f32 = 0.0025;
 const HIGHEST_PRICE: f32 = 1.1;
 
 /// The price of loading if all of everything was reloaded, in settings of `variance`. Found with loading that is dear and that
-/// is cheap: the best constant prices are 2 to 4 where a quarter is reloaded, 1 to 2 where it is a fiftieth, and 0 to 1 where
-/// it is a hundredth and less.
+/// is cheap: of constant prices, in seconds for each second of loading, the best are 2 to 4 where a quarter is reloaded, 1 to 2
+/// where it is a fiftieth, and 0 to 1 where it is a hundredth and less.
 const PRICE: f32 = 12.0;
 
 /// What loading costs. Shared by the pools that follow each other over reloads.
@@ -62,11 +62,11 @@ impl Memory {
         worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
     }
 
-    /// A worker spent `seconds` on a request of a class whose data it had loaded, and would have spent `least` if it had
-    /// had it all at hand. What matters is which part it had to load, and not how long that takes beside serving: it evicts as
+    /// A worker of this `slowness` spent `seconds` on a request of a class whose data it had loaded, and would have spent
+    /// `least` if it had had it all at hand. What matters is which part it had to load, and not how long that takes beside serving: it evicts as
     /// much where loading is cheap.
-    pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, least: f32) {
-        let cold = self.cold() * self.slowness(worker);
+    pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, least: f32, slowness: f32) {
+        let cold = self.cold() * slowness;
         if self.reloading.weight() == 0.0 {
             self.reloading.set(UNKNOWN, self.cold() * HORIZON);
         }

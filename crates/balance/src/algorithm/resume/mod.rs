@@ -205,8 +205,9 @@ impl Resume {
         if expected.cold {
             self.memory.loaded(worker, seconds);
         }
-        if let Some(least) = self.skills.learn(class, id, seconds, self.memory.slowness(worker)) {
-            self.memory.served(worker, seconds, least);
+        let slowness = self.memory.slowness(worker);
+        if let Some(least) = self.skills.learn(class, id, seconds, slowness) {
+            self.memory.served(worker, seconds, least, slowness);
         }
     }
 
