@@ -50,13 +50,20 @@ def suspended(runner: Started) -> Iterator[None]:
         runner.signal(signal.SIGCONT)
 
 
-def test_workers_are_in_etcd_for_as_long_as_they_serve(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def in_etcd(tmp_path: Path) -> Iterator[tuple[Etcd, Started, set[str]]]:
+    """An etcd, and a runner whose workers are in it, with their addresses."""
     with (
         running(Etcd(tmp_path / "etcd")) as etcd,
         started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
     ):
         addresses = serving(runner)
         wait_for(lambda: registered(etcd) == addresses, "both workers")
+        yield etcd, runner, addresses
+
+
+def test_workers_are_in_etcd_for_as_long_as_they_serve(tmp_path: Path) -> None:
+    with in_etcd(tmp_path) as (etcd, runner, addresses):
         first = sorted(addresses)[0]
         killed = int(ask(f"http://{first}", "/pid").text)
         os.kill(killed, signal.SIGKILL)
@@ -85,12 +92,7 @@ def test_workers_take_their_history_from_etcd(tmp_path: Path) -> None:
 
 
 def test_workers_are_registered_anew_with_an_etcd_that_forgot_them(tmp_path: Path) -> None:
-    with (
-        running(Etcd(tmp_path / "etcd")) as etcd,
-        started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
-    ):
-        addresses = serving(runner)
-        wait_for(lambda: registered(etcd) == addresses, "both workers")
+    with in_etcd(tmp_path) as (etcd, runner, addresses):
         etcd.kill()
         runner.says("etcd: workers cannot be registered")
         for address in addresses:
@@ -102,23 +104,13 @@ def test_workers_are_registered_anew_with_an_etcd_that_forgot_them(tmp_path: Pat
 
 
 def test_workers_of_a_killed_runner_leave_etcd(tmp_path: Path) -> None:
-    with (
-        running(Etcd(tmp_path / "etcd")) as etcd,
-        started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
-    ):
-        addresses = serving(runner)
-        wait_for(lambda: registered(etcd) == addresses, "both workers")
+    with in_etcd(tmp_path) as (etcd, runner, _):
         runner.signal(signal.SIGKILL)
         wait_for(lambda: registered(etcd) == set(), "the lease to expire")
 
 
 def test_workers_that_somebody_deletes_from_etcd_are_in_it_again(tmp_path: Path) -> None:
-    with (
-        running(Etcd(tmp_path / "etcd")) as etcd,
-        started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
-    ):
-        addresses = serving(runner)
-        wait_for(lambda: registered(etcd) == addresses, "both workers")
+    with in_etcd(tmp_path) as (etcd, runner, addresses):
         first, second = sorted(addresses)
         etcd.delete(f"/shop/providers/{first}")
         runner.says(f"etcd: {first} was deleted, and serves: registered again in 0 s")
@@ -136,12 +128,7 @@ def test_workers_that_somebody_deletes_from_etcd_are_in_it_again(tmp_path: Path)
 
 
 def test_workers_of_a_runner_that_was_suspended_are_in_etcd_again(tmp_path: Path) -> None:
-    with (
-        running(Etcd(tmp_path / "etcd")) as etcd,
-        started([*TCP, "--etcd", f"http://{etcd.host}/shop"], tmp_path) as runner,
-    ):
-        addresses = serving(runner)
-        wait_for(lambda: registered(etcd) == addresses, "both workers")
+    with in_etcd(tmp_path) as (etcd, runner, addresses):
         with suspended(runner):
             wait_for(lambda: registered(etcd) == set(), "the lease to expire")
         wait_for(lambda: registered(etcd) == addresses, "both workers again")
@@ -194,55 +181,54 @@ def sockets(directory: Path) -> set[str]:
     return {f"unix:{directory}/run/worker-{slot}.sock" for slot in range(2)}
 
 
-def test_workers_are_in_zookeeper_for_as_long_as_they_serve(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def in_zookeeper(tmp_path: Path) -> Iterator[tuple[ZooKeeper, Any, Started, set[str]]]:
+    """A ZooKeeper, somebody else's session, and a runner whose workers are in it, with their addresses."""
     with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper, reader(zookeeper) as other:
         options = [*RUNNER, "--sockets", "run", "--zookeeper", f"{zookeeper.host}/shop"]
         with started(options, tmp_path) as runner:
             addresses = sockets(tmp_path)
             wait_for(lambda: nodes(other).keys() == addresses, "both workers")
-            other.set("/shop", b'{"history": 17}')
-            wait_for(lambda: history(f"unix:{tmp_path}/run/worker-0.sock") == 17, "the history")
-            zookeeper.kill()
-            runner.says("ZooKeeper: workers cannot be registered")
-            zookeeper.start()
-            runner.says("ZooKeeper: workers are registered again")
-            wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
-            runner.signal(signal.SIGTERM)
-            assert runner.ended() == 0
-            wait_for(lambda: nodes(other) == {}, "the nodes to go")
+            yield zookeeper, other, runner, addresses
+
+
+def test_workers_are_in_zookeeper_for_as_long_as_they_serve(tmp_path: Path) -> None:
+    with in_zookeeper(tmp_path) as (zookeeper, other, runner, addresses):
+        other.set("/shop", b'{"history": 17}')
+        wait_for(lambda: history(f"unix:{tmp_path}/run/worker-0.sock") == 17, "the history")
+        zookeeper.kill()
+        runner.says("ZooKeeper: workers cannot be registered")
+        zookeeper.start()
+        runner.says("ZooKeeper: workers are registered again")
+        wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
+        runner.signal(signal.SIGTERM)
+        assert runner.ended() == 0
+        wait_for(lambda: nodes(other) == {}, "the nodes to go")
 
 
 def test_workers_that_somebody_deletes_from_zookeeper_are_in_it_again(tmp_path: Path) -> None:
-    with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper, reader(zookeeper) as other:
-        options = [*RUNNER, "--sockets", "run", "--zookeeper", f"{zookeeper.host}/shop"]
-        with started(options, tmp_path) as runner:
-            addresses = sockets(tmp_path)
-            wait_for(lambda: nodes(other).keys() == addresses, "both workers")
-            first = nodes(other)[min(addresses)]
-            other.delete(first)
-            runner.says("worker-0.sock was deleted, and serves: registered again in 0 s")
-            wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
-            # It goes with the runner's session, as it did.
-            assert other.exists(first).ephemeralOwner != 0
-            other.delete("/shop", recursive=True)
-            runner.says("worker-0.sock was deleted, and serves: registered again in", 2)
-            runner.says("worker-1.sock was deleted, and serves: registered again in 0 s")
-            wait_for(lambda: nodes(other).keys() == addresses, "both workers, and what is above them")
-            runner.signal(signal.SIGTERM)
-            assert runner.ended() == 0
-            wait_for(lambda: nodes(other) == {}, "the nodes to go")
+    with in_zookeeper(tmp_path) as (_, other, runner, addresses):
+        first = nodes(other)[min(addresses)]
+        other.delete(first)
+        runner.says("worker-0.sock was deleted, and serves: registered again in 0 s")
+        wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
+        # It goes with the runner's session, as it did.
+        assert other.exists(first).ephemeralOwner != 0
+        other.delete("/shop", recursive=True)
+        runner.says("worker-0.sock was deleted, and serves: registered again in", 2)
+        runner.says("worker-1.sock was deleted, and serves: registered again in 0 s")
+        wait_for(lambda: nodes(other).keys() == addresses, "both workers, and what is above them")
+        runner.signal(signal.SIGTERM)
+        assert runner.ended() == 0
+        wait_for(lambda: nodes(other) == {}, "the nodes to go")
 
 
 def test_workers_of_a_runner_that_was_suspended_are_in_zookeeper_again(tmp_path: Path) -> None:
-    with running(ZooKeeper(tmp_path / "zookeeper")) as zookeeper, reader(zookeeper) as other:
-        options = [*RUNNER, "--sockets", "run", "--zookeeper", f"{zookeeper.host}/shop"]
-        with started(options, tmp_path) as runner:
-            addresses = sockets(tmp_path)
-            wait_for(lambda: nodes(other).keys() == addresses, "both workers")
-            with suspended(runner):
-                wait_for(lambda: nodes(other) == {}, "the session to expire")
-            wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
-            assert "was deleted" not in runner.output
+    with in_zookeeper(tmp_path) as (_, other, runner, addresses):
+        with suspended(runner):
+            wait_for(lambda: nodes(other) == {}, "the session to expire")
+        wait_for(lambda: nodes(other).keys() == addresses, "both workers again")
+        assert "was deleted" not in runner.output
 
 
 class Kept(Registry):

@@ -117,6 +117,15 @@ fn where_equal(fewer_loads: f64, times_throughput: f64) -> Vec<Bar> {
     ]
 }
 
+/// Lets an oracle play, too. How its throughput stands to that of least_requests.
+fn of_oracle(scenario: &mut Scenario, price: f64) -> Bar {
+    let label = format!("oracle, price {price}");
+    scenario.algorithms.push(Algorithm { label: label.clone(), kind: AlgorithmKind::Oracle { price } });
+    bar(&format!("throughput of an {label}, of least_requests"), Needed::Any, move |reports| {
+        last(reports, &label).throughput / last(reports, "least_requests").throughput
+    })
+}
+
 fn groups() -> Vec<Group> {
     use Needed::{Any, AtLeast, AtMost};
     let mut groups = Vec::new();
@@ -128,18 +137,7 @@ fn groups() -> Vec<Group> {
         let mut with_oracle = equal.clone();
         if file == "memory-half" {
             for price in [2.0, 4.0, 8.0] {
-                let label = format!("oracle, price {price}");
-                with_oracle
-                    .algorithms
-                    .push(Algorithm { label: label.clone(), kind: AlgorithmKind::Oracle { price } });
-                let own = label.clone();
-                bars.push(bar(
-                    &format!("throughput of an {label}, of least_requests"),
-                    Any,
-                    move |reports| {
-                        last(reports, &own).throughput / last(reports, "least_requests").throughput
-                    },
-                ));
+                bars.push(of_oracle(&mut with_oracle, price));
             }
         }
         groups.push(Group { name: format!("caches hold {memory}"), scenario: with_oracle, bars });
@@ -180,18 +178,13 @@ fn groups() -> Vec<Group> {
         scenario
             .algorithms
             .retain(|algorithm| ["resume", "least_requests"].contains(&algorithm.label.as_str()));
-        let oracle = "oracle, price 8";
-        scenario
-            .algorithms
-            .push(Algorithm { label: oracle.to_owned(), kind: AlgorithmKind::Oracle { price: 8.0 } });
-        let times = |label: &'static str| {
-            move |reports: &BTreeMap<String, Report>| {
-                last(reports, label).throughput / last(reports, "least_requests").throughput
-            }
-        };
         let bars = vec![
-            bar("throughput, of that of least_requests", Any, times("resume")),
-            bar("throughput of an oracle, price 8, of least_requests", Any, times(oracle)),
+            bar(
+                "throughput, of that of least_requests",
+                Any,
+                to_least(&["least_requests"], |p| p.throughput),
+            ),
+            of_oracle(&mut scenario, 8.0),
         ];
         groups.push(Group { name: format!("caches hold half, {clients} clients"), scenario, bars });
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sandarac_lab::{Load, Scenario, chart, simulate, table};
+use sandarac_lab::{Load, Phase, Scenario, chart, simulate, table};
 
 fn examples() -> Vec<(String, Scenario)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/simulate");
@@ -36,6 +36,11 @@ fn small(mut scenario: Scenario) -> Scenario {
 
 fn scenario(text: &str) -> Scenario {
     Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What the first algorithms of a scenario do in its first phase.
+fn first_phases<const N: usize>(scenario: &Scenario) -> [Phase; N] {
+    std::array::from_fn(|at| simulate(scenario, &scenario.algorithms[at]).phases.remove(0))
 }
 
 const PLAIN: &str = "title = 't'\nrequests = 20000\nwarm_up = 20000\n[sites]\ncount = 40\n[workers]\ncount = 8\ncache = 1000\n";
@@ -75,7 +80,7 @@ fn the_worker_that_knows_a_class_gets_its_requests() {
     let scenario = scenario(&format!(
         "{PLAIN}[load.clients]\ncount = 16\n[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'least_requests'\n"
     ));
-    let [resume, least] = [0, 1].map(|at| simulate(&scenario, &scenario.algorithms[at]).phases.remove(0));
+    let [resume, least] = first_phases(&scenario);
     assert!(resume.loads < 0.1 * least.loads, "{} instead of {}", resume.loads, least.loads);
     assert!(
         resume.throughput > 3.0 * least.throughput,
@@ -103,7 +108,7 @@ fn where_nothing_is_loaded_twice_the_load_alone_counts() {
         "title = 't'\nrequests = 20000\nwarm_up = 150000\n[sites]\ncount = 20\n[workers]\ncount = 4\ncache = 2000\n\
          [load.clients]\ncount = 8\n[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'least_requests'\n",
     );
-    let [resume, least] = [0, 1].map(|at| simulate(&scenario, &scenario.algorithms[at]).phases[0].throughput);
+    let [resume, least] = first_phases(&scenario).map(|phase| phase.throughput);
     assert!(resume > 0.97 * least, "{resume} instead of {least}");
 }
 
@@ -115,8 +120,7 @@ fn cheap_loading_evicts_as_much_as_dear_loading() {
          [[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'consistent_hash'\nload_factor = 4.0\n\
          [[algorithm]]\nname = 'consistent_hash'\nload_factor = 2.0\n",
     );
-    let [resume, at_home, spread] =
-        [0, 1, 2].map(|at| simulate(&scenario, &scenario.algorithms[at]).phases.remove(0));
+    let [resume, at_home, spread] = first_phases(&scenario);
     assert!(resume.loads < 1.1 * at_home.loads, "{} instead of {}", resume.loads, at_home.loads);
     assert!(
         resume.throughput > 1.1 * spread.throughput,
