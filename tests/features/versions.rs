@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use sandarac_test_support::{Gate, Listener, Sandarac, TempDir, Worker, get, post, reply, within};
+use sandarac_test_support::{
+    Gate, Listener, Sandarac, TempDir, Worker, eventually, get, post, reply, within,
+};
 
 use crate::resumes::{KEYS, by, by_anyone, settle};
 use crate::{pool, sandarac};
@@ -35,7 +37,7 @@ fn serving(proxy: &Sandarac) -> BTreeSet<String> {
 fn serve(proxy: &Sandarac, names: &[&str]) {
     let names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut seen = BTreeSet::new();
-    within(&format!("{names:?} to serve"), || {
+    eventually(&format!("{names:?} to serve"), || {
         let serving = serving(proxy);
         if serving.is_subset(&names) {
             seen.extend(serving);

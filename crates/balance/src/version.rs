@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::pool::Inner;
 use crate::{BackendId, Pool, WorkerState};
@@ -16,6 +17,8 @@ pub(crate) struct Announced {
     /// The start of it that runs now, where it was met. What an earlier one says late, over a connection that it has still
     /// open, does not count.
     instance: Option<Box<str>>,
+    /// When the connection began on which one was met last, on the balancer's clock.
+    since: Duration,
     /// The version it runs.
     pub(crate) version: Option<Box<str>>,
 }
@@ -23,8 +26,8 @@ pub(crate) struct Announced {
 /// How a backend was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hearing {
-    /// At the beginning of a connection: it runs now.
-    Met,
+    /// At the beginning of a connection that was made then, or later: it ran at that time.
+    Met(Duration),
     /// Over a connection that may be of an earlier start of it.
     Later,
 }
@@ -47,10 +50,19 @@ impl Inner {
         let another = known.instance.as_deref().is_some_and(|instance| instance != said.instance);
         match hearing {
             Hearing::Later if another => return,
-            Hearing::Met if another || known.instance.is_none() => {
-                known.instance = Some(said.instance.into())
+            Hearing::Later => {}
+            // Asked before the one that was met last, and answered after it.
+            Hearing::Met(since) if since < known.since => {
+                if another || known.instance.is_none() {
+                    return;
+                }
             }
-            _ => {}
+            Hearing::Met(since) => {
+                known.since = since;
+                if another || known.instance.is_none() {
+                    known.instance = Some(said.instance.into());
+                }
+            }
         }
         if known.version.as_deref() != version {
             known.version = version.map(Box::from);

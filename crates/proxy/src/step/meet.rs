@@ -86,9 +86,10 @@ impl<'a> Surroundings<'a> {
         head.field(b"Host", backend.address().authority().as_bytes());
         head.field(b"User-Agent", user_agent());
         head.finish();
+        let since = self.now();
         head_of(conn, &request, Method::Head, |response| {
             let Some(Ok(state)) = WorkerState::read(response.head.fields) else { return Met::Mute };
-            if resumes.met(worker, &balanced(&state), self.now()) == Heard::Unknown {
+            if resumes.met(worker, &balanced(&state), since, self.now()) == Heard::Unknown {
                 self.want(worker);
             }
             if response.keep_alive { Met::Worker(state.instance.as_ref().into()) } else { Met::Closed }

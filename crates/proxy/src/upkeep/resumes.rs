@@ -138,12 +138,13 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
         patience: PATIENCE,
     };
     shared.upkeep_counters().one(Counter::ResumesFetched);
+    let since = shared.epoch.elapsed();
     let (how, why) = match client.get(&question).await {
         Ok(answer) if answer.status == 304 && known.is_some() => return Asked::Well,
         Ok(answer) if answer.status == 200 => {
             let document = answer.body.as_deref().map_or(Err(resume::Malformed::TooLarge), Document::parse);
             match document {
-                Ok(document) => return take(shared, pool, worker, &document),
+                Ok(document) => return take(shared, pool, worker, &document, since),
                 Err(why) => (Asked::Badly, (Unbelieved::Malformed(why), why.to_string())),
             }
         }
@@ -166,7 +167,8 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
     how
 }
 
-fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document) -> Asked {
+/// `since` is when the worker was about to be asked, on the balancer's clock.
+fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document, since: Duration) -> Asked {
     // The one in force now: backends may have come and gone meanwhile, and skills are the pool's that is there.
     let live = pool.live();
     let Some(resumes) = live.resumes() else { return Asked::Well };
@@ -178,7 +180,7 @@ fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document
             shared.passed_over(counters, &live, worker, &believed);
             let version = document.version.as_deref();
             let said = WorkerState { instance, revision, in_flight: None, version };
-            resumes.met(worker, &said, Moment::now().since(shared.epoch));
+            resumes.met(worker, &said, since, shared.epoch.elapsed());
             Asked::Well
         }
         Err(Disbelief::Outdated | Disbelief::Stranger) => Asked::Well,

@@ -183,9 +183,10 @@ impl Resumes<'_> {
         self.hear(worker, said, now, Hearing::Later)
     }
 
-    /// Takes in what a worker said at the beginning of a connection: this is the start of it that runs now.
-    pub fn met(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
-        self.hear(worker, said, now, Hearing::Met)
+    /// Takes in what a worker said at the beginning of a connection that was made at `since` or later: this is the start of it that
+    /// runs, unless another one was met on a connection that began after that.
+    pub fn met(&self, worker: BackendId, said: &WorkerState<'_>, since: Duration, now: Duration) -> Heard {
+        self.hear(worker, said, now, Hearing::Met(since))
     }
 
     /// Whether a connection to this start of a worker leads to the one that runs now: that which was met last, or any where none

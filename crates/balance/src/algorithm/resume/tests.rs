@@ -424,8 +424,11 @@ fn what_an_earlier_start_of_a_worker_says_late_does_not_change_its_version() {
     resumes.heard(worker, &state("y", "2"), NOW);
     assert_eq!(&*version(), "2");
     assert!(resumes.is_at(worker, "x"));
-    resumes.met(worker, &state("z", "3"), NOW);
+    resumes.met(worker, &state("z", "3"), NOW, NOW);
     resumes.heard(worker, &state("y", "2"), NOW);
+    assert_eq!(&*version(), "3");
+    // Asked on a connection of before, it answers only now.
+    resumes.met(worker, &state("y", "2"), NOW - Duration::from_millis(1), NOW);
     assert_eq!(&*version(), "3");
     assert!(resumes.is_at(worker, "z") && !resumes.is_at(worker, "y"));
     resumes.heard(worker, &state("z", "4"), NOW);
