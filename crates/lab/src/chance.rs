@@ -35,6 +35,15 @@ impl Chance {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// A factor of mean 1 and this standard deviation, lognormal.
+    pub(crate) fn factor(&mut self, deviation: f64) -> f64 {
+        let variance = (deviation * deviation).ln_1p();
+        // Box and Muller 1958.
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        let normal = radius * (std::f64::consts::TAU * self.unit()).cos();
+        (normal * variance.sqrt() - variance / 2.0).exp()
+    }
+
     /// The time to the next of events that come at random, `mean` apart.
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
@@ -84,6 +93,19 @@ impl Lottery {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn factors_have_the_mean_of_1_and_the_deviation_asked_for() {
+        for deviation in [0.0, 0.3, 1.0] {
+            let mut chance = Chance::new(1);
+            let factors: Vec<f64> = (0..400_000).map(|_| chance.factor(deviation)).collect();
+            let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+            let square =
+                factors.iter().map(|factor| (factor - mean).powi(2)).sum::<f64>() / factors.len() as f64;
+            assert!((mean - 1.0).abs() < 0.01, "{deviation}: {mean}");
+            assert!((square.sqrt() - deviation).abs() < 0.03, "{deviation}: {}", square.sqrt());
+        }
+    }
 
     #[test]
     fn numbers_are_drawn_as_often_as_they_are_popular() {

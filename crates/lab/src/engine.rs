@@ -24,6 +24,9 @@ const LONGEST_WARM_UP: u64 = 10;
 /// A request that could not be served at so many workers is given up.
 const MAX_TRIES: usize = 3;
 
+/// How long a request takes beside what it needs is another matter than what it needs.
+const JITTER: u64 = 0x4a49_5454_4552;
+
 /// Plays a scenario with one algorithm.
 pub fn simulate(scenario: &Scenario, algorithm: &Algorithm) -> Report {
     play(scenario, Demand::of_sites(&scenario.sites), algorithm)
@@ -379,7 +382,10 @@ impl<'a> Simulation<'a> {
             *seen = false;
             request.loads += u32::from(!worker.cache.touch(object, self.versions[object as usize]));
         }
-        let millis = (workers.fixed_ms + workers.load_ms * f64::from(request.loads)) * worker.slowness;
+        let mut millis = (workers.fixed_ms + workers.load_ms * f64::from(request.loads)) * worker.slowness;
+        if workers.jitter > 0.0 {
+            millis *= Chance::of_request(seed ^ JITTER, request.number).factor(workers.jitter);
+        }
         let micros = (millis * 1000.0) as u64;
         worker.busy = Some(next);
         worker.until = self.now + micros;

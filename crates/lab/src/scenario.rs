@@ -95,6 +95,9 @@ pub struct Workers {
     pub fixed_ms: f64,
     /// Milliseconds that each object takes that has to be loaded.
     pub load_ms: f64,
+    /// How much these times vary though requests need the same: their standard deviation over their mean. They are spread as
+    /// a lognormal distribution, and 0 is not at all.
+    pub jitter: f64,
     /// How many times longer the first workers take; the others take 1.
     pub slowness: Vec<f64>,
     /// The most requests that a balancer has in flight to each; those beyond wait at the balancer. No limit unless set. LARD
@@ -111,6 +114,7 @@ impl Default for Workers {
             cache: 5000,
             fixed_ms: 5.0,
             load_ms: 10.0,
+            jitter: 0.0,
             slowness: Vec::new(),
             max_in_flight: None,
             history: 9999,
@@ -467,8 +471,10 @@ impl Scenario {
                 return Err(format!("{name} has to be more than 0, and is {value}"));
             }
         }
-        if !(workers.load_ms >= 0.0 && workers.load_ms.is_finite()) {
-            return Err(format!("workers.load_ms cannot be less than 0, and is {}", workers.load_ms));
+        for (name, value) in [("workers.load_ms", workers.load_ms), ("workers.jitter", workers.jitter)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(format!("{name} cannot be less than 0, and is {value}"));
+            }
         }
         if workers.max_in_flight == Some(0) {
             return Err("workers.max_in_flight has to be more than 0".to_owned());
