@@ -70,6 +70,11 @@ impl Rate {
         f32::from_bits((word >> 32) as u32) * (-age / horizon).exp() / horizon
     }
 
+    /// The share as it was when it happened last.
+    pub(crate) fn share_at_last(&self, horizon: f32) -> f32 {
+        f32::from_bits((self.0.load(Ordering::Relaxed) >> 32) as u32) / horizon
+    }
+
     /// The choice at which it happened last, in its low half.
     pub(crate) fn last(&self) -> u32 {
         self.0.load(Ordering::Relaxed) as u32

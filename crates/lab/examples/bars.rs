@@ -188,12 +188,14 @@ fn groups() -> Vec<Group> {
         ];
         groups.push(Group { name: format!("caches hold half, {clients} clients"), scenario, bars });
     }
-    for (cache, memory, fewer) in [(625, "half", 0.4), (1250, "all", 0.1), (2500, "twice", 0.1)] {
-        let mut scenario = read("cheap-loads");
-        scenario.workers.cache = cache;
-        // As of the real experiment that it is like: loading nothing at all would not make pages three times as cheap.
-        let bars = where_equal(fewer, 1.45);
-        groups.push(Group { name: format!("cheap loads, caches hold {memory}"), scenario, bars });
+    for (jitter, vary) in [(0.0, ""), (0.3, ", times vary")] {
+        for (cache, memory, fewer) in [(625, "half", 0.4), (1250, "all", 0.1), (2500, "twice", 0.1)] {
+            let mut scenario = read("cheap-loads");
+            (scenario.workers.cache, scenario.workers.jitter) = (cache, jitter);
+            // As of the real experiment that it is like: loading nothing at all would not make pages three times as cheap.
+            let bars = where_equal(fewer, 1.45);
+            groups.push(Group { name: format!("cheap loads{vary}, caches hold {memory}"), scenario, bars });
+        }
     }
     groups.push(Group {
         name: "working set fits one".to_owned(),

@@ -112,12 +112,20 @@ fn where_nothing_is_loaded_twice_the_load_alone_counts() {
     assert!(resume > 0.97 * least, "{resume} instead of {least}");
 }
 
+/// Caches that hold all, and loading that makes a request three times as dear.
+fn cheap_loading(jitter: f64, algorithms: &str) -> Scenario {
+    scenario(&format!(
+        "title = 't'\nrequests = 20000\n[sites]\ncount = 100\nobjects_per_request = 30\nchurn = 0.05\n\
+         [workers]\ncount = 8\ncache = 1250\nfixed_ms = 0.5\nload_ms = 0.04\njitter = {jitter}\n[load.clients]\ncount = 16\n\
+         {algorithms}"
+    ))
+}
+
 #[test]
 fn cheap_loading_evicts_as_much_as_dear_loading() {
-    let scenario = scenario(
-        "title = 't'\nrequests = 20000\n[sites]\ncount = 100\nobjects_per_request = 30\nchurn = 0.05\n\
-         [workers]\ncount = 8\ncache = 1250\nfixed_ms = 0.5\nload_ms = 0.04\n[load.clients]\ncount = 16\n\
-         [[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'consistent_hash'\nload_factor = 4.0\n\
+    let scenario = cheap_loading(
+        0.0,
+        "[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'consistent_hash'\nload_factor = 4.0\n\
          [[algorithm]]\nname = 'consistent_hash'\nload_factor = 2.0\n",
     );
     let [resume, at_home, spread] = first_phases(&scenario);
@@ -128,6 +136,16 @@ fn cheap_loading_evicts_as_much_as_dear_loading() {
         resume.throughput,
         spread.throughput
     );
+}
+
+#[test]
+fn requests_do_not_wait_for_their_home_because_times_vary() {
+    let scenario = cheap_loading(
+        0.2,
+        "[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'consistent_hash'\nload_factor = 1.25\n",
+    );
+    let [resume, even] = first_phases(&scenario).map(|phase| phase.p99_ms);
+    assert!(resume < 0.9 * even, "{resume} ms, and {even} ms where load is even");
 }
 
 #[test]
@@ -183,6 +201,10 @@ fn what_cannot_be_simulated_says_why() {
         (
             "title = 't'\n[load.clients]\ncount = 1\nthink_ms = -1.0",
             "think_ms cannot be less than 0, and is -1",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[workers]\njitter = -0.1",
+            "workers.jitter cannot be less than 0, and is -0.1",
         ),
         (
             "title = 't'\n[load.clients]\ncount = 1\n[[algorithm]]\nname = 'lard'\n[[algorithm]]\nname = 'resume'\nvariance = -3.0",

@@ -138,7 +138,7 @@ impl Choice<'_> {
         let variance = resume.settings.variance as f32;
         let memory = &*resume.memory;
         let (reloading, cold) = (memory.reloading(), memory.cold());
-        let charged = Memory::charged(reloading);
+        let charged = memory.charged();
         let load = |at: usize| &candidates.backends[at].state.load;
         let (looked_at, count) = self.look(class);
         let looked_at = &looked_at[..count];
@@ -149,7 +149,7 @@ impl Choice<'_> {
             let own = if load(at).is_new() { own * 0.5 } else { own };
             // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
             let success = 1.0 - 0.9 * load(at).faults();
-            let price = memory.price(load(at), reloading, variance);
+            let price = Memory::price(load(at), reloading, charged, variance);
             (self.wait(at) + (own + price * loading) * slowness) / (self.part(at) * success)
         };
 

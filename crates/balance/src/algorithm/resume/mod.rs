@@ -206,8 +206,8 @@ impl Resume {
             self.memory.loaded(worker, seconds);
         }
         let slowness = self.memory.slowness(worker);
-        if let Some(least) = self.skills.learn(class, id, seconds, slowness) {
-            self.memory.served(worker, seconds, least, slowness);
+        if let Some(class) = self.skills.learn(class, id, seconds, slowness) {
+            self.memory.served(worker, seconds, &class, slowness);
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::ClassKey;
-use super::memory::LOADED;
+use super::memory::{LOADED, Served};
 use super::room::{self, Told};
 use crate::BackendId;
 use crate::hash::mix;
@@ -309,8 +309,14 @@ impl Skills {
 
     /// A worker that takes `slowness` times as long as most took `seconds` for a request of a class: corrects its score, by
     /// a mean over its last such requests. What a worker reported is a mean over many more, and stands at the beginning of
-    /// this one. Returns the seconds it would have taken with all at hand, if it has loaded the data of the class.
-    pub(crate) fn learn(&self, key: ClassKey, worker: BackendId, seconds: f32, slowness: f32) -> Option<f32> {
+    /// this one. Returns what the answer is held against, if the worker has loaded the data of the class.
+    pub(crate) fn learn(
+        &self,
+        key: ClassKey,
+        worker: BackendId,
+        seconds: f32,
+        slowness: f32,
+    ) -> Option<Served> {
         // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
         let mut shard = self.shard_of(key).try_write().ok()?;
         let class = shard.classes.get_mut(&key.0)?;
@@ -324,7 +330,9 @@ impl Skills {
         let score = (before + 1.0) / (before / skill.score + seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
-        skill.is_loaded().then_some(class.least * slowness)
+        skill
+            .is_loaded()
+            .then(|| Served { least: class.least, share: class.asked.share_at_last(super::HORIZON) })
     }
 
     /// Shows every class to `see`, one shard at a time.
