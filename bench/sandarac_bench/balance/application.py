@@ -14,9 +14,11 @@ from collections import OrderedDict
 
 from .workload import Workload, decode, encode, site_of
 
-#: Path of the database, seconds that each load waits for it, records in the cache of a process, the workload as JSON.
+#: Path of the database, seconds that each load waits for it, records in the cache of a process, the workload as JSON, and the
+#: share of a core that a worker has for itself alone, or 0 where all share all cores.
 DATABASE, ROUND_TRIP = "SANDARAC_BENCH_DATABASE", "SANDARAC_BENCH_ROUND_TRIP"
 CAPACITY, WORKLOAD = "SANDARAC_BENCH_CAPACITY", "SANDARAC_BENCH_WORKLOAD"
+CORE = "SANDARAC_BENCH_CORE"
 
 
 class Records:
@@ -72,6 +74,44 @@ class Records:
         return self._database.execute("SELECT data FROM record WHERE id = ?", (number,)).fetchone()[0]
 
 
+class SharedCores:
+    """The machine as it is: what one worker leaves idle, others use. A slow worker does its work several times over."""
+
+    def __init__(self):
+        self.slowness = 1.0
+        self.worked = self._began = 0.0
+
+    def __enter__(self):
+        self._began = time.thread_time()
+
+    def __exit__(self, *_):
+        spent = time.thread_time() - self._began
+        while time.thread_time() - self._began < self.slowness * spent:
+            pass
+        self.worked += time.thread_time() - self._began
+
+
+class OwnCore:
+    """A core that is slower than the machine's, and this worker's alone: after each request it rests for as long as the CPU time
+    that the process has taken since the one before would have lasted longer there."""
+
+    def __init__(self, share):
+        self.slowness = 1.0
+        self.worked = 0.0
+        self._share = share
+        self._accounted = time.process_time()
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        used = time.process_time()
+        spent, self._accounted = used - self._accounted, used
+        took = spent * self.slowness / self._share
+        time.sleep(took - spent)
+        self.worked += took
+
+
 class Application:
     """The WSGI application."""
 
@@ -79,9 +119,9 @@ class Application:
         self._workload = Workload(**json.loads(os.environ[WORKLOAD]))
         self._compositions = self._workload.compositions()
         self._records = None
-        self._slowness = 1.0
         self._pages = self._changes = 0
-        self._worked = 0.0
+        core = float(os.environ[CORE])
+        self._core = OwnCore(core) if core else SharedCores()
 
     def __call__(self, environ, start_response):
         if self._records is None:
@@ -93,12 +133,8 @@ class Application:
         if kind == "-":
             body = self._control(number, environ["QUERY_STRING"])
         else:
-            began = time.thread_time()
-            body = self._answer(kind, int(number), environ["HTTP_HOST"], path)
-            spent = time.thread_time() - began
-            while time.thread_time() - began < self._slowness * spent:
-                pass
-            self._worked += time.thread_time() - began
+            with self._core:
+                body = self._answer(kind, int(number), environ["HTTP_HOST"], path)
         start_response("200 OK", [("Content-Type", "text/html; charset=utf-8")])
         return [body]
 
@@ -115,12 +151,12 @@ class Application:
 
     def _control(self, what, query):
         if what == "slowness":
-            self._slowness = float(query)
+            self._core.slowness = float(query)
         state = {
             "pages": self._pages,
             "changes": self._changes,
             "loads": self._records.loads,
-            "worked": self._worked,
+            "worked": self._core.worked,
             "cached": list(self._records.cached),
         }
         return json.dumps(state).encode()

@@ -26,6 +26,9 @@ RIVALS = ("resume", "least_requests", *HASHING)
 
 #: Seconds to a database on another machine and back.
 _ROUND_TRIP = 0.0005
+#: Of a core, so that eight workers, their balancer and the clients are never in want of two.
+_CORE = 0.1
+_ONE_SLOW, _MIXED = (3.0,), (3.0, 2.0, 2.0, 1.5, 1.5)
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Case:
     """Circumstances.
 
     `memory` is what the caches hold together, as a multiple of all records; `slowness` the factors by which the work of
-    the first workers takes longer; `round_trip` seconds that each load waits for a database that is not on this machine.
+    the first workers takes longer; `round_trip` seconds that each load waits for a database that is not on this machine;
+    `core` the share of a core that each worker has for itself alone, or 0 where all share all cores.
     """
 
     title: str
@@ -41,6 +45,7 @@ class Case:
     algorithms: tuple = tuple(ALGORITHMS)
     slowness: tuple = ()
     round_trip: float = 0.0
+    core: float = 0.0
 
     @property
     def unequal(self):
@@ -61,8 +66,14 @@ CASES = {
     "remote": Case("caches that hold all of it, database 0.5 ms away", 1.0, RIVALS, round_trip=_ROUND_TRIP),
     "remote-twice": Case("caches that hold twice as much, database 0.5 ms away", 2.0, RIVALS, round_trip=_ROUND_TRIP),
     # Where memory is short, what is slow is not the worker but the database.
-    "slow": Case("caches that hold twice as much, one worker three times slower", 2.0, RIVALS, (3.0,)),
-    "mixed": Case("caches that hold twice as much, workers of mixed speed", 2.0, RIVALS, (3.0, 2.0, 2.0, 1.5, 1.5)),
+    "slow": Case("caches that hold twice as much, one worker three times slower", 2.0, RIVALS, _ONE_SLOW),
+    "mixed": Case("caches that hold twice as much, workers of mixed speed", 2.0, RIVALS, _MIXED),
+    # As where each worker has a machine: what one leaves idle is lost, and one with a queue is late.
+    "own-half": Case("a core for each worker, caches that hold half", 0.5, RIVALS, core=_CORE),
+    "own": Case("a core for each worker, caches that hold all", 1.0, RIVALS, core=_CORE),
+    "own-twice": Case("a core for each worker, caches that hold twice as much", 2.0, RIVALS, core=_CORE),
+    "own-slow": Case("a core for each worker, one three times slower, caches that hold twice as much", 2.0, RIVALS, _ONE_SLOW, core=_CORE),
+    "own-mixed": Case("a core for each worker, of mixed speed, caches that hold twice as much", 2.0, RIVALS, _MIXED, core=_CORE),
 }
 
 

@@ -51,6 +51,7 @@ class Stack:
             application.DATABASE: str(self._directory / "database"),
             application.ROUND_TRIP: str(case.round_trip),
             application.CAPACITY: str(case.capacity(self._effort.workload)),
+            application.CORE: str(case.core),
             application.WORKLOAD: json.dumps(dataclasses.asdict(self._effort.workload)),
         }
         command = [sys.executable, "-m", "sandarac_worker", f"{application.__name__}:Application()"]
@@ -115,6 +116,7 @@ class Stack:
             "overlap": _overlap([state["cached"] for state in after]),
             "fairness": _fairness(worked),
             "pages_of_workers": [b["pages"] - a["pages"] for a, b in zip(before, after)],
+            "seconds_of_workers": worked,
             "loads_of_workers": [b["loads"] - a["loads"] for a, b in zip(before, after)],
         }
 
