@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,12 +168,17 @@ def reader(zookeeper: ZooKeeper) -> Iterator[Any]:
 
 def nodes(reader: Any) -> dict[str, str]:
     """The nodes of workers in ZooKeeper, by their addresses."""
-    names = reader.get_children("/shop/providers") if reader.exists("/shop/providers") else []
+
+    def look(what: Callable[[str], Any], path: str) -> Any:
+        # The session of who looks expires too, where ZooKeeper is away for long on a busy machine.
+        return reader.retry(what, path)
+
+    names = look(reader.get_children, "/shop/providers") if look(reader.exists, "/shop/providers") else []
     found = {}
     for name in names:
         # A node may go at any time.
         with contextlib.suppress(NoNodeError):
-            found[json.loads(reader.get(f"/shop/providers/{name}")[0])["address"]] = f"/shop/providers/{name}"
+            found[json.loads(look(reader.get, f"/shop/providers/{name}")[0])["address"]] = f"/shop/providers/{name}"
     return found
 
 
