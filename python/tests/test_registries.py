@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,11 +168,8 @@ def reader(zookeeper: ZooKeeper) -> Iterator[Any]:
 
 def nodes(reader: Any) -> dict[str, str]:
     """The nodes of workers in ZooKeeper, by their addresses."""
-
-    def look(what: Callable[[str], Any], path: str) -> Any:
-        # The session of who looks expires too, where ZooKeeper is away for long on a busy machine.
-        return reader.retry(what, path)
-
+    # The session of who looks expires too, where ZooKeeper is away for long on a busy machine.
+    look = reader.retry
     names = look(reader.get_children, "/shop/providers") if look(reader.exists, "/shop/providers") else []
     found = {}
     for name in names:

@@ -48,21 +48,18 @@ impl Inner {
         let version = said.version.map(|version| &version[..version.floor_char_boundary(MAX_VERSION_BYTES)]);
         let mut known = self.backends()[at].state.load.announced();
         let another = known.instance.as_deref().is_some_and(|instance| instance != said.instance);
+        let unmet = another || known.instance.is_none();
         match hearing {
             Hearing::Later if another => return,
-            Hearing::Later => {}
             // Asked before the one that was met last, and answered after it.
-            Hearing::Met(since) if since < known.since => {
-                if another || known.instance.is_none() {
-                    return;
-                }
-            }
+            Hearing::Met(since) if unmet && since < known.since => return,
             Hearing::Met(since) => {
-                known.since = since;
-                if another || known.instance.is_none() {
+                known.since = known.since.max(since);
+                if unmet {
                     known.instance = Some(said.instance.into());
                 }
             }
+            Hearing::Later => {}
         }
         if known.version.as_deref() != version {
             known.version = version.map(Box::from);
