@@ -65,19 +65,25 @@ impl Rate {
 
     /// The share of the choices of late at which it happened.
     pub(crate) fn share(&self, tick: u64, horizon: f32) -> f32 {
-        let word = self.0.load(Ordering::Relaxed);
-        let age = (tick as u32).wrapping_sub(word as u32) as f32;
-        f32::from_bits((word >> 32) as u32) * (-age / horizon).exp() / horizon
+        let (count, last) = self.parts();
+        let age = (tick as u32).wrapping_sub(last) as f32;
+        count * (-age / horizon).exp() / horizon
     }
 
     /// The share as it was when it happened last.
     pub(crate) fn share_at_last(&self, horizon: f32) -> f32 {
-        f32::from_bits((self.0.load(Ordering::Relaxed) >> 32) as u32) / horizon
+        self.parts().0 / horizon
     }
 
     /// The choice at which it happened last, in its low half.
     pub(crate) fn last(&self) -> u32 {
-        self.0.load(Ordering::Relaxed) as u32
+        self.parts().1
+    }
+
+    /// How often it happened, as of the choice at which it did last, and that choice.
+    fn parts(&self) -> (f32, u32) {
+        let word = self.0.load(Ordering::Relaxed);
+        (f32::from_bits((word >> 32) as u32), word as u32)
     }
 }
 
