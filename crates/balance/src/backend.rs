@@ -12,7 +12,8 @@ use crate::hash::hash;
 /// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    address: Address,
+    /// Elsewhere, as choices look at many backends and at no address.
+    address: Arc<Address>,
     max_in_flight: u32,
     weight: u32,
     key: u64,
@@ -26,7 +27,7 @@ impl Backend {
     /// A backend without a limit, of weight 1.
     pub fn new(address: Address) -> Backend {
         let key = hash(address.to_string().as_bytes(), 2);
-        Backend { address, max_in_flight: u32::MAX, weight: 1, key, state: Arc::default() }
+        Backend { address: address.into(), max_in_flight: u32::MAX, weight: 1, key, state: Arc::default() }
     }
 
     /// The same backend, given at most `limit` requests at a time.
@@ -153,42 +154,45 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 /// What is known of a backend. It outlives the pool it was made for, so that a reload forgets nothing.
+///
+/// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory most.
 #[derive(Debug, Default)]
+#[repr(C, align(128))]
 pub(crate) struct State {
     pub(crate) in_flight: AtomicU32,
     /// Requests that wait for a place at it.
     pub(crate) claims: AtomicU32,
+    /// When the ejection ends, in milliseconds; 0 where there is none.
+    pub(crate) ejected_until: AtomicU64,
+    /// Whether it gets no new requests, by order.
+    pub(crate) draining: AtomicBool,
+    /// Whether active checks have it out of service.
+    pub(crate) down: AtomicBool,
+    /// Whether it is of another version than the one that serves.
+    pub(crate) sidelined: AtomicBool,
+    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    pub(crate) spared: AtomicBool,
+    /// What `resume` goes by.
+    pub(crate) load: WorkerLoad,
     /// Connect failures since the last answer.
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.
     pub(crate) ejections: AtomicU32,
     /// Ejections, ever; one that goes on after a trial is one.
     pub(crate) ejected: AtomicU64,
-    /// When the ejection ends, in milliseconds; 0 where there is none.
-    pub(crate) ejected_until: AtomicU64,
     /// Requests given to it, ever.
     pub(crate) picks: AtomicU64,
     /// Connect failures, ever.
     pub(crate) connect_failures: AtomicU64,
-    /// Whether it gets no new requests, by order.
-    pub(crate) draining: AtomicBool,
-    /// Whether active checks have it out of service.
-    pub(crate) down: AtomicBool,
-    /// Whether its checks fail, and it is in service all the same, as too many others are out.
-    pub(crate) spared: AtomicBool,
     /// Checks in a row that speak against its standing.
     pub(crate) checks: AtomicU32,
     /// Whether it was ejected for its answers, not its connections.
     pub(crate) faulty: AtomicBool,
-    /// Whether it is of another version than the one that serves.
-    pub(crate) sidelined: AtomicBool,
     /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins when it is
     /// next looked at.
     warming_since: AtomicU64,
     /// What `peak_ewma` goes by.
     pub(crate) latency: PeakLatency,
-    /// What `resume` goes by.
-    pub(crate) load: WorkerLoad,
 }
 
 /// Whether a backend should be given requests.

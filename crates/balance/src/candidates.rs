@@ -63,11 +63,6 @@ impl Candidates<'_> {
         (backend.in_hand() as f32 + 1.0) / (backend.weight() as f32 * self.warmth(at))
     }
 
-    /// How many times heavier than the backends of the pool in the mean a backend is.
-    pub(crate) fn heaviness(&self, at: usize) -> f32 {
-        self.backends[at].weight() as f32 * self.count() as f32 / self.weights
-    }
-
     /// The requests in hand of all backends with one more.
     pub(crate) fn total_load(&self) -> f32 {
         self.load.in_hand() as f32 + 1.0

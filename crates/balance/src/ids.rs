@@ -36,15 +36,50 @@ impl Hasher for NumberHasher {
 /// A map from numbers.
 pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// Where in its pool each backend is.
-pub(crate) struct Places(ByNumber<u32, u32>);
+/// Where in its pool each backend is: a table at least twice as large as the pool, in which an id stands where its hash says,
+/// or in the next free slot. One look is what it takes mostly, and every choice asks for each worker that is skilled.
+pub(crate) struct Places(Box<[Option<(BackendId, u32)>]>);
 
 impl Places {
     pub(crate) fn new(ids: &[BackendId]) -> Places {
-        Places(ids.iter().map(|id| id.0).zip(0..).collect())
+        let mut places = Places(vec![None; (2 * ids.len()).next_power_of_two()].into());
+        for (&id, at) in ids.iter().zip(0..) {
+            let free = places.find(id, |slot| slot.is_none());
+            places.0[free] = Some((id, at));
+        }
+        places
     }
 
     pub(crate) fn of(&self, id: BackendId) -> Option<usize> {
-        self.0.get(&id.0).map(|&at| at as usize)
+        let found = self.find(id, |slot| slot.is_none_or(|(other, _)| other == id));
+        self.0[found].map(|(_, at)| at as usize)
+    }
+
+    /// The first slot of which this is true, from that of `id` on.
+    fn find(&self, id: BackendId, wanted: impl Fn(Option<(BackendId, u32)>) -> bool) -> usize {
+        // 2³² by the golden ratio: ids that follow each other lie far apart (Knuth, TAOCP 6.4).
+        const GOLDEN: u32 = 0x9e37_79b9;
+        let mask = self.0.len() - 1;
+        let hash = u64::from(id.0.wrapping_mul(GOLDEN));
+        let first = (hash >> (32 - self.0.len().trailing_zeros())) as usize;
+        (first..).map(|slot| slot & mask).find(|&slot| wanted(self.0[slot])).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_backend_is_found_and_no_other(ids in proptest::collection::hash_set(0..40_u32, 0..30), far in 0..u32::MAX - 40) {
+            let ids: Vec<BackendId> = ids.into_iter().map(|id| BackendId(id + far)).collect();
+            let places = Places::new(&ids);
+            for id in (0..40).map(|id| BackendId(id + far)) {
+                prop_assert_eq!(places.of(id), ids.iter().position(|&other| other == id));
+            }
+        }
     }
 }

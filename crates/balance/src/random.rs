@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::hash::mix;
 
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// SplitMix64 (Steele, Lea, Flood 2014). Its state is a counter, so cores share it with one atomic addition.
 pub(crate) struct Random(AtomicU64);
 
@@ -14,13 +16,18 @@ impl Random {
 
     /// 64 random bits.
     pub(crate) fn next(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 
     /// A number below `bound`, which MUST NOT be 0. The bias is below `bound` / 2⁶⁴.
     pub(crate) fn below(&self, bound: usize) -> usize {
-        ((self.next() as u128 * bound as u128) >> 64) as usize
+        scaled(self.next(), bound)
+    }
+
+    /// As many numbers below `bound`, which MUST NOT be 0, as that many calls would give one after the other.
+    pub(crate) fn several_below(&self, bound: usize, count: u64) -> impl Iterator<Item = usize> {
+        let before = self.0.fetch_add(STEP.wrapping_mul(count), Ordering::Relaxed);
+        (1..=count).map(move |n| scaled(mix(before.wrapping_add(STEP.wrapping_mul(n))), bound))
     }
 
     /// Whether something of this probability happens.
@@ -28,4 +35,9 @@ impl Random {
         // 24 bits are all that an `f32` below 1 holds.
         ((self.next() >> 40) as f32) < probability * (1_u32 << 24) as f32
     }
+}
+
+/// A number below `bound`, by these bits.
+fn scaled(bits: u64, bound: usize) -> usize {
+    ((u128::from(bits) * bound as u128) >> 64) as usize
 }

@@ -9,9 +9,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::memory::Memory;
+use super::memory::Costs;
 use super::skills::{Class, Skill};
-use super::{ClassKey, Resume};
+use super::{ClassKey, Resume, WorkerLoad};
 use crate::ChoiceReason;
 use crate::candidates::Candidates;
 use crate::choices::Chosen;
@@ -26,7 +26,7 @@ const DRAWN: usize = 4;
 const SMALL_POOL: usize = 32;
 
 /// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly always.
-const IDLEST_OF: usize = 8;
+const IDLEST_OF: u64 = 8;
 
 /// So many classes that a worker was given and another was not count, where a class is new to all.
 const AHEAD: f32 = 4.0;
@@ -44,7 +44,9 @@ pub(super) fn choose(
     candidates: &Candidates<'_>,
     class: Option<ClassKey>,
 ) -> Option<Chosen> {
-    let choice = Choice { resume, candidates };
+    let costs = resume.memory.costs(resume.settings.variance as f32);
+    let per_weight = candidates.count() as f32 / candidates.weights;
+    let choice = Choice { resume, candidates, costs, per_weight };
     let idlest = choice.idlest()?;
     let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
     let shard = resume.skills.read(key);
@@ -68,23 +70,39 @@ struct Seen {
     slowness: f32,
     /// Whether it has loaded the data of the class.
     loaded: bool,
+    /// Whether its backlog is too far above the others'.
+    too_busy: bool,
+    /// The share of requests to it that fail.
+    faults: f32,
+}
+
+impl Seen {
+    fn fails(&self) -> bool {
+        self.faults >= FAILING
+    }
 }
 
 struct Choice<'a> {
     resume: &'a Resume,
     candidates: &'a Candidates<'a>,
+    costs: Costs,
+    /// How heavy a backend of weight 1 is, compared with the mean of the pool.
+    per_weight: f32,
 }
 
 impl Choice<'_> {
-    /// Seconds until a worker is done with what it has, more where requests to it fail.
-    fn wait(&self, at: usize) -> f32 {
-        let backend = &self.candidates.backends[at];
-        backend.state.load.wait(backend.in_hand(), self.candidates.micros)
+    fn load(&self, at: usize) -> &WorkerLoad {
+        &self.candidates.backends[at].state.load
     }
 
-    /// How many times longer than most a worker takes.
-    fn slowness(&self, at: usize) -> f32 {
-        self.resume.memory.slowness(&self.candidates.backends[at].state.load)
+    /// Seconds until a worker is done with what it has, more where requests to it fail.
+    fn wait(&self, at: usize) -> f32 {
+        self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros)
+    }
+
+    /// How many times heavier than the backends of the pool in the mean a worker is.
+    fn heaviness(&self, at: usize) -> f32 {
+        self.candidates.backends[at].weight() as f32 * self.per_weight
     }
 
     /// The part of the load that a worker bears.
@@ -103,11 +121,8 @@ impl Choice<'_> {
     /// more as it weighs. Of a newcomer that was given none, a few count: it is not to be flooded until it has as many as the
     /// others.
     fn freest(&self) -> Option<usize> {
-        let (tick, cold) = (self.candidates.load.ticks(), self.resume.memory.cold());
-        let given = |at: usize| {
-            let load = &self.candidates.backends[at].state.load;
-            load.given_of_late(tick) / self.candidates.heaviness(at)
-        };
+        let (tick, cold) = (self.candidates.load.ticks(), self.costs.cold);
+        let given = |at: usize| self.load(at).given_of_late(tick) / self.heaviness(at);
         let fewest = self.first(given).map_or(0.0, given);
         self.first(|at| (self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD)) / self.part(at))
     }
@@ -117,12 +132,12 @@ impl Choice<'_> {
         let candidates = self.candidates;
         let order = |at: &usize| {
             let millionths = amount(*at) * 1e6;
-            (millionths as u64, candidates.backends[*at].state.load.used())
+            (millionths as u64, self.load(*at).used())
         };
         let eligible = |at: &usize| candidates.eligible(*at);
         let count = candidates.count();
         if count > SMALL_POOL {
-            let sample = (0..IDLEST_OF).map(|_| candidates.random.below(count));
+            let sample = candidates.random.several_below(count, IDLEST_OF);
             if let Some(at) = sample.filter(eligible).min_by_key(order) {
                 return Some(at);
             }
@@ -133,60 +148,37 @@ impl Choice<'_> {
     /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
     /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
     fn best(&self, class: &Class, idlest: usize) -> Chosen {
-        let Choice { resume, candidates } = self;
-        let workers = candidates.count() as f32;
-        let variance = resume.settings.variance as f32;
-        let memory = &*resume.memory;
-        let (reloading, cold) = (memory.reloading(), memory.cold());
-        let charged = memory.charged();
-        let load = |at: usize| &candidates.backends[at].state.load;
-        let (looked_at, count) = self.look(class);
-        let looked_at = &looked_at[..count];
-        let quickest = looked_at.iter().map(|seen| seen.seconds).fold(cold, f32::min);
-        let cost = |at: usize, seconds: f32, loading: f32, slowness: f32| {
-            let own = quickest + charged * (seconds - quickest).max(0.0);
-            // One that is to find its share among the others goes before its equals.
-            let own = if load(at).is_new() { own * 0.5 } else { own };
-            // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
-            let success = 1.0 - 0.9 * load(at).faults();
-            let price = Memory::price(load(at), reloading, charged, variance);
-            (self.wait(at) + (own + price * loading) * slowness) / (self.part(at) * success)
-        };
-
-        // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
-        let mean = candidates.load.backlog.get().max(candidates.load.in_hand() as f32) / workers;
-        let backlog = |at: usize| load(at).backlog() / candidates.heaviness(at);
-        let ceiling = backlog(idlest) + 1.0 + (variance * mean).max(1.0);
-        let fails = |at: usize| load(at).faults() >= FAILING;
-        let too_busy = |at: usize| backlog(at) > ceiling;
-        let answered = looked_at.iter().any(|seen| !fails(seen.at) && !too_busy(seen.at));
-        let mut best: Option<(usize, f32)> = None;
+        let Costs { cold, charged, .. } = self.costs;
+        let workers = self.candidates.count() as f32;
+        let variance = self.resume.settings.variance as f32;
+        let (seen, count) = self.look(class, self.ceiling(idlest));
+        let seen = &seen[..count];
+        let quickest = seen.iter().map(|seen| seen.seconds).fold(cold, f32::min);
+        let answered = seen.iter().any(|seen| !seen.fails() && !seen.too_busy);
+        let mut best: Option<(&Seen, f32)> = None;
         let mut warm = 0;
         let mut knows = false;
         let mut loaded = false;
         let mut skipped = 0;
-        for seen in looked_at {
+        for seen in seen {
             knows |= seen.at == idlest;
             loaded |= seen.loaded;
-            let failing = fails(seen.at);
-            warm += u32::from(seen.seconds <= WARM * quickest && !failing);
-            if too_busy(seen.at) {
+            warm += u32::from(seen.seconds <= WARM * quickest && !seen.fails());
+            if seen.too_busy {
                 skipped += 1;
-                continue;
-            }
-            if failing && answered {
-                continue;
-            }
-            let cost = cost(seen.at, seen.seconds, seen.seconds - quickest, seen.slowness);
-            if best.is_none_or(|(_, least)| cost < least) {
-                best = Some((seen.at, cost));
+            } else if !seen.fails() || !answered {
+                let cost = self.cost(seen, seen.seconds - quickest, quickest);
+                if best.is_none_or(|(_, least)| cost < least) {
+                    best = Some((seen, cost));
+                }
             }
         }
-        let Some((at, least)) = best else {
+        let Some((best, least)) = best else {
             return Chosen { at: idlest, reason: ChoiceReason::LeastRecentlyUsed, skipped };
         };
+        let stranger = self.stranger(idlest);
         // Who knows it fails, and has loaded nothing of it.
-        if fails(at) && !knows && !fails(idlest) {
+        if best.fails() && !knows && !stranger.fails() {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
         }
         // However busy it is, a class does not spread over more than its part of the workers of its own accord; over two
@@ -195,25 +187,58 @@ impl Choice<'_> {
         let may_spread = (warm as f32) < (workers / variance).max(homes);
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
         let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
-        let unskilled = !knows && may_spread && !(answered && fails(idlest));
-        if unskilled && cost(idlest, cold, loading, self.slowness(idlest)) < least {
+        let unskilled = !knows && may_spread && !(answered && stranger.fails());
+        if unskilled && self.cost(&stranger, loading, quickest) < least {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
         }
-        Chosen { at, reason: ChoiceReason::BestScore, skipped }
+        Chosen { at: best.at, reason: ChoiceReason::BestScore, skipped }
     }
 
-    /// Candidates among the skilled: all, or the best and a few drawn from the rest.
-    fn look(&self, class: &Class) -> ([Seen; SAMPLE], usize) {
+    /// The seconds until a request is answered by a candidate that has to load its data for so many seconds, and what that
+    /// costs; `quickest` are those of the one that is best at the class.
+    fn cost(&self, seen: &Seen, loading: f32, quickest: f32) -> f32 {
+        let load = self.load(seen.at);
+        let own = quickest + self.costs.charged * (seen.seconds - quickest).max(0.0);
+        // One that is to find its share among the others goes before its equals.
+        let own = if load.is_new() { own * 0.5 } else { own };
+        // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
+        let success = 1.0 - 0.9 * seen.faults;
+        let price = self.costs.price(load);
+        (self.wait(seen.at) + (own + price * loading) * seen.slowness) / (self.part(seen.at) * success)
+    }
+
+    /// The backlog, for what the workers of the pool weigh in the mean, above which a worker is skipped.
+    fn ceiling(&self, idlest: usize) -> f32 {
+        let pool = self.candidates.load;
+        // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
+        let mean = pool.backlog.get().max(pool.in_hand() as f32) / self.candidates.count() as f32;
+        let least = self.load(idlest).backlog() / self.heaviness(idlest);
+        least + 1.0 + (self.resume.settings.variance as f32 * mean).max(1.0)
+    }
+
+    /// A candidate that knows nothing of the class.
+    fn stranger(&self, at: usize) -> Seen {
+        let load = self.load(at);
+        let slowness = load.slowness(self.costs.cold);
+        Seen { at, seconds: self.costs.cold, slowness, faults: load.faults(), ..Seen::default() }
+    }
+
+    /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those of a backlog above `ceiling` are too
+    /// busy.
+    fn look(&self, class: &Class, ceiling: f32) -> ([Seen; SAMPLE], usize) {
         let mut found = [Seen::default(); SAMPLE];
         let mut count = 0;
         let mut see = |skill: &Skill| {
             if let Some(at) = self.candidates.places.of(skill.worker)
                 && self.candidates.eligible(at)
             {
-                let slowness = self.slowness(at);
-                let cold = self.resume.memory.cold();
-                let seconds = if skill.is_known() { 1.0 / (skill.score * slowness) } else { cold };
-                found[count] = Seen { at, seconds, slowness, loaded: skill.is_loaded() };
+                let mut seen = self.stranger(at);
+                if skill.is_known() {
+                    seen.seconds = 1.0 / (skill.score * seen.slowness);
+                }
+                seen.loaded = skill.is_loaded();
+                seen.too_busy = self.load(at).backlog() > ceiling * self.heaviness(at);
+                found[count] = seen;
                 count += 1;
             }
         };
@@ -223,7 +248,8 @@ impl Choice<'_> {
         } else {
             let (best, rest) = skilled.split_at(SAMPLE - DRAWN);
             best.iter().for_each(&mut see);
-            (0..DRAWN).for_each(|_| see(&rest[self.candidates.random.below(rest.len())]));
+            let drawn = self.candidates.random.several_below(rest.len(), DRAWN as u64);
+            drawn.for_each(|at| see(&rest[at]));
         }
         (found, count)
     }
@@ -231,7 +257,7 @@ impl Choice<'_> {
     /// A new worker that shall be tried at the class, if there is one and it is idle. Under light load nobody else is ever
     /// so busy that it would get a class of its own.
     fn trial(&self, class: &Class) -> Option<usize> {
-        let Choice { resume, candidates } = self;
+        let Choice { resume, candidates, .. } = self;
         if let Some(id) = class.trial() {
             let at = candidates.places.of(id)?;
             let load = &candidates.backends[at].state.load;
@@ -251,7 +277,7 @@ impl Choice<'_> {
         }
         let at = candidates.random.below(candidates.count());
         let load = &candidates.backends[at].state.load;
-        let fair = candidates.heaviness(at) / candidates.count() as f32;
+        let fair = self.heaviness(at) / candidates.count() as f32;
         let underused = || load.share(candidates.load.ticks(), candidates.count()) < 0.75 * fair;
         let idle = candidates.backends[at].in_flight() == 0 && candidates.eligible(at);
         if !idle || !load.is_new() {

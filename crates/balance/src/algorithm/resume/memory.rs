@@ -74,12 +74,14 @@ impl Memory {
         if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
     }
 
-    /// How many times longer than most this worker takes, by what it took where it had everything to load. What it takes
-    /// for classes that it knows says as much about the classes.
+    /// How many times longer than most this worker takes.
     pub(crate) fn slowness(&self, worker: &WorkerLoad) -> f32 {
-        /// Of fewer requests nothing follows.
-        const ENOUGH: f32 = 4.0;
-        if worker.cold.weight() < ENOUGH { 1.0 } else { (worker.cold.get() / self.cold()).clamp(0.1, 10.0) }
+        worker.slowness(self.cold())
+    }
+
+    /// What a choice has to know, for all workers that it looks at.
+    pub(crate) fn costs(&self, variance: f32) -> Costs {
+        Costs { cold: self.cold(), reloading: self.reloading(), charged: self.charged(), variance }
     }
 
     /// A worker spent `seconds` on a request of a class that it did not know.
@@ -137,22 +139,34 @@ impl Memory {
         if self.reloading.weight() > 0.0 { self.reloading.get().max(0.0) } else { UNKNOWN }
     }
 
+    /// See [`Costs::charged`].
+    fn charged(&self) -> f32 {
+        let excess = if self.excess.weight() > 0.0 { self.excess.get() } else { UNKNOWN };
+        (excess / INVESTED).min(1.0)
+    }
+}
+
+/// What loading costs as far as it does not depend on the worker.
+pub(crate) struct Costs {
+    /// See [`Memory::cold`].
+    pub(crate) cold: f32,
+    /// See [`Memory::reloading`].
+    reloading: f32,
+    /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever loaded twice,
+    /// it serves all that come after, and nothing is: the load alone counts. That can be told only where times do not vary.
+    pub(crate) charged: f32,
+    variance: f32,
+}
+
+impl Costs {
     /// What loading for a second at a worker costs, beside that second: where memory is scarce, what is loaded evicts what
     /// has to be loaded again, and that evicts something, and so on. The more workers reload, the longer that goes on, and
     /// most where it begins with one that reloads much itself; one that reloads less than others has room.
-    ///
-    /// `reloading` and `charged` are those of all workers.
-    pub(crate) fn price(worker: &WorkerLoad, reloading: f32, charged: f32, variance: f32) -> f32 {
+    pub(crate) fn price(&self, worker: &WorkerLoad) -> f32 {
         let one = &worker.reloading;
-        let own = if one.weight() > 0.0 { one.get().max(0.0) } else { reloading };
-        variance * (PRICE * (own * reloading).sqrt()).clamp(LOWEST_PRICE * charged, HIGHEST_PRICE)
-    }
-
-    /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever loaded twice,
-    /// it serves all that come after, and nothing is: the load alone counts. That can be told only where times do not vary.
-    pub(crate) fn charged(&self) -> f32 {
-        let excess = if self.excess.weight() > 0.0 { self.excess.get() } else { UNKNOWN };
-        (excess / INVESTED).min(1.0)
+        let own = if one.weight() > 0.0 { one.get().max(0.0) } else { self.reloading };
+        let price = PRICE * (own * self.reloading).sqrt();
+        self.variance * price.clamp(LOWEST_PRICE * self.charged, HIGHEST_PRICE)
     }
 }
 
@@ -176,8 +190,7 @@ mod tests {
     }
 
     fn price(memory: &Memory, worker: &WorkerLoad) -> f32 {
-        let reloading = memory.reloading();
-        Memory::price(worker, reloading, memory.charged(), 4.0)
+        memory.costs(4.0).price(worker)
     }
 
     /// From the least to twice the least.

@@ -11,32 +11,33 @@ use crate::version::Announced;
 /// A new worker is given at most so many requests for its own sake.
 const TRIALS: u32 = 1024;
 
-/// How loaded a worker is, and how it did of late.
+/// How loaded a worker is, and how it did of late. What a choice reads comes first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct WorkerLoad {
-    /// Requests in hand, of late.
-    backlog: DecayedMean,
-    /// The number of the choice that last fell on it.
-    used: AtomicU64,
-    /// How often it is chosen.
-    chosen: Rate,
-    /// How often it is given a class that it does not know.
-    given: Rate,
     /// Microseconds of work that the requests in hand are expected to be.
     work: AtomicU64,
-    /// Seconds that it spends on a request, of late.
-    pace: DecayedMean,
     /// What others have in flight to it, and when it said so: requests in the high half, milliseconds in the low.
     others: AtomicU64,
-    /// When it last finished a request, and when it last began one while it had no other, in microseconds.
-    finished: AtomicU64,
-    woke: AtomicU64,
+    /// Since when it is at work on the request at hand: when it finished the last one, or began this one having had no other,
+    /// in microseconds.
+    since: AtomicU64,
+    /// 1 for each failure, 0 for each answer, of late.
+    faults: DecayedMean,
+    /// The number of the choice that last fell on it.
+    used: AtomicU64,
+    /// Requests in hand, of late.
+    backlog: DecayedMean,
     /// Seconds that it spends on a request of a class that it did not know.
     pub(crate) cold: DecayedMean,
     /// The part of the data of its requests that it loads again, having had it, by the time it takes to load all.
     pub(crate) reloading: DecayedMean,
-    /// 1 for each failure, 0 for each answer, of late.
-    faults: DecayedMean,
+    /// How often it is given a class that it does not know.
+    given: Rate,
+    /// Seconds that it spends on a request, of late.
+    pace: DecayedMean,
+    /// How often it is chosen.
+    chosen: Rate,
     /// Requests that it may still be given for its own sake, being new.
     trials: AtomicU32,
     /// What is known of its résumé, and by which skills, which are told by their address.
@@ -55,7 +56,7 @@ impl WorkerLoad {
 
     /// It works again, having had nothing to do, at `now`, in microseconds.
     pub(crate) fn wakes(&self, now: u64) {
-        self.woke.store(now, Ordering::Relaxed);
+        self.since.fetch_max(now, Ordering::Relaxed);
     }
 
     /// It was given a request of `work` microseconds at this tick, and has `in_hand` now.
@@ -100,18 +101,30 @@ impl WorkerLoad {
     /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where requests to it
     /// fail, it takes the longer the more do: ten times as long where all do.
     pub(crate) fn wait(&self, in_hand: u32, now: u64) -> f32 {
-        let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
+        let (own, faults) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.faults());
+        let others = self.others(now / 1000);
+        // Most that a choice looks at in a large pool have nothing to do.
+        if own == 0.0 && others == 0.0 && faults == 0.0 {
+            return 0.0;
+        }
         // What it works on is done in part; how much of the rest it will take, its age does not tell.
-        let since = self.finished.load(Ordering::Relaxed).max(self.woke.load(Ordering::Relaxed));
+        let since = self.since.load(Ordering::Relaxed);
         let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_hand.max(1) as f32);
-        let faults = self.faults();
-        (own - done + self.others(now / 1000) * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
+        (own - done + others * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
+    }
+
+    /// How many times longer than most it takes, which take `cold` seconds for a request of a class that is new to them, by
+    /// what it took for such requests. What it takes for classes that it knows says as much about the classes.
+    pub(crate) fn slowness(&self, cold: f32) -> f32 {
+        /// Of fewer requests nothing follows.
+        const ENOUGH: f32 = 4.0;
+        if self.cold.weight() < ENOUGH { 1.0 } else { (self.cold.get() / cold).clamp(0.1, 10.0) }
     }
 
     /// A request given to it at `begun` has ended at `now`, both in microseconds: the seconds it spent on it, taken to be
     /// the time since it was done with the one before.
     pub(crate) fn finished(&self, begun: u64, now: u64) -> f32 {
-        let before = self.finished.fetch_max(now, Ordering::Relaxed);
+        let before = self.since.fetch_max(now, Ordering::Relaxed);
         let seconds = now.saturating_sub(begun.max(before)) as f32 * 1e-6;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
         seconds
