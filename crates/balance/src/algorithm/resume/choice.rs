@@ -31,6 +31,9 @@ const IDLEST_OF: u64 = 8;
 /// So many classes that a worker was given and another was not count, where a class is new to all.
 const AHEAD: f32 = 4.0;
 
+/// A class may spread over so many workers however few there are: what it loses to loading, it gains by a choice.
+const HOMES: f32 = 3.0;
+
 /// A worker this many times slower than the best at a class is no longer counted among those that have its data.
 const WARM: f32 = 2.0;
 
@@ -148,7 +151,7 @@ impl Choice<'_> {
     /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
     /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
     fn best(&self, class: &Class, idlest: usize) -> Chosen {
-        let Costs { cold, charged, .. } = self.costs;
+        let cold = self.costs.cold;
         let workers = self.candidates.count() as f32;
         let variance = self.resume.settings.variance as f32;
         let (seen, count) = self.look(class, self.ceiling(idlest));
@@ -181,10 +184,8 @@ impl Choice<'_> {
         if best.fails() && !knows && !stranger.fails() {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
         }
-        // However busy it is, a class does not spread over more than its part of the workers of its own accord; over two
-        // in any case where memory is in plenty, as a choice between two evens out most.
-        let homes = if charged < 1.0 { 2.0 } else { 1.0 };
-        let may_spread = (warm as f32) < (workers / variance).max(homes);
+        // However busy it is, a class does not spread over more than its part of the workers of its own accord.
+        let may_spread = (warm as f32) < (workers / variance).max(HOMES);
         // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
         let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
         let unskilled = !knows && may_spread && !(answered && stranger.fails());

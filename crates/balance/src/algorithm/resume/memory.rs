@@ -24,8 +24,9 @@ const INVESTED: f32 = 0.0025;
 /// changed.
 const OF_POPULAR: f32 = 0.9;
 
-/// Of a request that takes longer than so many times as long again as the least, the rest is no jitter.
-const MOST_JITTER: f32 = 2.0;
+/// What a popular class takes longer than its least time is taken for jitter up to as long again and so many times the jitter
+/// that is known; the rest it had to load. A class may be of requests of many kinds, some of which take ten times as long.
+const MOST_JITTER: f32 = 1.5;
 
 /// The highest price of loading, in settings of `variance`.
 const HIGHEST_PRICE: f32 = 1.1;
@@ -37,7 +38,7 @@ const LOWEST_PRICE: f32 = 0.25;
 /// The price of loading if all of everything was reloaded, in settings of `variance`. Found with loading that is dear and that
 /// is cheap: of constant prices, in seconds for each second of loading, the best are 2 to 4 where a quarter is reloaded, 1 to 2
 /// where it is a fiftieth, and 0 to 1 where it is a hundredth and less.
-const PRICE: f32 = 14.0;
+const PRICE: f32 = 17.0;
 
 /// What an answer is held against: the class of it, at a worker that has loaded its data.
 #[derive(Clone, Copy, Debug)]
@@ -99,11 +100,8 @@ impl Memory {
         let least = least * slowness;
         // What is asked for most is evicted last. So what the most popular classes take longer than their least tells how much
         // times vary; how much longer others do, tells what they reload.
-        self.jitter.add_weighted(
-            (seconds / least - 1.0).min(MOST_JITTER),
-            share * share,
-            1.0 - 1.0 / HORIZON,
-        );
+        let jitter = (seconds / least - 1.0).min(1.0 + MOST_JITTER * self.jitter.get());
+        self.jitter.add_weighted(jitter, share * share, 1.0 - 1.0 / HORIZON);
         let usual = least * (1.0 + OF_POPULAR * self.jitter.get());
         let cold = self.cold() * slowness;
         if self.reloading.weight() == 0.0 {
@@ -211,6 +209,14 @@ mod tests {
         assert!(memory.reloading() < 0.05, "{}", memory.reloading());
         let price = price(&memory, &worker);
         assert!((4.0 * LOWEST_PRICE..2.5).contains(&price), "{price}");
+    }
+
+    #[test]
+    fn classes_of_requests_of_many_kinds_are_not_taken_to_load() {
+        // The longest take sixteen times as long as the shortest.
+        let kinds = |n: u32| 16_f32.powf(varies(n) - 1.0);
+        let (memory, _) = after(kinds, kinds);
+        assert!(memory.reloading() < 0.05, "{}", memory.reloading());
     }
 
     #[test]

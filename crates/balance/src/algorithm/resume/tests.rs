@@ -121,6 +121,19 @@ fn one_class_cannot_take_the_pool() {
 }
 
 #[test]
+fn a_class_may_have_three_homes_in_a_small_pool() {
+    for workers in [4, 8] {
+        let pool = plain(workers);
+        tell(&pool, 0, &[("flood", 10.0)]);
+        let held: Vec<_> = (0..400).map(|_| pick(&pool, b"flood")).collect();
+        let mut taken: Vec<_> = held.iter().map(Pick::id).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), 3, "of {workers}");
+    }
+}
+
+#[test]
 fn a_worker_that_others_load_is_spared() {
     let pool = plain(2);
     tell(&pool, 0, &[("a", 100.0)]);
