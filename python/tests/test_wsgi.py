@@ -127,6 +127,18 @@ def test_a_body_that_was_not_made_to_its_end_earns_nothing() -> None:
     assert (worker.inflight, worker.document(BY).skills) == (0, {})
 
 
+def test_a_list_is_made_before_any_of_it_is_sent() -> None:
+    def app(environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", [])
+        return [b"made"]
+
+    worker = Worker()
+    environ: dict[str, Any] = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_REQUEST_CLASS": f'"a";by="{BY}"'}
+    # Whoever asked has left.
+    WsgiMiddleware(app, worker)(environ, lambda *_: lambda data: None).close()  # type: ignore[attr-defined]
+    assert (worker.inflight, list(worker.document(BY).skills)) == (0, [b"a"])
+
+
 def test_answers_without_a_body_earn_though_nobody_asks_for_it() -> None:
     for method, status in (("HEAD", "200 OK"), ("GET", "304 Not Modified"), ("GET", "204 No Content")):
         worker = Worker()

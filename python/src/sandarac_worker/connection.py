@@ -79,6 +79,8 @@ class Connection:
         self.deadline = now + timeouts.idle
         #: The client has left, or will send nothing more.
         self.gone = False
+        #: The events that the I/O thread's selector looks for.
+        self.watched = 0
         self._timeouts = timeouts
         self._reader = RequestReader(limits)
         self._hand_over = hand_over
@@ -236,7 +238,8 @@ class Connection:
         if request is not None and not self._begun:
             self._begun = True
             self._requests += 1
-            trace.begin(self.request_name, request.method, request.target.decode("latin-1"))
+            if trace.enabled():
+                trace.begin(self.request_name, request.method, request.target.decode("latin-1"))
         if event is None:
             if request is not None or self._out:
                 self.deadline = now + self._timeouts.stall
@@ -244,7 +247,8 @@ class Connection:
                 self.deadline = now + (self._timeouts.idle if self._reader.idle else self._timeouts.head)
             return
         self._begun = False
-        trace.input_read(self.request_name, event.body_length)
+        if trace.enabled():
+            trace.input_read(self.request_name, event.body_length)
         self.state = State.WORKING
         self.deadline = now + self._timeouts.idle
         self._keep = event.keep_alive

@@ -136,8 +136,13 @@ class WorkerState:
 
     def serialize(self) -> str:
         """The field value."""
-        value = f'id="{self.id}", rev={self.rev}, inflight={self.inflight}'
-        return value if self.version is None else f"{value}, version={serialize(self.version)}"
+        return write_state(self.id, self.rev, self.inflight, self.version)
+
+
+def write_state(instance: str, revision: int, inflight: int, version: str | None) -> str:
+    """The value of ``Worker-State``."""
+    value = f'id="{instance}", rev={revision}, inflight={inflight}'
+    return value if version is None else f"{value}, version={serialize(version)}"
 
 
 def parse_skills(value: str) -> dict[bytes, float]:
@@ -257,4 +262,4 @@ def _bounded(value: str, limit: int) -> None:
 
 
 def _is_text(name: bytes) -> bool:
-    return all(0x20 <= byte <= 0x7E for byte in name)
+    return name.isascii() and name.decode("ascii").isprintable()

@@ -5,6 +5,7 @@ Runs in the application's thread. Where the bytes go is the business of an :clas
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import sys
@@ -60,13 +61,9 @@ def make_environ(request: Request, base: WSGIEnvironment) -> WSGIEnvironment:
         "wsgi.input": request.body,
     }
     for name, value in request.fields:
-        # Two names that differ in `-` and `_` would become one key, and the one from outside might pass for the
-        # other; `Proxy` would become what libraries take for the proxy to use.
-        if b"_" in name or name in (b"proxy", b"transfer-encoding"):
+        key = _key(name)
+        if key is None:
             continue
-        key = name.decode("ascii").upper().replace("-", "_")
-        if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
-            key = f"HTTP_{key}"
         text = value.decode("latin-1")
         if key in environ:
             text = f"{environ[key]}{'; ' if key == 'HTTP_COOKIE' else ', '}{text}"
@@ -79,6 +76,17 @@ def make_environ(request: Request, base: WSGIEnvironment) -> WSGIEnvironment:
         host, port = environ.get("HTTP_HOST") or "localhost", "80"
     environ["SERVER_NAME"], environ["SERVER_PORT"] = host, port
     return environ
+
+
+@functools.lru_cache(maxsize=512)
+def _key(name: bytes) -> str | None:
+    """The key of a field in the environ, ``None`` for one that has none."""
+    # Two names that differ in `-` and `_` would become one key, and the one from outside might pass for the
+    # other; `Proxy` would become what libraries take for the proxy to use.
+    if b"_" in name or name in (b"proxy", b"transfer-encoding"):
+        return None
+    key = name.decode("ascii").upper().replace("-", "_")
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
 
 
 def base_environ(threads: int, peer: Any) -> WSGIEnvironment:
@@ -120,6 +128,11 @@ def run(app: WSGIApplication, environ: WSGIEnvironment, output: Output) -> bool:
         if not response.fail():
             return False
     return response.keeps
+
+
+@functools.lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
 class _Response:
@@ -246,7 +259,7 @@ class _Response:
                 self._chunked = True
                 lines.append("Transfer-Encoding: chunked\r\n")
         if "date" not in names:
-            lines.append(f"Date: {formatdate(time.time(), usegmt=True)}\r\n")
+            lines.append(f"Date: {_date(int(time.time()))}\r\n")
         if self._closes:
             lines.append("Connection: close\r\n")
         lines.append("\r\n")

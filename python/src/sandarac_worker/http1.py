@@ -15,13 +15,14 @@ from enum import Enum, auto
 from typing import IO, Union
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)")
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
 _TARGET = re.compile(rb"[\x21\x22\x24-\x7e\x80-\xff]+")
-_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _HOST = re.compile(
     rb"(?:\[(?P<ip>[0-9A-Fa-f:.]+)\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+)(?::(?P<port>[0-9]{0,5}))?"
 )
 _BARE_LF = re.compile(rb"(?<!\r)\n")
+_VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _EXTENSION = re.compile(
@@ -29,6 +30,9 @@ _EXTENSION = re.compile(
     rb"(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+"
     rb'|"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*'
 )
+
+#: Fields that say what a request is, rather than what it is about.
+_UNDERSTOOD = frozenset((b"host", b"transfer-encoding", b"content-length", b"connection", b"expect"))
 
 
 @dataclass(frozen=True)
@@ -306,7 +310,11 @@ def _parse_head(head: bytes, limits: Limits) -> tuple[Request, int | None]:
         raise Refused(431, "Request Header Fields Too Large", "there are too many fields")
     method, target, minor = _parse_request_line(lines[0])
     fields = [_parse_field(line, limits) for line in lines[1:]]
-    hosts = [value for name, value in fields if name == b"host"]
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in fields:
+        if name in _UNDERSTOOD:
+            found.setdefault(name, []).append(value)
+    hosts = found.get(b"host", [])
     if len(hosts) > 1 or (minor == 1 and not hosts):
         raise _bad("not exactly one Host")
     if hosts and not _is_host(hosts[0]):
@@ -315,12 +323,10 @@ def _parse_head(head: bytes, limits: Limits) -> tuple[Request, int | None]:
     if authority is not None:
         # The absolute form says it better (RFC 9112 §3.2.2).
         fields = [(b"host", authority), *(pair for pair in fields if pair[0] != b"host")]
-    framing = _framing(fields, minor, limits)
-    options = {
-        option.strip().lower() for name, value in fields if name == b"connection" for option in value.split(b",")
-    }
-    expectations = [value.lower() for name, value in fields if name == b"expect"]
-    if any(value != b"100-continue" for value in expectations):
+    framing = _framing(found.get(b"transfer-encoding", []), found.get(b"content-length", []), minor, limits)
+    options = {option.strip().lower() for value in found.get(b"connection", ()) for option in value.split(b",")}
+    expectations = found.get(b"expect", ())
+    if any(value.lower() != b"100-continue" for value in expectations):
         raise Refused(417, "Expectation Failed", "an expectation other than 100-continue")
     keep_alive = minor == 1 and b"close" not in options
     request = Request(method.decode("ascii"), target, minor, fields, keep_alive, minor == 1 and bool(expectations))
@@ -332,20 +338,21 @@ def _parse_request_line(line: bytes) -> tuple[bytes, bytes, int]:
     if len(parts) != 3 or not _METHOD.fullmatch(parts[0]) or not _TARGET.fullmatch(parts[1]):
         raise _bad("the request line is not method, target and version")
     method, target, version = parts
-    if not re.fullmatch(rb"HTTP/[0-9]\.[0-9]", version):
-        raise _bad("the version is none")
-    if version not in (b"HTTP/1.0", b"HTTP/1.1"):
+    if version not in (b"HTTP/1.1", b"HTTP/1.0"):
+        if not _VERSION.fullmatch(version):
+            raise _bad("the version is none")
         raise Refused(505, "HTTP Version Not Supported", "neither HTTP/1.1 nor HTTP/1.0")
     return method, target, version[-1] - ord("0")
 
 
 def _parse_field(line: bytes, limits: Limits) -> tuple[bytes, bytes]:
-    name, colon, value = line.partition(b":")
-    if not colon or not _TOKEN.fullmatch(name):
+    found = _FIELD.match(line)
+    if found is None:
         raise _bad("a field has no name, a folded line, or blanks before the colon")
+    name, value = found.groups()
     if len(name) > limits.field_name:
         raise Refused(431, "Request Header Fields Too Large", "the name of a field is too long")
-    if not _VALUE.fullmatch(value):
+    if found.end() != len(line):
         raise _bad("a field value holds control characters")
     name, trimmed = name.lower(), value.strip(b" \t")
     if name == b"transfer-encoding" and value.lstrip(b" ") != trimmed:
@@ -377,9 +384,7 @@ def _origin_form(method: bytes, target: bytes) -> tuple[bytes, bytes | None]:
     return (path if path.startswith(b"/") else b"/" + path), absolute[1]
 
 
-def _framing(fields: list[tuple[bytes, bytes]], minor: int, limits: Limits) -> int | None:
-    codings = [value for name, value in fields if name == b"transfer-encoding"]
-    lengths = [value for name, value in fields if name == b"content-length"]
+def _framing(codings: list[bytes], lengths: list[bytes], minor: int, limits: Limits) -> int | None:
     if codings:
         if lengths:
             raise _bad("both Transfer-Encoding and Content-Length")

@@ -37,6 +37,8 @@ _SWEEP = 1.0
 #: Connections at a time. Balancers hold a handful each; more is a mistake or an attack.
 MAX_CONNECTIONS = 1000
 
+_WELL_KNOWN = WELL_KNOWN.encode("ascii")
+
 _Job = tuple[Connection, Request, str]
 
 
@@ -195,7 +197,7 @@ class Server:
                 time.monotonic(),
             )
             self._connections.add(connection)
-            self._selector.register(sock, selectors.EVENT_READ, connection)
+            self._register(connection)
 
     def _pause_accepting(self) -> None:
         if self._listening:
@@ -233,19 +235,21 @@ class Server:
         wanted = selectors.EVENT_READ if connection.wants_read else 0
         if connection.wants_write:
             wanted |= selectors.EVENT_WRITE
-        key = self._selector.get_map().get(connection.sock)
-        if key is None:
-            if wanted:
-                self._selector.register(connection.sock, wanted, connection)
-        elif not wanted:
-            self._selector.unregister(connection.sock)
-        elif key.events != wanted:
+        if wanted == connection.watched:
+            return
+        if not connection.watched:
+            self._selector.register(connection.sock, wanted, connection)
+        elif wanted:
             self._selector.modify(connection.sock, wanted, connection)
+        else:
+            self._selector.unregister(connection.sock)
+        connection.watched = wanted
 
     def _drop(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        if connection.sock in self._selector.get_map():
+        if connection.watched:
             self._selector.unregister(connection.sock)
+            connection.watched = 0
         connection.sock.close()
         if len(self._connections) == self._max_connections - 1:
             self._listen()
@@ -265,7 +269,7 @@ class Server:
 
     def _hand_over(self, connection: Connection, request: Request) -> None:
         path, _, query = request.target.partition(b"?")
-        if path == WELL_KNOWN.encode("ascii"):
+        if path == _WELL_KNOWN:
             last = connection.last
             connection.reply(self._resume(request, query.decode("latin-1"), last), not last)
             request.body.close()

@@ -103,7 +103,7 @@ def serialize(value: BareItem) -> str:
         # Python rounds half to even, as the standard wants it.
         whole, _, fraction = f"{value:.3f}".partition(".")
         return f"{whole}.{fraction.rstrip('0') or '0'}"
-    if any(not " " <= char <= "~" for char in value):
+    if not (value.isascii() and value.isprintable()):
         raise StructuredError("a String holds 0x20 to 0x7E only")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

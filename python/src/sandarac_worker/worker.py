@@ -21,10 +21,10 @@ from .document import Document
 from .fields import (
     Malformed,
     RequestClass,
-    WorkerState,
     read_fingerprint,
     read_version,
     serialize_skills,
+    write_state,
 )
 from .resume import HISTORY, Settings
 from .resumes import Resumes, read_file, write_file
@@ -146,11 +146,10 @@ class Worker:
         """What a response to a request that :meth:`begin` counted says of this worker."""
         with self._lock:
             resume = self._resumes.get(asked.by)
-            others = max(self._inflight - 1, 0)
-            state = WorkerState(self.id, resume.revision, others, self.version).serialize()
-            changes = None
-            if asked.known is not None and asked.known.id == self.id:
-                changes = resume.changes_since(asked.known.rev)
+            state = write_state(self.id, resume.revision, max(self._inflight - 1, 0), self.version)
+            changes, known = None, asked.known
+            if known is not None and known.rev != resume.revision and known.id == self.id:
+                changes = resume.changes_since(known.rev)
         fields = [("Worker-State", state)]
         skills = serialize_skills(changes) if changes else None
         if skills is not None:
@@ -182,7 +181,7 @@ class Worker:
             return _problem(400, "Bad Request", str(error))
         head_only = method == "HEAD"
         document = self.document(by, skills=not head_only)
-        state = WorkerState(document.id, document.rev, document.inflight, document.version).serialize()
+        state = write_state(document.id, document.rev, document.inflight, document.version)
         fields = [("ETag", document.etag), ("Worker-State", state), ("Cache-Control", "no-store")]
         if if_none_match is not None and _matches(if_none_match, document.etag):
             return Answer(304, "Not Modified", fields)

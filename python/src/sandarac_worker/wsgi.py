@@ -84,6 +84,11 @@ class _Exchange:
         self.spent += time.perf_counter() - began
         if self.request:
             trace.application_answered(self.request, self.said or "?", self.announced)
+        if type(body) in (list, tuple):
+            # It is made, and what is left to do is not the application's.
+            self.answered()
+            if not self.counts:
+                return body
         # A server may take the length of a list for that of the response: what had one keeps it.
         return _SizedBody(self, body) if hasattr(body, "__len__") else _Body(self, body)
 
