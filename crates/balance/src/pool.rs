@@ -659,9 +659,9 @@ impl Pick {
                 state.latency.add(end.saturating_sub(self.begun) as f32 / 1000.0, millis(now));
             }
             Chooser::Resume(resume) => {
-                let seconds = state.load.finished(self.begun, end);
+                let took = state.load.finished(self.begun, end);
                 if let Some(class) = self.class {
-                    resume.answered(self.id(), &state.load, class, seconds, self.expected);
+                    resume.answered(self.id(), &state.load, class, took, self.expected);
                 }
             }
             _ => {}

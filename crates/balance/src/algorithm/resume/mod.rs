@@ -9,6 +9,7 @@ mod inferred;
 mod memory;
 mod room;
 mod skills;
+mod times;
 mod view;
 mod worker;
 
@@ -26,6 +27,7 @@ pub use inferred::{SavedSkills, SavedWorker};
 use memory::Memory;
 pub use skills::{MAX_CLASS_BYTES, SkillCounts};
 use skills::{Skill, Skills};
+pub(crate) use times::Took;
 pub(crate) use view::ClassView;
 pub(crate) use worker::WorkerLoad;
 
@@ -193,21 +195,21 @@ impl Resume {
         load.backlog.add(load.in_hand() as f32, self.pool_decay);
     }
 
-    /// A worker answered after `seconds` of its own work on it.
+    /// A worker answered.
     pub(crate) fn answered(
         &self,
         id: BackendId,
         worker: &WorkerLoad,
         class: ClassKey,
-        seconds: f32,
+        took: Took,
         expected: Expected,
     ) {
         if expected.cold {
-            self.memory.loaded(worker, seconds);
+            self.memory.loaded(worker, took.seconds);
         }
         let slowness = self.memory.slowness(worker);
-        if let Some(class) = self.skills.learn(class, id, seconds, slowness) {
-            self.memory.served(worker, seconds, &class, slowness);
+        if let Some(class) = self.skills.learn(class, id, took, slowness) {
+            self.memory.served(worker, took.seconds, &class, slowness);
         }
     }
 

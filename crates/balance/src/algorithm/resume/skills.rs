@@ -10,6 +10,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::ClassKey;
 use super::memory::{LOADED, Served};
 use super::room::{self, Told};
+use super::times::{Times, Took};
 use crate::BackendId;
 use crate::hash::mix;
 use crate::ids::ByNumber;
@@ -21,11 +22,6 @@ const SHARDS: usize = 64;
 /// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
 /// evicted is known soon.
 const FOLLOWED: f32 = 8.0;
-
-/// By how much the least time of a class rises with each answer until it is seen again, and how far it falls with one at most:
-/// two answers that are read at once, as the balancer had to wait for a core, make the second one look quick.
-const RISE: f32 = 1.0 + 1.0 / 512.0;
-const FALL: f32 = 0.8;
 
 /// The longest name of a class, in bytes.
 pub const MAX_CLASS_BYTES: usize = 256;
@@ -82,8 +78,7 @@ pub(crate) struct Class {
     pub(crate) asked: Rate,
     /// The worker that is tried at it, by its number and one; 0 where none is.
     pub(crate) tried: AtomicU32,
-    /// The seconds that a worker like most spent on the quickest of its requests, of late: one that found all at hand.
-    pub(crate) least: f32,
+    pub(crate) times: Times,
 }
 
 impl Class {
@@ -219,7 +214,7 @@ impl Skills {
             skilled: Vec::with_capacity(1),
             asked: Rate::default(),
             tried: AtomicU32::new(0),
-            least: f32::INFINITY,
+            times: Times::UNKNOWN,
         };
         // A request is what it is assumed for; what a worker tells of, or was saved, nobody has asked for.
         if !skill.is_known() {
@@ -309,23 +304,22 @@ impl Skills {
         }
     }
 
-    /// A worker that takes `slowness` times as long as most took `seconds` for a request of a class: corrects its score, by
+    /// A worker that takes `slowness` times as long as most answered a request of a class: corrects its score, by
     /// a mean over its last such requests. What a worker reported is a mean over many more, and stands at the beginning of
     /// this one. Returns what the answer is held against, if the worker has loaded the data of the class.
     pub(crate) fn learn(
         &self,
         key: ClassKey,
         worker: BackendId,
-        seconds: f32,
+        took: Took,
         slowness: f32,
     ) -> Option<Served> {
         // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
         let mut shard = self.shard_of(key).try_write().ok()?;
         let class = shard.classes.get_mut(&key.0)?;
         let skill = *class.of(worker)?;
-        let seconds = seconds.max(1e-6);
-        let least = if class.least.is_finite() { class.least * FALL } else { 0.0 };
-        class.least = (seconds / slowness).clamp(least, class.least * RISE);
+        let seconds = took.seconds.max(1e-6);
+        class.times.add(Took { seconds, ..took }, slowness, skill.answers);
         // A worker that loads the data of a class is quicker with every request.
         let history = (skill.answers as f32 / 4.0).clamp(2.0, FOLLOWED);
         let before = if skill.is_reported() { history } else { skill.weight() };
@@ -335,7 +329,7 @@ impl Skills {
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
         skill
             .is_loaded()
-            .then(|| Served { least: class.least, share: class.asked.share_at_last(super::HORIZON) })
+            .then(|| Served { times: class.times, share: class.asked.share_at_last(super::HORIZON) })
     }
 
     /// Shows every class to `see`, one shard at a time.
@@ -344,31 +338,5 @@ impl Skills {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             shard.classes.iter().for_each(|(&key, class)| see(ClassKey(key), class));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const KEY: ClassKey = ClassKey(1);
-    const WORKER: BackendId = BackendId(0);
-
-    fn learned(skills: &Skills, seconds: f32, times: u32) -> Served {
-        let served = (0..times).map(|_| skills.learn(KEY, WORKER, seconds, 1.0));
-        served.last().flatten().expect("its data is loaded")
-    }
-
-    #[test]
-    fn one_answer_that_looks_quick_is_not_what_the_class_takes() {
-        let skills = Skills::new(10);
-        skills.set(KEY, b"site", Skill::reported(WORKER, 100.0), 0);
-        learned(&skills, 0.1, 1 + LOADED);
-        // Found at hand from then on.
-        assert!((0.0099..0.0103).contains(&learned(&skills, 0.01, 40).least));
-        assert!(learned(&skills, 0.000_01, 1).least > 0.0075);
-        assert!((0.0099..0.0103).contains(&learned(&skills, 0.01, 200).least));
-        // As often as not, it is.
-        assert!(learned(&skills, 0.001, 40).least < 0.0011);
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::HORIZON;
 use super::feed::Known;
+use super::{HORIZON, Took};
 use crate::load::{DecayedMean, Rate};
 use crate::version::Announced;
 
@@ -121,13 +121,13 @@ impl WorkerLoad {
         if self.cold.weight() < ENOUGH { 1.0 } else { (self.cold.get() / cold).clamp(0.1, 10.0) }
     }
 
-    /// A request given to it at `begun` has ended at `now`, both in microseconds: the seconds it spent on it, taken to be
-    /// the time since it was done with the one before.
-    pub(crate) fn finished(&self, begun: u64, now: u64) -> f32 {
+    /// A request given to it at `begun` has ended at `now`, both in microseconds. It is taken to have been at work on it since
+    /// it was done with the one before.
+    pub(crate) fn finished(&self, begun: u64, now: u64) -> Took {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
         let seconds = now.saturating_sub(begun.max(before)) as f32 * 1e-6;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
-        seconds
+        Took { seconds, alone: before <= begun }
     }
 
     /// How a request to it ended.
