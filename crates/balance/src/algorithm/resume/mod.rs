@@ -36,7 +36,7 @@ pub(crate) use worker::WorkerLoad;
 pub struct ResumeSettings {
     /// How far a worker's backlog may be above that of the least recently used one, in mean backlogs per worker.
     /// The greater it is, the longer requests wait for a worker that has their data; the smaller, the more workers
-    /// load the same data. One class cannot take more than about 1 / `variance` of the workers.
+    /// load the same data. One class cannot take more than about 1 / `variance` of the workers, or three.
     pub variance: f64,
     /// How many requests a worker's backlog is averaged over.
     pub backlog_history: u32,
