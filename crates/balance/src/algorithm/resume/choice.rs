@@ -100,7 +100,7 @@ impl Choice<'_> {
 
     /// Seconds until a worker is done with what it has, more where requests to it fail.
     fn wait(&self, at: usize) -> f32 {
-        self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros)
+        self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros, self.costs.cold)
     }
 
     /// How many times heavier than the backends of the pool in the mean a worker is.

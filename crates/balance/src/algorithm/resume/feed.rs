@@ -263,6 +263,8 @@ impl Resumes<'_> {
             .retain(worker, |key, skill| listed.contains(&key.0) || (!started_anew && !skill.is_reported()));
         if started_anew {
             backend.state.load.renew();
+            // What failed, failed at the one before it.
+            backend.state.load.forgive();
             self.resume.memory.emptied(&backend.state.load, self.pool.backends().len());
         }
         self.hold(backend, Known { instance: instance.into(), revision });

@@ -168,6 +168,20 @@ fn a_worker_whose_requests_fail_is_avoided_and_forgiven() {
 /// Regression: after one answer that took long for a reason of the machine's, the worker that gave all answers seemed to cost more
 /// than one that failed at once, which was asked from then on and had no answer by which it could have been told otherwise.
 #[test]
+fn a_worker_that_failed_once_is_given_new_classes_again() {
+    let pool = plain(2);
+    let mut given = [0; 2];
+    for n in 0..400 {
+        let picked = pool.pick(Some(format!("{n}").as_bytes()), at(n * 10), &[]).unwrap();
+        let failed = n == 100;
+        let outcome = if failed { Outcome::Broken } else { Outcome::Answered };
+        given[picked.id().0 as usize] += usize::from(n > 100);
+        picked.finish(outcome, at(n * 10) + Duration::from_micros(200));
+    }
+    assert!(given.iter().all(|&times| times > 100), "{given:?}");
+}
+
+#[test]
 fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     for stall in [150, 700, 10_000] {
         let inferred = settings(|resume| (resume.skills, resume.exploration) = (SkillSource::Inferred, 0.0));

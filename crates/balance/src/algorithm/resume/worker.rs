@@ -99,8 +99,9 @@ impl WorkerLoad {
     }
 
     /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where requests to it
-    /// fail, it takes the longer the more do: ten times as long where all do.
-    pub(crate) fn wait(&self, in_hand: u32, now: u64) -> f32 {
+    /// fail, that takes the longer the more do, ten times as long where all do; and so does one more, which takes `cold`
+    /// seconds where none do. That is a matter of how long requests take, or one that failed would be the last it was given.
+    pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32) -> f32 {
         let (own, faults) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.faults());
         let others = self.others(now / 1000);
         // Most that a choice looks at in a large pool have nothing to do.
@@ -110,7 +111,8 @@ impl WorkerLoad {
         // What it works on is done in part; how much of the rest it will take, its age does not tell.
         let since = self.since.load(Ordering::Relaxed);
         let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_hand.max(1) as f32);
-        (own - done + others * self.pace.get()) / (1.0 - 0.9 * faults) + 0.1 * faults
+        let success = 1.0 - 0.9 * faults;
+        (own - done + others * self.pace.get()) / success + cold * (1.0 / success - 1.0)
     }
 
     /// How many times longer than most it takes, which take `cold` seconds for a request of a class that is new to them, by
