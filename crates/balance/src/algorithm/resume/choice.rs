@@ -151,9 +151,8 @@ impl Choice<'_> {
     /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
     /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
     fn best(&self, class: &Class, idlest: usize) -> Chosen {
-        let cold = self.costs.cold;
+        let Costs { cold, variance, .. } = self.costs;
         let workers = self.candidates.count() as f32;
-        let variance = self.resume.settings.variance as f32;
         let (seen, count) = self.look(class, self.ceiling(idlest));
         let seen = &seen[..count];
         let quickest = seen.iter().map(|seen| seen.seconds).fold(cold, f32::min);
@@ -214,7 +213,7 @@ impl Choice<'_> {
         // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
         let mean = pool.backlog.get().max(pool.in_hand() as f32) / self.candidates.count() as f32;
         let least = self.load(idlest).backlog() / self.heaviness(idlest);
-        least + 1.0 + (self.resume.settings.variance as f32 * mean).max(1.0)
+        least + 1.0 + (self.costs.variance * mean).max(1.0)
     }
 
     /// A candidate that knows nothing of the class.

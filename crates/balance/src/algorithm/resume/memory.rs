@@ -147,7 +147,8 @@ pub(crate) struct Costs {
     /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever loaded twice,
     /// it serves all that come after, and nothing is: the load alone counts. That can be told only where times do not vary.
     pub(crate) charged: f32,
-    variance: f32,
+    /// The setting of that name.
+    pub(crate) variance: f32,
 }
 
 impl Costs {
