@@ -645,7 +645,7 @@ impl Pick {
             Outcome::Answered => false,
             Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken => true,
         };
-        state.load.failed(failed);
+        state.load.failed(failed, self.ended);
         match outcome {
             Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
             _ => inner.answered(self.at, self.trial, outcome != Outcome::Answered, millis(now)),

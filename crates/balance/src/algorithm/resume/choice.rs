@@ -75,13 +75,13 @@ struct Seen {
     loaded: bool,
     /// Whether its backlog is too far above the others'.
     too_busy: bool,
-    /// The share of requests to it that fail.
-    faults: f32,
+    /// The share of requests to it that is taken to fail.
+    blame: f32,
 }
 
 impl Seen {
     fn fails(&self) -> bool {
-        self.faults >= FAILING
+        self.blame >= FAILING
     }
 }
 
@@ -122,10 +122,14 @@ impl Choice<'_> {
     /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
     /// of those, most has still to be loaded. So classes that are all new at once are spread evenly, to a heavy worker as many
     /// more as it weighs. Of a newcomer that was given none, a few count: it is not to be flooded until it has as many as the
-    /// others.
+    /// others. One that fails is taken to have more than any that does not.
     fn freest(&self) -> Option<usize> {
         let (tick, cold) = (self.candidates.load.ticks(), self.costs.cold);
-        let given = |at: usize| self.load(at).given_of_late(tick) / self.heaviness(at);
+        let given = |at: usize| {
+            let load = self.load(at);
+            let fails = load.blame(self.candidates.micros) >= FAILING;
+            if fails { f32::MAX } else { load.given_of_late(tick) / self.heaviness(at) }
+        };
         let fewest = self.first(given).map_or(0.0, given);
         self.first(|at| (self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD)) / self.part(at))
     }
@@ -202,7 +206,7 @@ impl Choice<'_> {
         // One that is to find its share among the others goes before its equals.
         let own = if load.is_new() { own * 0.5 } else { own };
         // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
-        let success = 1.0 - 0.9 * seen.faults;
+        let success = 1.0 - 0.9 * seen.blame;
         let price = self.costs.price(load);
         (self.wait(seen.at) + (own + price * loading) * seen.slowness) / (self.part(seen.at) * success)
     }
@@ -219,8 +223,8 @@ impl Choice<'_> {
     /// A candidate that knows nothing of the class.
     fn stranger(&self, at: usize) -> Seen {
         let load = self.load(at);
-        let slowness = load.slowness(self.costs.cold);
-        Seen { at, seconds: self.costs.cold, slowness, faults: load.faults(), ..Seen::default() }
+        let (slowness, blame) = (load.slowness(self.costs.cold), load.blame(self.candidates.micros));
+        Seen { at, seconds: self.costs.cold, slowness, blame, ..Seen::default() }
     }
 
     /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those of a backlog above `ceiling` are too

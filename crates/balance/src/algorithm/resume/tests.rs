@@ -181,6 +181,31 @@ fn a_worker_that_failed_once_is_given_new_classes_again() {
     assert!(given.iter().all(|&times| times > 100), "{given:?}");
 }
 
+/// Regression: failures faded with answers alone, and one that is avoided for them has none.
+#[test]
+fn a_worker_that_failed_is_tried_again_after_a_minute() {
+    for recovers in [true, false] {
+        let pool = plain(2);
+        for _ in 0..40 {
+            pool.pick(Some(b"a"), NOW, &[BackendId(1)]).unwrap().finish(Outcome::ServerError, NOW);
+        }
+        // Three minutes of requests, each of another class, by half minutes.
+        let mut given = [0; 6];
+        for n in 0..1800 {
+            let picked = pool.pick(Some(format!("{n}").as_bytes()), at(n * 100), &[]).unwrap();
+            let failing = picked.id().0 == 0;
+            given[n as usize / 300] += usize::from(failing);
+            let outcome = if failing && !recovers { Outcome::ServerError } else { Outcome::Answered };
+            picked.finish(outcome, at(n * 100 + 50));
+        }
+        if recovers {
+            assert!(given[..2] == [0, 0] && given[3] > 100, "{given:?}");
+        } else {
+            assert!(given.iter().sum::<usize>() <= 3, "{given:?}");
+        }
+    }
+}
+
 #[test]
 fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     for stall in [150, 700, 10_000] {

@@ -38,6 +38,8 @@ pub(crate) struct WorkerLoad {
     pace: DecayedMean,
     /// How often it is chosen.
     chosen: Rate,
+    /// When a request to it last failed, in microseconds.
+    failed_at: AtomicU64,
     /// Requests that it may still be given for its own sake, being new.
     trials: AtomicU32,
     /// What is known of its résumé, and by which skills, which are told by their address.
@@ -102,16 +104,16 @@ impl WorkerLoad {
     /// fail, that takes the longer the more do, ten times as long where all do; and so does one more, which takes `cold`
     /// seconds where none do. That is a matter of how long requests take, or one that failed would be the last it was given.
     pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32) -> f32 {
-        let (own, faults) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.faults());
+        let (own, blame) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.blame(now));
         let others = self.others(now / 1000);
         // Most that a choice looks at in a large pool have nothing to do.
-        if own == 0.0 && others == 0.0 && faults == 0.0 {
+        if own == 0.0 && others == 0.0 && blame == 0.0 {
             return 0.0;
         }
         // What it works on is done in part; how much of the rest it will take, its age does not tell.
         let since = self.since.load(Ordering::Relaxed);
         let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_hand.max(1) as f32);
-        let success = 1.0 - 0.9 * faults;
+        let success = 1.0 - 0.9 * blame;
         (own - done + others * self.pace.get()) / success + cold * (1.0 / success - 1.0)
     }
 
@@ -132,14 +134,17 @@ impl WorkerLoad {
         Took { seconds, alone: before <= begun }
     }
 
-    /// How a request to it ended.
-    pub(crate) fn failed(&self, failed: bool) {
+    /// How a request to it ended, at `now`, in microseconds.
+    pub(crate) fn failed(&self, failed: bool, now: u64) {
         /// So many requests are remembered, about.
         const HISTORY: f32 = 32.0;
         let known = self.faults.weight() > 0.0;
         // As long as nothing fails nothing is to be written. Then, what went well before counts.
         if failed && !known {
             self.faults.set(0.0, HISTORY - 1.0);
+        }
+        if failed {
+            self.failed_at.fetch_max(now, Ordering::Relaxed);
         }
         if failed || known {
             self.faults.add(if failed { 1.0 } else { 0.0 }, 1.0 - 1.0 / HISTORY);
@@ -149,6 +154,15 @@ impl WorkerLoad {
     /// The share of requests to it that failed of late.
     pub(crate) fn faults(&self) -> f32 {
         self.faults.get()
+    }
+
+    /// The share of requests to it that a choice takes to fail at `now`, in microseconds: that of late, until nothing has failed
+    /// for a minute, as long as the longest ejection. A worker that is avoided has no answers by which it could be told otherwise.
+    pub(crate) fn blame(&self, now: u64) -> f32 {
+        const MICROS: u64 = 60_000_000;
+        let faults = self.faults();
+        let blamed = faults > 0.0 && now.saturating_sub(self.failed_at.load(Ordering::Relaxed)) < MICROS;
+        if blamed { faults } else { 0.0 }
     }
 
     /// Its failures are forgotten.
