@@ -15,6 +15,18 @@ use crate::trace::Trace;
 /// The most places that the object caches of all workers take, so that a scenario fits into memory.
 const MAX_PLACES: u64 = 1 << 28;
 
+/// The most that balancers keep of workers, for the same reason: as many times a kilobyte.
+const MAX_BACKENDS: u64 = 1 << 18;
+
+/// The most requests, of a day of simulating, and clients.
+const MAX_REQUESTS: f64 = 1e10;
+const MAX_CLIENTS: f64 = 1e6;
+
+/// Longer times, in milliseconds, greater factors of them and higher rates are beyond the clock of a simulation.
+const MAX_MILLIS: f64 = 1e6;
+const MAX_FACTOR: f64 = 1000.0;
+const MAX_RATE: f64 = 1e6;
+
 /// A scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -458,49 +470,44 @@ impl Scenario {
     /// Checks everything but what is asked for, which is so many objects in so many classes.
     fn check(&self, classes: u32, objects: u64) -> Result<(), String> {
         let workers = &self.workers;
-        let positive = [
-            ("requests", self.requests as f64),
-            ("balancers", f64::from(self.balancers)),
-            ("workers.count", f64::from(workers.count)),
-            ("workers.cache", f64::from(workers.cache)),
-            ("workers.fixed_ms", workers.fixed_ms),
-            ("workers.history", workers.history as f64),
-        ];
-        for (name, value) in positive {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(format!("{name} has to be more than 0, and is {value}"));
-            }
+        for (name, value, most) in [
+            ("requests", self.requests as f64, MAX_REQUESTS),
+            ("balancers", f64::from(self.balancers), f64::INFINITY),
+            ("workers.count", f64::from(workers.count), f64::INFINITY),
+            ("workers.cache", f64::from(workers.cache), f64::INFINITY),
+            ("workers.fixed_ms", workers.fixed_ms, MAX_MILLIS),
+            ("workers.history", workers.history as f64, f64::INFINITY),
+        ] {
+            positive(name, value, most)?;
         }
-        for (name, value) in [("workers.load_ms", workers.load_ms), ("workers.jitter", workers.jitter)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(format!("{name} cannot be less than 0, and is {value}"));
-            }
-        }
+        not_negative("warm_up", self.warm_up as f64, MAX_REQUESTS)?;
+        not_negative("workers.load_ms", workers.load_ms, MAX_MILLIS)?;
+        not_negative("workers.jitter", workers.jitter, MAX_FACTOR)?;
         if workers.max_in_flight == Some(0) {
             return Err("workers.max_in_flight has to be more than 0".to_owned());
         }
-        if let Some(slowness) =
-            workers.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite()))
-        {
-            return Err(format!("workers.slowness has to be more than 0, and is {slowness}"));
+        for &slowness in &workers.slowness {
+            positive("workers.slowness", slowness, MAX_FACTOR)?;
         }
         match self.load {
-            Load::Clients { count: 0, .. } => {
-                return Err("load.clients.count has to be more than 0".to_owned());
+            Load::Clients { count, think_ms } => {
+                positive("load.clients.count", f64::from(count), MAX_CLIENTS)?;
+                not_negative("load.clients.think_ms", think_ms, MAX_MILLIS)?;
             }
-            Load::Clients { think_ms, .. } if !(think_ms >= 0.0 && think_ms.is_finite()) => {
-                return Err(format!("load.clients.think_ms cannot be less than 0, and is {think_ms}"));
-            }
-            Load::Rate { per_second } if !(per_second > 0.0 && per_second.is_finite()) => {
-                return Err(format!("load.rate.per_second has to be more than 0, and is {per_second}"));
-            }
-            _ => {}
+            Load::Rate { per_second } => positive("load.rate.per_second", per_second, MAX_RATE)?,
+            Load::Log { .. } => {}
         }
         let joins = self.events.iter().filter(|event| matches!(event.kind, EventKind::Join { .. })).count();
         let most_workers = workers.count as usize + joins;
         if objects.saturating_mul(most_workers as u64) > MAX_PLACES {
             return Err(format!(
                 "{objects} objects times {most_workers} workers are more than the {MAX_PLACES} that can be simulated"
+            ));
+        }
+        if u64::from(self.balancers).saturating_mul(most_workers as u64) > MAX_BACKENDS {
+            return Err(format!(
+                "{} balancers times {most_workers} workers are more than the {MAX_BACKENDS} that can be simulated",
+                self.balancers
             ));
         }
         for event in &self.events {
@@ -521,13 +528,8 @@ impl Scenario {
                         most_workers - 1
                     ));
                 }
-                EventKind::Join { slowness } | EventKind::Slow { slowness, .. }
-                    if !(slowness > 0.0 && slowness.is_finite()) =>
-                {
-                    return Err(format!(
-                        "event at {}: slowness has to be more than 0, and is {slowness}",
-                        event.at
-                    ));
+                EventKind::Join { slowness } | EventKind::Slow { slowness, .. } => {
+                    positive(&format!("event at {}: slowness", event.at), slowness, MAX_FACTOR)?;
                 }
                 EventKind::Crowd { site, share } if site >= classes || !(0.0..=1.0).contains(&share) => {
                     return Err(format!(
@@ -543,4 +545,24 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+fn positive(name: &str, value: f64, most: f64) -> Result<(), String> {
+    if value > 0.0 {
+        at_most(name, value, most)
+    } else {
+        Err(format!("{name} has to be more than 0, and is {value}"))
+    }
+}
+
+fn not_negative(name: &str, value: f64, most: f64) -> Result<(), String> {
+    if value >= 0.0 {
+        at_most(name, value, most)
+    } else {
+        Err(format!("{name} cannot be less than 0, and is {value}"))
+    }
+}
+
+fn at_most(name: &str, value: f64, most: f64) -> Result<(), String> {
+    if value <= most { Ok(()) } else { Err(format!("{name} cannot be more than {most}, and is {value}")) }
 }

@@ -203,6 +203,22 @@ fn what_cannot_be_simulated_says_why() {
             "think_ms cannot be less than 0, and is -1",
         ),
         (
+            "title = 't'\n[load.clients]\ncount = 4000000000",
+            "load.clients.count cannot be more than 1000000, and is 4000000000",
+        ),
+        (
+            "title = 't'\nbalancers = 4000000000\n[load.clients]\ncount = 1",
+            "4000000000 balancers times 16 workers are more than the 262144 that can be simulated",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[workers]\nfixed_ms = 1e300",
+            "workers.fixed_ms cannot be more than 1000000, and is 1",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[workers]\nslowness = [1.0, inf]",
+            "workers.slowness cannot be more than 1000, and is inf",
+        ),
+        (
             "title = 't'\n[load.clients]\ncount = 1\n[workers]\njitter = -0.1",
             "workers.jitter cannot be less than 0, and is -0.1",
         ),

@@ -83,8 +83,6 @@ impl Memory {
 
     /// A worker spent `seconds` on a request of a class that it did not know.
     pub(crate) fn loaded(&self, worker: &WorkerLoad, seconds: f32) {
-        // What takes no time at all would be no measure of what takes longer.
-        let seconds = seconds.max(1e-6);
         self.cold.add(seconds, 1.0 - 1.0 / 64.0);
         worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
     }

@@ -318,13 +318,12 @@ impl Skills {
         let mut shard = self.shard_of(key).try_write().ok()?;
         let class = shard.classes.get_mut(&key.0)?;
         let skill = *class.of(worker)?;
-        let seconds = took.seconds.max(1e-6);
-        class.times.add(Took { seconds, ..took }, slowness, skill.answers);
+        class.times.add(took, slowness, skill.answers);
         // A worker that loads the data of a class is quicker with every request.
         let history = (skill.answers as f32 / 4.0).clamp(2.0, FOLLOWED);
         let before = if skill.is_reported() { history } else { skill.weight() };
         let before = before.min(history) * (1.0 - 1.0 / history);
-        let score = (before + 1.0) / (before / skill.score + seconds);
+        let score = (before + 1.0) / (before / skill.score + took.seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
         skill

@@ -129,7 +129,8 @@ impl WorkerLoad {
     /// it was done with the one before.
     pub(crate) fn finished(&self, begun: u64, now: u64) -> Took {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
-        let seconds = now.saturating_sub(begun.max(before)) as f32 * 1e-6;
+        // What takes no time at all would be no measure of what takes longer.
+        let seconds = now.saturating_sub(begun.max(before)).max(1) as f32 * 1e-6;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
         Took { seconds, alone: before <= begun }
     }
