@@ -85,6 +85,11 @@ impl Backend {
         self.state.draining.load(Ordering::Relaxed)
     }
 
+    /// Whether it gets requests before those do that are ejected.
+    pub(crate) fn is_in_service(&self, now: u64) -> bool {
+        self.state.serves() && self.state.standing(now) != Standing::Ejected
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight() < self.max_in_flight
     }
@@ -117,7 +122,7 @@ pub struct Ejection {
     pub first: Duration,
     /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
     pub longest: Duration,
-    /// The share of a pool, in percent, that may be ejected at a time. Whatever it says, one backend stays.
+    /// The share of a pool, in percent, that may be ejected at a time. Unless it is 0, one may; whatever it says, one stays.
     /// All the others may go by default: a refused connection leaves no doubt about the backend, and a backend
     /// kept in spite of it would, having no load, draw requests to fail.
     pub max_percent: u32,
@@ -142,9 +147,10 @@ impl Ejection {
         millis(self.first).checked_shl(earlier.min(32)).map_or(longest, |millis| millis.min(longest)).max(1)
     }
 
-    /// How many of `backends` may be ejected at a time.
+    /// How many of `backends` may be ejected at a time: one at least, unless it is to be none.
     pub(crate) fn at_most(&self, backends: usize) -> usize {
-        (backends * self.max_percent.min(100) as usize / 100).min(backends.saturating_sub(1))
+        let share = backends * self.max_percent.min(100) as usize / 100;
+        share.max(usize::from(self.max_percent > 0)).min(backends.saturating_sub(1))
     }
 }
 
@@ -170,7 +176,7 @@ pub(crate) struct State {
     pub(crate) down: AtomicBool,
     /// Whether it is of another version than the one that serves.
     pub(crate) sidelined: AtomicBool,
-    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
     pub(crate) spared: AtomicBool,
     /// What `resume` goes by.
     pub(crate) load: WorkerLoad,
@@ -251,7 +257,7 @@ impl State {
     }
 
     /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected until
-    /// the trial is over, or for `millis` more where nothing is heard of it.
+    /// the trial is over, or for `millis` more where nothing is heard of it: as long as if the trial had failed.
     pub(crate) fn claim_trial(&self, until: u64, now: u64, millis: u64) -> bool {
         let next = now.saturating_add(millis);
         self.ejected_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()

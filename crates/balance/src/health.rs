@@ -31,7 +31,7 @@ pub enum Checked {
     Up,
     /// The backend is out of service until checks pass.
     Down,
-    /// It would be out of service, were it not for those that are already.
+    /// It would be out of service, but no more of the pool may be.
     Spared,
 }
 
@@ -119,26 +119,42 @@ impl Inner {
         }
     }
 
-    /// A backend answered, or failed to, over a connection that was there.
+    /// No whole answer came from a backend over a connection that was there: no sign that it is back, or that what kept others
+    /// from connecting is over.
+    pub(crate) fn broke_off(&self, at: usize, trial: bool, now: u64) {
+        if trial {
+            self.eject(at, trial, now);
+        } else {
+            self.judge(at, now);
+        }
+    }
+
+    /// A backend answered, with an error or without.
     pub(crate) fn answered(&self, at: usize, trial: bool, failed: bool, now: u64) {
         let state = &self.backends()[at].state;
-        let rule = self.settings().ejection;
-        if rule.fault_percent == 0 || (!failed && !state.faulty.load(Ordering::Relaxed)) {
+        if self.settings().ejection.fault_percent == 0 || (!failed && !state.faulty.load(Ordering::Relaxed)) {
             return state.answered();
         }
-        if trial {
+        if !trial {
             if failed {
-                self.eject(at, trial, now);
-            } else {
-                state.faulty.store(false, Ordering::Relaxed);
-                state.load.forgive();
-                // It may be ejected for no other reason.
-                state.failures.fetch_max(1, Ordering::Relaxed);
-                state.answered();
+                self.judge(at, now);
             }
-            return;
+        } else if failed {
+            self.eject(at, trial, now);
+        } else {
+            state.faulty.store(false, Ordering::Relaxed);
+            state.load.forgive();
+            // It may be ejected for no other reason.
+            state.failures.fetch_max(1, Ordering::Relaxed);
+            state.answered();
         }
-        if !failed || state.standing(now) != Standing::InService {
+    }
+
+    /// A request to a backend failed: ejects it where that many do, and fewer at the others.
+    fn judge(&self, at: usize, now: u64) {
+        let state = &self.backends()[at].state;
+        let limit = self.settings().ejection.fault_percent;
+        if limit == 0 || state.standing(now) != Standing::InService {
             return;
         }
         let share = state.load.faults();
@@ -146,10 +162,9 @@ impl Inner {
         let (sum, count) = others
             .fold((0.0, 0_u32), |(sum, count), (_, backend)| (sum + backend.state.load.faults(), count + 1));
         // Where the others do as badly, it is not the backend's fault.
-        let outlier = share * 100.0 >= rule.fault_percent as f32 && sum / count.max(1) as f32 <= share / 2.0;
-        if outlier {
+        if share * 100.0 >= limit as f32 && sum / count.max(1) as f32 <= share / 2.0 {
             state.faulty.store(true, Ordering::Relaxed);
-            self.eject(at, trial, now);
+            self.eject(at, false, now);
         }
     }
 
@@ -180,7 +195,7 @@ impl std::fmt::Display for Checked {
             Checked::Same => "unchanged",
             Checked::Up => "back in service",
             Checked::Down => "out of service",
-            Checked::Spared => "kept in service, as too many others are out",
+            Checked::Spared => "kept in service, as no more of the pool may be out",
         })
     }
 }

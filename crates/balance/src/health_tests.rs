@@ -57,6 +57,63 @@ fn what_all_backends_do_is_nobodys_fault() {
     assert_eq!(out(&pool, NOW), []);
 }
 
+/// Regression: a backend that answers nothing was back in service when its trial timed out.
+#[test]
+fn a_trial_without_an_answer_brings_nobody_back() {
+    let pool = pool(3, Ejection::default());
+    (0..3).for_each(|_| answer(&pool, 1, Outcome::ConnectFailed, NOW));
+    answer(&pool, 1, Outcome::Broken, at(1000));
+    assert_eq!((out(&pool, at(2900)), out(&pool, at(3000))), (vec![1], vec![]));
+    answer(&pool, 1, Outcome::Answered, at(3000));
+    assert_eq!(pool.report(at(3000))[1].state(), BackendState::Healthy);
+}
+
+/// Regression: what had timed out made connect failures a row no more.
+#[test]
+fn no_answer_does_not_end_a_row_of_failures() {
+    let pool = pool(3, Ejection::default());
+    for outcome in [Outcome::ConnectFailed, Outcome::Broken, Outcome::ConnectFailed, Outcome::Broken] {
+        answer(&pool, 1, outcome, NOW);
+    }
+    answer(&pool, 1, Outcome::ConnectFailed, NOW);
+    assert_eq!(out(&pool, NOW), [1]);
+}
+
+/// Regression: while a trial hung, another request was tried each second, whatever the back-off had come to.
+#[test]
+fn a_trial_that_hangs_is_followed_by_another_after_the_next_back_off() {
+    let pool = pool(2, Ejection::default());
+    (0..3).for_each(|_| answer(&pool, 1, Outcome::ConnectFailed, NOW));
+    let trial = pool.pick(None, at(1000), &[BackendId(0)]).unwrap();
+    assert_eq!(trial.id(), BackendId(1));
+    assert_eq!((out(&pool, at(2900)), out(&pool, at(3000))), (vec![1], vec![]));
+}
+
+/// Regression: a third of two backends was none, and nothing took any of them out of service.
+#[test]
+fn one_backend_may_be_out_in_the_smallest_pool() {
+    for (max_percent, expected) in [(30, Checked::Down), (0, Checked::Spared)] {
+        let pool = pool(2, Ejection { max_percent, ..Ejection::default() });
+        let check = || pool.checked(BackendId(1), false);
+        assert_eq!([check(), check(), check()], [Checked::Same, Checked::Same, expected]);
+    }
+}
+
+/// Regression: with a limit, one that is out got what was to wait for those in service.
+#[test]
+fn full_backends_are_waited_for_where_others_are_out() {
+    let backend = |n: usize| Backend::new(format!("http://10.0.0.{n}:80").parse().unwrap()).max_in_flight(1);
+    let pool = Pool::new("app", (0..2).map(backend).collect(), Settings::default());
+    (0..3).for_each(|_| {
+        let _ = pool.checked(BackendId(1), false);
+    });
+    let held = pool.pick(None, NOW, &[]).unwrap();
+    assert_eq!(held.id(), BackendId(0));
+    assert_eq!(pool.pick(None, NOW, &[]).unwrap_err(), NoBackend::AllFull);
+    let last = pool.pick(None, NOW, &[BackendId(0)]).unwrap();
+    assert_eq!(last.id(), BackendId(1), "who tried all others is served by any");
+}
+
 #[test]
 fn checks_in_a_row_change_the_standing() {
     let pool = pool(3, Ejection::default());

@@ -212,7 +212,7 @@ impl Pool {
             // On the way it may have taken a place and given it back, while someone came to wait for it.
             queue.pass_on(self, None, now);
             pick
-        } else if self.has_room() {
+        } else if self.has_room(now) {
             queue.after_those_waiting(self, None, now, || self.take_any(class, now, exclude))
         } else {
             None
@@ -260,6 +260,14 @@ impl Pool {
         match self.0.queue.waiting() {
             0 => take(),
             _ => self.0.queue.after_those_waiting(self, Some(backend), now, take),
+        }
+    }
+
+    /// A request to a backend was answered by another one first, and given up there after so long: it would have taken longer.
+    /// Who chooses by latency has to know, or a backend that never wins would look like one that is never asked.
+    pub fn overtaken(&self, backend: BackendId, after: Duration, now: Duration) {
+        if let (Chooser::PeakEwma(_), Some(backend)) = (&self.0.chooser, self.backend(backend)) {
+            backend.state.latency.add(after.as_secs_f32() * 1000.0, millis(now));
         }
     }
 
@@ -357,9 +365,19 @@ impl Pool {
         Asked { class, key: self.0.chooser.key(class), now, tried }
     }
 
-    /// Whether any backend has a place free.
-    pub(crate) fn has_room(&self) -> bool {
-        self.0.backends.iter().any(Backend::has_room)
+    /// Whether any backend has a place free that is in service; any at all where none is.
+    pub(crate) fn has_room(&self, now: Duration) -> bool {
+        let anyone = !self.any_in_service(now, &[]);
+        let now = millis(now);
+        let mut backends = self.0.backends.iter();
+        backends.any(|backend| backend.has_room() && (anyone || backend.is_in_service(now)))
+    }
+
+    /// Whether any backend but those is in service, be it full or not.
+    fn any_in_service(&self, now: Duration, exclude: &[BackendId]) -> bool {
+        let now = millis(now);
+        let mut backends = self.0.backends.iter().zip(&self.0.ids);
+        backends.any(|(backend, id)| backend.is_in_service(now) && !exclude.contains(id))
     }
 
     /// A pick if there is one to be had, whoever waits.
@@ -396,6 +414,10 @@ impl Pool {
         // rather than by none.
         for (ejected_too, sidelined_too) in [(false, false), (true, false), (true, true)] {
             if sidelined_too && !(inner.settings.single_version && self.all_tried(exclude)) {
+                break;
+            }
+            // One that is in service and only full is worth waiting for.
+            if ejected_too && self.any_in_service(asked.now, exclude) {
                 break;
             }
             let mut candidates = inner.candidates(ejected_too, asked.now, exclude);
@@ -581,7 +603,8 @@ impl Inner {
         }
         let trial = match backend.state.standing(now) {
             Standing::OnTrial(until) => {
-                if !backend.state.claim_trial(until, now, self.settings.ejection.millis(0)) {
+                let ejections = backend.state.ejections.load(Ordering::Relaxed);
+                if !backend.state.claim_trial(until, now, self.settings.ejection.millis(ejections)) {
                     backend.release();
                     return None;
                 }
@@ -648,7 +671,8 @@ impl Pick {
         state.load.failed(failed, self.ended);
         match outcome {
             Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
-            _ => inner.answered(self.at, self.trial, outcome != Outcome::Answered, millis(now)),
+            Outcome::Broken => inner.broke_off(self.at, self.trial, millis(now)),
+            _ => inner.answered(self.at, self.trial, failed, millis(now)),
         }
         if failed {
             return;

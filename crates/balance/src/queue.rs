@@ -195,7 +195,7 @@ impl Line {
         self.settle(pool, woken);
         let mut from = 0;
         while let Some(number) = self.first(None, from)
-            && pool.has_room()
+            && pool.has_room(self.now)
         {
             self.grant(pool, number, woken);
             from = number + 1;
@@ -236,7 +236,7 @@ impl Line {
         {
             self.settled = number + 1;
             self.want(number, None);
-            if pool.has_room() {
+            if pool.has_room(self.now) {
                 self.grant(pool, number, woken);
             }
         }

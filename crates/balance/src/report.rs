@@ -39,7 +39,7 @@ pub struct BackendReport {
     pub failing: bool,
     /// Whether active checks have it out of service.
     pub down: bool,
-    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
     pub spared: bool,
     /// Whether it gets no new requests, by order.
     pub draining: bool,

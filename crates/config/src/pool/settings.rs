@@ -162,7 +162,7 @@ settings! {
         first: Timeout = Timeout::default_of(Ejection::default().first);
         /// The longest that it is left out.
         longest: Timeout = Timeout::default_of(Ejection::default().longest);
-        /// The share of a pool, in percent, that may be left out at a time.
+        /// The share of a pool, in percent, that may be left out at a time; unless it is 0, one may.
         max_percent: Bounded<0, 100> = Bounded::default_of(Ejection::default().max_percent);
     }
 }

@@ -127,7 +127,9 @@ impl Seen {
             *self = Seen { ejections: backend.ejections, ejected: None, ..*self };
             let seconds = now.saturating_sub(since).as_secs().max(1);
             return Some(match backend.failing {
-                true => format!("{address} gets requests again, though it fails: too many others are out"),
+                true => {
+                    format!("{address} gets requests again, though it fails: no more of the pool may be out")
+                }
                 false => format!("{address} is back in service after {seconds} s"),
             });
         }

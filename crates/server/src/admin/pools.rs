@@ -152,7 +152,7 @@ pub struct BackendDetail {
     pub weight: u64,
     /// In a word, whether requests go to it: `healthy`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
-    /// Whether its checks fail, and it is in service all the same, as too many others are out.
+    /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
     #[serde(default)]
     pub spared: bool,
     /// For how much longer it is ejected, in seconds; `None` where it is not.
