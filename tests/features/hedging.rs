@@ -137,3 +137,20 @@ fn a_client_that_aborts_takes_both_requests_with_it() {
     two.open();
     proxy.exchange(&post("/", "x")).expect(200);
 }
+
+/// Regression: what it took was never learnt where another had answered first, and it went on being asked first.
+#[test]
+fn a_backend_that_never_wins_is_known_to_be_slow() {
+    let (slow, gate) = held("slow");
+    let fast = Origin::new(|_| reply(200).cache("no-store").body("fast"));
+    let urls = [slow.url(), fast.url()];
+    let keys = "balance = \"peak_ewma\"\nhedge_after = \"100ms\"";
+    let proxy = sandarac().config(pool(&urls, keys)).start();
+    within("the slow one to be asked", || {
+        proxy.get("/").expect(200);
+        (slow.count() > 0).then_some(())
+    });
+    (0..20).for_each(|_| drop(proxy.get("/").expect(200)));
+    assert_eq!(slow.count(), 1);
+    gate.open();
+}

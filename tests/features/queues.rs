@@ -1,6 +1,6 @@
 //! The queue before a pool that tells requests apart: who waits for which backend.
 
-use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, reply};
+use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, post, reply, request};
 
 use crate::{labelled, pool, sandarac};
 
@@ -143,4 +143,33 @@ fn a_skilled_worker_that_is_full_is_waited_for() {
     held.response().expect(200);
     waiting.response().expect(200);
     assert_eq!(workers.each_ref().map(|worker| worker.served().len()), [2, 1]);
+}
+
+/// Regression: it kept its place in the queue, and was sent to the backend when nobody wanted an answer any more.
+#[test]
+fn a_client_that_is_gone_does_not_wait() {
+    let gate = Gate::new();
+    let before = gate.clone();
+    let origin = Origin::new(move |request| {
+        let answer = reply(200).cache("no-store");
+        if request.path() == "/hold" { answer.hold(&before) } else { answer }
+    });
+    let keys = format!("max_in_flight = 1\n{LONG}");
+    let proxy = sandarac().config(pool(&[origin.url()], &keys)).start();
+    let mut held = proxy.connect();
+    held.send(get("/hold").to_bytes());
+    gate.reached(1);
+    let ghosts = [get("/ghost"), post("/ghost", "buy"), request("PUT", "/ghost").with("Content-Length", "9")];
+    let ghosts = ghosts.map(|request| {
+        let mut client = proxy.connect();
+        client.send(request.to_bytes());
+        client
+    });
+    proxy.counts("pool_queue", 3);
+    ghosts.into_iter().for_each(Conn::reset);
+    proxy.counts("pool_queue", 0);
+    gate.open();
+    held.response().expect(200);
+    proxy.get("/next").expect(200);
+    assert_eq!((origin.count_of("/ghost"), origin.count()), (0, 2));
 }

@@ -155,3 +155,22 @@ fn a_client_that_aborts_takes_its_request_with_it() {
     gate.open();
     assert_eq!(other.count(), 0, "and it is not tried elsewhere");
 }
+
+/// Regression: over a connection that had been kept, it was asked once more, and did the work twice.
+#[test]
+fn a_backend_that_does_not_answer_in_time_is_not_asked_again() {
+    let gate = Gate::new();
+    let before = gate.clone();
+    let origin = Origin::new(move |request| {
+        let answer = reply(200).cache("no-store");
+        if request.path() == "/hold" { answer.hold(&before) } else { answer }
+    });
+    let keys = "first_byte_timeout = \"200ms\"";
+    let proxy = sandarac().config(pool(&[origin.url()], keys)).start();
+    let mut client = proxy.connect();
+    client.get("/").expect(200);
+    client.send(request("PUT", "/hold").to_bytes());
+    client.response().expect(504);
+    gate.open();
+    assert_eq!(origin.count_of("/hold"), 1);
+}

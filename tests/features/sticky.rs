@@ -327,3 +327,23 @@ fn sessions_stick_whatever_the_pool_goes_by() {
         }
     }
 }
+
+/// Regression: a session moved for good when another backend answered one of its requests.
+#[test]
+fn a_session_stays_though_another_backend_answers_once() {
+    let gate = Gate::new();
+    let backends = ["a", "b"].map(|name| {
+        let gate = gate.clone();
+        Origin::new(move |request| {
+            let answer = reply(200).cache("no-store").body(name);
+            if name == "a" && request.path() == "/slow" { answer.hold(&gate) } else { answer }
+        })
+    });
+    let proxy = start(&backends, &format!("{STICKY}\nhedge_after = \"30ms\""));
+    let of_a = (0..4).map(|_| proxy.get("/").expect(200)).find(|response| response.text() == "a");
+    let session = cookie(&of_a.expect("each has its turn"));
+    let once = proxy.exchange(&get("/slow").with("Cookie", &session)).expect(200);
+    assert_eq!((once.text().as_str(), once.field("set-cookie")), ("b", None));
+    assert_eq!(proxy.exchange(&with_cookie(&session)).expect(200).text(), "a");
+    gate.open();
+}

@@ -4,7 +4,7 @@ use crate::Fault;
 use sandarac_message::{Fields, Version};
 use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits};
 use sandarac_wire::h1::{BodyFraming, encode};
-use std::io::IoSlice;
+use std::io::{ErrorKind, IoSlice};
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -174,12 +174,16 @@ impl<'a> Downstream<'a> {
     }
 
     /// Ready when the client has reset its connection: nobody is there to take a response. One that has only ended its
-    /// side still reads. The request MUST have been received whole.
+    /// side still reads. Of a body that nobody takes yet as much is received as there is room for.
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let conn = &mut self.client.conn;
         // Behind the next request nothing can be seen without taking in what was not asked for yet.
-        if conn.data().is_empty() && matches!(conn.poll_fill(cx), Poll::Ready(Err(_))) {
-            return Poll::Ready(());
+        while conn.data().is_empty() || !self.ended {
+            match conn.poll_fill(cx) {
+                Poll::Ready(Ok(received)) if received > 0 => {}
+                Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
+                _ => break,
+            }
         }
         Poll::Pending
     }

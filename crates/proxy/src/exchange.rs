@@ -37,7 +37,6 @@ use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags}
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -494,19 +493,14 @@ impl<'e> Exchange<'e> {
         let class = live.classify(subject, &mut class, &self.worker.counters);
         let cookie = site.sticky.as_ref().and_then(|sticky| sticky::named(sticky, self.request.fields));
         let sticks_to = cookie.and_then(|key| live.with_key(key));
-        let crowded_out = Cell::new(false);
-        let around = Surroundings {
-            worker: self.worker,
-            site: self.site,
-            place: pool,
-            live: &live,
-            class,
-            sticks_to,
-            crowded_out: &crowded_out,
-        };
+        let around =
+            Surroundings { worker: self.worker, site: self.site, place: pool, live: &live, class, sticks_to };
         let arrived = fetch(&around, &errand, Some(down)).await?;
         let key = arrived.link.backend().key();
-        let moves = cookie != Some(key) && !crowded_out.get();
+        // Whoever answered this time, as the session's backend was full or slow: it stays while that can be reached.
+        let reached = |id| live.backend(id).is_some_and(|backend| !backend.is_failing());
+        let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, around.now()) && reached(id));
+        let moves = cookie != Some(key) && !stays;
         self.stick_to = site.sticky.as_ref().filter(|_| moves).map(|_| (key, received.asker.scheme));
         if let Some(asked) = asked {
             self.origin_time = Some(asked.elapsed());

@@ -16,7 +16,6 @@ use sandarac_message::caching::RequestDirectives;
 use sandarac_message::target::{Scheme, Target};
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::BodyFraming;
-use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -105,15 +104,7 @@ impl Revalidation {
         };
         let mut class = Vec::new();
         let class = live.classify(subject, &mut class, &worker.counters);
-        let around = Surroundings {
-            worker,
-            site,
-            place: self.pool,
-            live: &live,
-            class,
-            sticks_to: None,
-            crowded_out: &Cell::new(false),
-        };
+        let around = Surroundings { worker, site, place: self.pool, live: &live, class, sticks_to: None };
         let errand =
             Errand { method: Method::Get, head: &head, tunnel: false, one_client: false, bodiless: true };
         let Ok(arrived) = fetch(&around, &errand, None).await else {

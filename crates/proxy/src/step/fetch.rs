@@ -13,7 +13,6 @@ use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timesta
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
 use sandarac_wire::h1::{BodyFraming, Parsed, encode};
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -64,8 +63,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) class: Option<&'a [u8]>,
     /// The backend that the client's session sticks to.
     pub(crate) sticks_to: Option<BackendId>,
-    /// Whether that one had no room for the request in time, and another one took it: the session stays where it is.
-    pub(crate) crowded_out: &'a Cell<bool>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -205,8 +202,7 @@ pub(crate) async fn fetch(
     around.pool().budget.request();
     loop {
         let around = &Surroundings { live: newer.as_deref().unwrap_or(around.live), ..*around };
-        let timer = downstream.as_deref_mut().map(|down| &mut down.client.timer);
-        let pick = place(around, &tried, timer).await?;
+        let pick = place(around, errand, &tried, downstream.as_deref_mut()).await?;
         let backend = pick.id();
         let pooled = if fresh { None } else { around.kept(&pick) };
         let reused = pooled.is_some();
@@ -239,7 +235,9 @@ pub(crate) async fn fetch(
         let safe = !failed.answered && (!failed.sent || (errand.method.is_idempotent() && body_at_hand));
         let next = around.newer();
         let another = next.as_deref().unwrap_or(around.live).backends().len() > tried.len() + 1;
-        let possible = safe && failed.fault.is_origins() && (reused || another);
+        // A kept connection that ended says nothing of the backend; one that is silent does.
+        let stale = reused && matches!(failed.fault, Fault::NoResponse);
+        let possible = safe && failed.fault.is_origins() && (stale || another);
         if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < REFUSALS {
             refusals += 1;
         } else if !lost_at.contains(&backend) {
@@ -252,14 +250,14 @@ pub(crate) async fn fetch(
         // Not what load is multiplied by: who refuses has done nothing, and who dies does so once.
         let is_free = match failed.fault {
             Fault::ConnectFailed(_) => true,
-            Fault::NoResponse => reused || !was_failing,
+            Fault::NoResponse => stale || !was_failing,
             _ => false,
         };
         if !is_free && !around.pool().budget.retry(around.now()) {
             around.counters().one(Counter::RetriesRefused);
             return Err(failed.fault);
         }
-        if reused {
+        if stale {
             // Whatever closed this connection probably closed its companions: take a new one.
             fresh = true;
         } else {
@@ -273,8 +271,9 @@ pub(crate) async fn fetch(
 /// A place at a backend: at once where there is one, else in the pool's queue.
 async fn place(
     around: &Surroundings<'_>,
+    errand: &Errand<'_>,
     tried: &[BackendId],
-    timer: Option<&mut Timer>,
+    downstream: Option<&mut Downstream<'_>>,
 ) -> Result<Pick, Fault> {
     if let Some(backend) = around.sticks_to.filter(|backend| !tried.contains(backend)) {
         if let Some(pick) = around.live.pick_sticky(backend, around.class, around.now()) {
@@ -282,28 +281,26 @@ async fn place(
         }
         if around.live.holds_sessions(backend, around.now()) {
             let turn = around.live.queue().sticking_to(backend);
-            let pick = Box::pin(wait_for_place(around, tried, timer, turn)).await?;
-            around.crowded_out.set(pick.id() != backend && around.live.holds_sessions(backend, around.now()));
-            return Ok(pick);
+            return Box::pin(wait_for_place(around, errand, tried, downstream, turn)).await;
         }
     }
     match around.live.pick_patiently(around.class, around.now(), tried) {
         Err(NoBackend::AllFull) => {}
         picked => return picked.map_err(Fault::NoBackend),
     }
-    Box::pin(wait_for_place(around, tried, timer, around.live.queue())).await
+    Box::pin(wait_for_place(around, errand, tried, downstream, around.live.queue())).await
 }
 
 /// Waits its turn in the pool's queue, if there is no place at once: for the backend that is best for it as long as the pool
-/// says, then for any.
+/// says, then for any. A client that is gone does not wait.
 async fn wait_for_place(
     around: &Surroundings<'_>,
+    errand: &Errand<'_>,
     tried: &[BackendId],
-    timer: Option<&mut Timer>,
+    mut downstream: Option<&mut Downstream<'_>>,
     mut ticket: Ticket,
 ) -> Result<Pick, Fault> {
     let mut own = Timer::new();
-    let timer = timer.unwrap_or(&mut own);
     let timeout = around.pool().timeouts.queue;
     let patience = around.live.settings().patience.min(timeout);
     let mut waits = false;
@@ -313,6 +310,11 @@ async fn wait_for_place(
             if let Poll::Ready(picked) = ticket.poll_pick(cx, around.class, around.now(), tried) {
                 return Poll::Ready(picked.map_err(Fault::NoBackend));
             }
+            let down = downstream.as_deref_mut().filter(|_| errand.one_client);
+            if down.is_some_and(|down| down.poll_gone(cx).is_ready()) {
+                return Poll::Ready(Err(Fault::ClientGone));
+            }
+            let timer = timer(&mut own, &mut downstream);
             if !waits {
                 waits = true;
                 around.counters().one(Counter::FetchesQueued);

@@ -35,6 +35,7 @@ pub(super) async fn hedged(
         down.and_then(|down| down.poll_gone(cx).is_ready().then_some(gone))
     };
     let tried = [link.backend_id()];
+    let began = around.now();
     let mut first = pin!(attempt(around, errand, link, None, false));
     let mut timer = Timer::new();
     timer.set(patience);
@@ -82,6 +83,10 @@ pub(super) async fn hedged(
             match done {
                 Ok(arrived) => {
                     around.counters().one(Counter::HedgesWon);
+                    if failed[0].is_none() {
+                        let now = around.now();
+                        around.live.overtaken(tried[0], now.saturating_sub(began), now);
+                    }
                     return Poll::Ready(Ok(arrived));
                 }
                 Err(why) => failed[1] = Some(why),
