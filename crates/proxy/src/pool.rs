@@ -27,6 +27,8 @@ pub struct SitePool {
     table_lost: Mutex<Option<String>>,
     /// Whether each worker was asked for its résumé.
     resumes_told: AtomicBool,
+    /// Whether orders to remove or drain backends were given up, as they would have left none, and nobody has said so yet.
+    orders_lifted: AtomicBool,
     /// As configured, but for what a source or a table says of it meanwhile.
     config: Mutex<PoolConfig>,
     seed: u64,
@@ -55,10 +57,16 @@ impl Deref for Live {
 }
 
 impl Live {
-    /// The pool that `config` and `members` make up, which goes on with what `before` knew.
-    fn new(config: &PoolConfig, members: &Members, seed: u64, before: Option<&Live>) -> Live {
+    /// The pool that `config` and `members` make up, which goes on with what `before` knew; and whether orders were given up, as
+    /// they would have left no backend to get requests.
+    fn new(config: &PoolConfig, members: &mut Members, seed: u64, before: Option<&Live>) -> (Live, bool) {
+        let mut lifted = members.lift_removals(config);
         let pool = config.of_backends(members.backends(config), seed, before.map(|before| &before.pool));
-        Live { pool, classifier: config.classifier.clone() }
+        if !pool.backends().is_empty() && pool.backends().iter().all(Backend::is_draining) {
+            lifted = true;
+            pool.ids().iter().for_each(|&id| _ = pool.drain(id, false));
+        }
+        (Live { pool, classifier: config.classifier.clone() }, lifted)
     }
 
     /// What sorts requests into classes, where the pool goes by them.
@@ -166,7 +174,7 @@ impl SitePool {
             // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
             config = config.with_classifier(classifier.clone());
         }
-        let live = Live::new(&config, &members, seed, before.map(SitePool::live).as_deref());
+        let (live, lifted) = Live::new(&config, &mut members, seed, before.map(SitePool::live).as_deref());
         SitePool {
             live: ArcSwap::from_pointee(live),
             members: Mutex::new(members),
@@ -174,6 +182,7 @@ impl SitePool {
             resumes_told: AtomicBool::new(false),
             table_told: AtomicBool::new(path(&config).is_none()),
             table_lost: Mutex::default(),
+            orders_lifted: AtomicBool::new(lifted),
             seed,
             timeouts: OriginTimeouts {
                 queue: config.queue_timeout,
@@ -219,7 +228,7 @@ impl SitePool {
         }
         if members.found[source] != found {
             members.found[source] = found;
-            self.put(&members);
+            self.put(&mut members);
         }
     }
 
@@ -235,7 +244,7 @@ impl SitePool {
             members.found[source] = before;
             return false;
         }
-        self.put(&members);
+        self.put(&mut members);
         true
     }
 
@@ -333,7 +342,7 @@ impl SitePool {
         if !self.all(&members).iter().any(|backend| *backend.address() == member.address) {
             members.added.push(member);
         }
-        self.put(&members);
+        self.put(&mut members);
         Ok(())
     }
 
@@ -355,7 +364,7 @@ impl SitePool {
         }
         members.added.retain(|member| member.address != *address);
         members.removed.push(address.clone());
-        self.put(&members);
+        self.put(&mut members);
         Ok(())
     }
 
@@ -377,21 +386,27 @@ impl SitePool {
         Ok(())
     }
 
+    /// Whether orders were given up, as they would have left no backend to get requests. Says so once.
+    pub(crate) fn has_lifted_orders(&self) -> bool {
+        self.orders_lifted.swap(false, Ordering::Relaxed)
+    }
+
     /// From now on, `change`d settings count.
     pub(crate) fn reconfigure(&self, change: impl FnOnce(PoolConfig) -> PoolConfig) {
-        let members = self.members.lock();
+        let mut members = self.members.lock();
         let before = self.config.lock().clone();
         let changed = change(before.clone());
         if changed != before {
             *self.config.lock() = changed;
-            self.put(&members);
+            self.put(&mut members);
         }
     }
 
     /// Puts a pool of `members` in force, which goes on with what is known.
-    fn put(&self, members: &Members) {
-        let live = Live::new(&self.config.lock(), members, self.seed, Some(&self.live()));
+    fn put(&self, members: &mut Members) {
+        let (live, lifted) = Live::new(&self.config.lock(), members, self.seed, Some(&self.live()));
         self.live.store(Arc::new(live));
+        self.orders_lifted.fetch_or(lifted, Ordering::Relaxed);
         self.changed.notify_one();
     }
 
@@ -401,6 +416,19 @@ impl SitePool {
 }
 
 impl Members {
+    /// Gives up the orders to remove backends where they leave none. Says whether that brings any back.
+    fn lift_removals(&mut self, config: &PoolConfig) -> bool {
+        if self.removed.is_empty() || !self.backends(config).is_empty() {
+            return false;
+        }
+        let removed = std::mem::take(&mut self.removed);
+        let brings_back = !self.backends(config).is_empty();
+        if !brings_back {
+            self.removed = removed;
+        }
+        brings_back
+    }
+
     /// The backends, each address once: as it is configured, else as it was added or found first.
     fn backends(&self, config: &PoolConfig) -> Vec<Backend> {
         let mut seen: HashSet<&Address> = self.removed.iter().collect();
@@ -427,12 +455,18 @@ mod tests {
     use sandarac_balance::Outcome;
     use sandarac_config::Config;
 
-    fn pool(backends: &str) -> SitePool {
+    /// A pool of these backends; if there are none, of those in a directory.
+    fn config(backends: &str) -> PoolConfig {
+        let discover = if backends.is_empty() { "\ndiscover = { directory = \"/sockets\" }" } else { "" };
         let text = format!(
-            "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]\n[[route]]\npool = \"app\""
+            "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]{discover}\n[[route]]\npool = \"app\""
         );
-        let (config, _) = Config::from_toml("test.toml", &text).unwrap();
-        SitePool::new(&config.pools[0], None, 1, Arc::default())
+        let (mut config, _) = Config::from_toml("test.toml", &text).unwrap();
+        config.pools.remove(0)
+    }
+
+    fn pool(backends: &str) -> SitePool {
+        SitePool::new(&config(backends), None, 1, Arc::default())
     }
 
     fn member(address: &str) -> Member {
@@ -483,6 +517,31 @@ mod tests {
         pool.remove(&b).unwrap();
         assert_eq!((addresses(&pool), pool.removed()), (vec!["http://a".to_owned()], vec![b]));
         assert_eq!(pool.drain(&member("http://c").address, true), Err(PoolRefusal::NotThere));
+    }
+
+    /// Regression: the pool had no backend at all, and every request got a 503.
+    #[test]
+    fn orders_that_leave_nobody_are_given_up() {
+        let (a, b) = ("\"http://a\"", "\"http://b\"");
+        let both = || pool(&format!("{a}, {b}"));
+        for order in [
+            |pool: &SitePool, address: &Address| pool.remove(address),
+            |pool: &SitePool, address: &Address| pool.drain(address, true),
+        ] {
+            let before = both();
+            order(&before, &member("http://a").address).unwrap();
+            let reloaded = SitePool::new(&config(a), Some(&before), 1, Arc::default());
+            assert_eq!(addresses(&reloaded), ["http://a"]);
+            assert!(!reloaded.live().backends()[0].is_draining());
+            assert_eq!((reloaded.has_lifted_orders(), reloaded.has_lifted_orders()), (true, false));
+            let found = pool("");
+            found.found(0, vec![member("http://a"), member("http://b")]);
+            order(&found, &member("http://a").address).unwrap();
+            assert!(!found.has_lifted_orders());
+            found.found(0, vec![member("http://a")]);
+            assert_eq!((addresses(&found), found.has_lifted_orders()), (vec!["http://a".to_owned()], true));
+            assert!(found.live().pick(None, Duration::ZERO, &[]).is_ok());
+        }
     }
 
     #[test]
