@@ -59,8 +59,16 @@ impl Candidates<'_> {
 
     /// The requests in hand with one more, by weight.
     pub(crate) fn load(&self, at: usize) -> f32 {
-        let backend = &self.backends[at];
-        (backend.in_hand() as f32 + 1.0) / (backend.weight() as f32 * self.warmth(at))
+        (self.backends[at].in_hand() as f32 + 1.0) / self.strength(at)
+    }
+
+    /// The requests in hand, by weight.
+    pub(crate) fn load_now(&self, at: usize) -> f32 {
+        self.backends[at].in_hand() as f32 / self.strength(at)
+    }
+
+    fn strength(&self, at: usize) -> f32 {
+        self.backends[at].weight() as f32 * self.warmth(at)
     }
 
     /// The requests in hand of all backends with one more.

@@ -9,7 +9,8 @@ use crate::{Backend, ChoiceReason};
 /// Points on the ring for a backend of weight 1. With 100 of them the shares of backends differ by about a tenth.
 const POINTS: u32 = 100;
 
-/// The most points of one backend: weights beyond ten make the ring larger and the shares no truer.
+/// The most points of one backend. Where one weighs more than ten, all have fewer points by as much: more would make the ring
+/// larger and the shares no truer.
 const MOST_POINTS: u32 = 10 * POINTS;
 
 /// So many points are looked at for a backend below its bound, several times what is expected at the smallest useful
@@ -26,10 +27,12 @@ pub(crate) struct Ring {
 impl Ring {
     /// The place of a backend depends on its address alone, so that all balancers, and pools after a change, agree.
     pub(crate) fn new(backends: &[Backend], load_factor: f64) -> Ring {
+        let heaviest = backends.iter().map(|backend| u64::from(backend.weight())).max().unwrap_or(1);
+        let of_heaviest = (heaviest * u64::from(POINTS)).min(u64::from(MOST_POINTS));
         let mut points = Vec::new();
         for (at, backend) in (0..).zip(backends) {
             let place = hash(backend.address().to_string().as_bytes(), 0);
-            let count = (u64::from(backend.weight()) * u64::from(POINTS)).min(u64::from(MOST_POINTS));
+            let count = (u64::from(backend.weight()) * of_heaviest / heaviest).max(1);
             points.extend((0..count).map(|point| (mix(place ^ mix(point)), at)));
         }
         points.sort_unstable();

@@ -3,16 +3,19 @@
 use super::random::Draw;
 use crate::candidates::Candidates;
 
-/// Of two candidates drawn by weight the one with less load; of all where neither of them is one.
+/// Of two candidates drawn by weight the first, unless the second would have no more load with this request than the first has
+/// without it; of all the one with the least load where neither of them is one. So backends are chosen by weight where
+/// nothing is going on, too: the loads alone would send all to the heaviest then.
 pub(crate) fn choose(draw: &Draw, candidates: &Candidates<'_>) -> Option<usize> {
-    less_of_two(draw, candidates, |at| candidates.load(at))
+    one_of_two(draw, candidates, |one, two| candidates.load(two) <= candidates.load_now(one))
+        .or_else(|| candidates.least_loaded())
 }
 
-/// Of two backends drawn by weight the candidate whose `cost` is less.
-pub(crate) fn less_of_two(
+/// Of two backends drawn by weight the candidate, if there is one; where both are, the first unless the second is `better`.
+pub(crate) fn one_of_two(
     draw: &Draw,
     candidates: &Candidates<'_>,
-    cost: impl Fn(usize) -> f32,
+    better: impl Fn(usize, usize) -> bool,
 ) -> Option<usize> {
     let count = candidates.count();
     let one = draw.draw(candidates);
@@ -22,12 +25,9 @@ pub(crate) fn less_of_two(
         two = (one + 1 + candidates.random.below((count - 1).max(1))) % count;
     }
     match (candidates.eligible(one), candidates.eligible(two)) {
-        (true, true) => Some(if cost(two) < cost(one) { two } else { one }),
+        (true, true) => Some(if better(one, two) { two } else { one }),
         (true, false) => Some(one),
         (false, true) => Some(two),
-        (false, false) => candidates
-            .all()
-            .filter(|&at| candidates.eligible(at))
-            .min_by(|&a, &b| cost(a).total_cmp(&cost(b))),
+        (false, false) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::least_requests::less_of_two;
+use super::least_requests::one_of_two;
 use super::random::Draw;
 use crate::candidates::Candidates;
 
@@ -48,9 +48,13 @@ fn unpack(word: u64) -> (f32, u32) {
     (f32::from_bits((word >> 32) as u32), word as u32)
 }
 
-/// Of two candidates drawn by weight the one that costs less.
+/// Of two candidates drawn by weight the one that costs less; of all where neither of them is one.
 pub(crate) fn choose(draw: &Draw, candidates: &Candidates<'_>) -> Option<usize> {
     // Where nothing is known the load alone decides.
     let latency = |at: usize| candidates.backends[at].state.latency.get(candidates.now).max(0.001);
-    less_of_two(draw, candidates, |at| candidates.load(at) * latency(at))
+    let cost = |at: usize| candidates.load(at) * latency(at);
+    one_of_two(draw, candidates, |one, two| cost(two) < cost(one)).or_else(|| {
+        let candidates = candidates.all().filter(|&at| candidates.eligible(at));
+        candidates.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
+    })
 }

@@ -87,6 +87,35 @@ fn a_backend_of_twice_the_weight_gets_twice_the_requests() {
     }
 }
 
+/// Regression: where nothing was going on, the heaviest got all.
+#[test]
+fn weights_count_for_least_requests_where_little_is_going_on() {
+    for clients in [1, 2, 4] {
+        let pool = pool(&[2, 1, 1], Algorithm::LeastRequests);
+        let mut held = std::collections::VecDeque::new();
+        let mut shares = [0_u32; 3];
+        for n in 0..8000 {
+            if held.len() == clients {
+                held.pop_front();
+            }
+            let picked = pick(&pool, &class(n));
+            shares[picked.id().0 as usize] += 1;
+            held.push_back(picked);
+        }
+        assert!((3600..5600).contains(&shares[0]), "{clients} clients: {shares:?}");
+        assert!(shares[1].abs_diff(shares[2]) < 500, "{clients} clients: {shares:?}");
+    }
+}
+
+/// Regression: all that weighed more than 10 had as many points.
+#[test]
+fn great_weights_count_on_the_ring() {
+    for (heavy, light) in [(10, 5), (20, 10), (1000, 500)] {
+        let shares = shares(&pool(&[heavy, light], Algorithm::ConsistentHash), 9000);
+        assert!((5200..6800).contains(&shares[0]), "{heavy} to {light}: {shares:?}");
+    }
+}
+
 #[test]
 fn turns_of_a_heavy_backend_are_spread_over_the_round() {
     let pool = pool(&[10, 30, 10], Algorithm::RoundRobin);
