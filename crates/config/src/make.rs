@@ -1,5 +1,7 @@
 //! From settings to a [`Config`]: what must be there, what must fit together, and what is probably not meant.
 
+use std::collections::BTreeSet;
+
 use sandarac_message::glob::Glob;
 use toml::de::{DeTable, DeValue};
 
@@ -120,6 +122,7 @@ fn config(file: File, report: &mut Report) -> Config {
     check_others(&file, report);
     let mut routes = routes(&file, &names, report);
     routes.iter_mut().for_each(|route| overlook_sticky_cookies(route, &pools));
+    check_sticky_cookies(&routes, &names, &pools, report);
     Config {
         listeners,
         pools,
@@ -225,6 +228,30 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
         warn_of_unreachable(&made, report);
     }
     made.into_iter().map(|(route, _)| route).collect()
+}
+
+/// Where a route has two pools, each session sticks to a backend of either: one cookie cannot name both.
+fn check_sticky_cookies(
+    routes: &[Route],
+    names: &[&At<PoolName>],
+    pools: &[PoolConfig],
+    report: &mut Report,
+) {
+    let cookie = |pool: usize| Some(pools[pool].sticky.as_ref()?.cookie.as_str());
+    let both = routes.iter().filter_map(|route| match route.action {
+        Action::Forward { pool, unsafe_pool: Some(other), .. } if pool != other => Some((pool, other)),
+        _ => None,
+    });
+    for (pool, other) in both.collect::<BTreeSet<_>>() {
+        if let Some(shared) = cookie(pool).filter(|cookie_of_pool| cookie(other) == Some(cookie_of_pool)) {
+            let message = format!(
+                "sessions of the pools `{}` and `{}`, which have a route in common, would be in one cookie, {shared}",
+                pools[pool].name, pools[other].name
+            );
+            let help = format!("give one of them another: sticky = {{ cookie = \"{shared}_2\" }}");
+            report.error(names[other].place.clone(), message).help = Some(help);
+        }
+    }
 }
 
 /// The cookies by which sessions stick to a backend are no reason to bypass the cache, and never part of a key.

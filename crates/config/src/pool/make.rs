@@ -19,6 +19,7 @@ pub(crate) fn pool_config(
 ) -> PoolConfig {
     let algorithm = settings.balance.value;
     warn_of_idle_settings(settings, report);
+    warn_of_idle_amounts(name, settings, report);
     let classifier = settings.class.value.make(report).filter(|_| tells_classes_apart(algorithm));
     let balance = Settings {
         algorithm,
@@ -43,7 +44,7 @@ pub(crate) fn pool_config(
         settings: balance,
         classifier,
         skills_file: settings.resume.value.skills_file.as_ref().map(|path| path.value.to_path()),
-        check: settings.check.as_ref().map(check),
+        check: settings.check.as_ref().map(|settings| check(name, settings, report)),
         sticky: settings.sticky.as_ref().map(|sticky| StickySettings::make(sticky, report)),
         queue_timeout: *settings.queue_timeout,
         connect_timeout: *settings.connect_timeout,
@@ -130,6 +131,31 @@ fn warn_of_idle_settings(settings: &PoolSettings, report: &mut Report) {
     }
 }
 
+/// Times and limits of a pool that nothing else in it makes use of.
+fn warn_of_idle_amounts(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) {
+    let usual = PoolSettings::default();
+    let algorithm = settings.balance.value;
+    let limited = settings.max_in_flight.is_some()
+        || settings.backends.iter().any(|backend| backend.value.0.max_in_flight.is_some());
+    let by_order = matches!(algorithm, Algorithm::Maglev | Algorithm::Fallback);
+    let mut warn = |idle: bool, setting: &str, why: &str| {
+        if idle {
+            let message = format!("`{setting}` of the pool `{}` has no effect {why}", name.value.0);
+            report.warning(name.place.clone(), message);
+        }
+    };
+    let slow_start = settings.slow_start != usual.slow_start;
+    warn(slow_start && by_order, "slow_start", &format!("with balance = \"{algorithm}\""));
+    warn(settings.queue != usual.queue && !limited, "queue", "without `max_in_flight`");
+    warn(
+        settings.queue_timeout != usual.queue_timeout && !limited,
+        "queue_timeout",
+        "without `max_in_flight`",
+    );
+    let budget = settings.retry_budget != usual.retry_budget;
+    warn(budget && settings.retries.get() == 0, "retry_budget", "with `retries = 0`");
+}
+
 fn resume(table: &ResumeTable, classifier: Option<&Classifier>, report: &mut Report) -> ResumeSettings {
     if let Some(file) = &table.skills_file
         && table.skills != SkillSource::Inferred
@@ -164,7 +190,11 @@ fn ejection(settings: &At<EjectionSettings>, report: &mut Report) -> Ejection {
     }
 }
 
-fn check(settings: &CheckSettings) -> CheckConfig {
+fn check(name: &At<PoolName>, settings: &CheckSettings, report: &mut Report) -> CheckConfig {
+    if settings.status.is_empty() {
+        let message = format!("no backend of the pool `{}` passes a check with `status = []`", name.value.0);
+        report.error(name.place.clone(), message).help = Some("status = [200]".to_owned());
+    }
     CheckConfig {
         path: settings.path.0.clone(),
         host: settings.host.as_ref().map(|host| host.0.clone()),

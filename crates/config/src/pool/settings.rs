@@ -38,7 +38,8 @@ settings! {
         /// more evenly, and classes over more backends.
         // The reason stands at the default.
         load_factor: At<Decimal<1_000, 1_000_000>> = At::nowhere(Decimal::default_of(Settings::default().load_factor));
-        /// How long a backend that came into service is given less than its share, growing with time.
+        /// How long a backend that came into service is given less than its share, growing with time. `maglev` and `fallback`
+        /// do not heed it; for `consistent_hash` it lowers the bound.
         slow_start: Duration = Settings::default().slow_start;
         /// For `resume`: whether only the largest group of backends serves that announce the same version. Of several as
         /// large it is the one that serves already.
@@ -58,7 +59,7 @@ settings! {
         /// How long connecting to a backend may take.
         // A round trip around the world and one lost SYN.
         connect_timeout: Timeout = Timeout::secs::<5>();
-        /// How long a backend may take from the request to the first byte of its response.
+        /// How long a backend may take from the request to the end of the head of its response.
         first_byte_timeout: Timeout = Timeout::secs::<60>();
         /// How long a backend may pause between two reads of a response.
         between_bytes_timeout: Timeout = Timeout::secs::<60>();

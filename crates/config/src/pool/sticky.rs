@@ -71,6 +71,27 @@ impl StickySettings {
             let message = "browsers refuse a cookie with `same_site = \"none\"` that is not secure";
             report.error(place.clone(), message).help = Some("add secure = true".to_owned());
         }
+        if max_age.is_some_and(|age| *age < Duration::from_secs(1)) {
+            report.error(
+                place.clone(),
+                "browsers count `max_age` in whole seconds, and delete a cookie that has none left",
+            );
+        }
+        // RFC 6265bis §4.1.3: names that promise how a cookie was set.
+        let prefixed = |prefix: &str| {
+            cookie.as_str().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        let wants = if prefixed("__Host-") { Some("path = \"/\", secure = true") } else { None };
+        let wants = wants.or(prefixed("__Secure-").then_some("secure = true"));
+        if let Some(wants) = wants
+            && (*secure == Some(false) || (prefixed("__Host-") && path.0 != "/"))
+        {
+            let message = format!(
+                "browsers refuse a cookie of the name {} that is not set with {wants}",
+                cookie.as_str()
+            );
+            report.error(place.clone(), message);
+        }
         Sticky {
             cookie: cookie.clone(),
             max_age: max_age.map(|age| *age),

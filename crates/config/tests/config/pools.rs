@@ -259,6 +259,22 @@ fn what_cannot_be_is_marked_and_told() {
             "browsers refuse a cookie with `same_site = \"none\"` that is not secure",
             "{ same_site = \"none\" }",
         ),
+        (
+            "sticky = { max_age = \"500ms\" }",
+            "browsers count `max_age` in whole seconds, and delete a cookie that has none left",
+            "{ max_age = \"500ms\" }",
+        ),
+        (
+            "sticky = { cookie = \"__Host-x\", path = \"/shop\" }",
+            "browsers refuse a cookie of the name __Host-x that is not set with path = \"/\", secure = true",
+            "{ cookie = \"__Host-x\", path = \"/shop\" }",
+        ),
+        (
+            "sticky = { cookie = \"__Secure-x\", secure = false }",
+            "browsers refuse a cookie of the name __Secure-x that is not set with secure = true",
+            "{ cookie = \"__Secure-x\", secure = false }",
+        ),
+        ("check.status = []", "no backend of the pool `app` passes a check with `status = []`", "app"),
         ("sticky.path = \"/a;b\"", "\"/a;b\" is not the path of a cookie, such as \"/\"", "\"/a;b\""),
         (
             "hedge_after = \"0s\"",
@@ -360,6 +376,16 @@ fn what_an_algorithm_has_no_use_for_is_warned_of() {
             "balance = \"fallback\"\nbackends = [\"http://a\", { address = \"http://b\", weight = 2 }]",
             "`weight` has no effect with balance = \"fallback\": the order decides",
         ),
+        (
+            "balance = \"maglev\"\nclass = \"host\"\nslow_start = \"10s\"",
+            "`slow_start` of the pool `app` has no effect with balance = \"maglev\"",
+        ),
+        ("queue = 5", "`queue` of the pool `app` has no effect without `max_in_flight`"),
+        ("queue_timeout = \"1m\"", "`queue_timeout` of the pool `app` has no effect without `max_in_flight`"),
+        (
+            "retries = 0\nretry_budget.percent = 5",
+            "`retry_budget` of the pool `app` has no effect with `retries = 0`",
+        ),
     ] {
         assert_eq!(warnings(&whole(settings)), [warning], "{settings}");
     }
@@ -398,6 +424,11 @@ fn a_route_may_send_unsafe_methods_to_another_pool() {
     let unknown = refused(&two_pools("pool = \"app\"\nunsafe_pool = \"primry\""));
     assert_eq!(unknown.errors()[0].message, "there is no pool called `primry`");
     assert_eq!(unknown.errors()[0].help.as_deref(), Some("did you mean \"primary\"?"));
+    let shared = text.replace("\"http://a\"\n", "\"http://a\"\nsticky = {}\n");
+    assert_eq!(
+        refused(&shared).errors()[0].message,
+        "sessions of the pools `app` and `primary`, which have a route in common, would be in one cookie, sandarac_backend"
+    );
     let idle = warnings(&two_pools("answer = {}\nunsafe_pool = \"primary\""));
     assert!(idle.contains(&"`unsafe_pool` has no effect on a route without a `pool`".to_owned()), "{idle:?}");
 }
