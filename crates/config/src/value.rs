@@ -303,6 +303,9 @@ impl Text for Duration {
 
     fn from_text(text: &str) -> Result<Duration, Complaint> {
         let not = || Complaint::new(format!("{text:?} is not {}", Duration::form().words()));
+        // A slip, and sums with it could pass what timestamps hold.
+        let too_long = || Complaint::new(format!("{text:?} is more than a hundred years"));
+        const LONGEST: u64 = 100 * 366 * 86_400_000;
         let mut rest = text.trim();
         if !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(Complaint::new(format!("{text:?} has no unit")).help(format!("\"{rest}s\"?")));
@@ -319,12 +322,17 @@ impl Text for Duration {
                 return Err(not());
             }
             least_unit = *ms;
-            total = scaled(&rest[..digits], *ms).and_then(|ms| total.checked_add(ms)).ok_or_else(not)?;
+            let number = &rest[..digits];
+            let whole = number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty();
+            let wrong = || if whole { too_long() } else { not() };
+            total = scaled(number, *ms).and_then(|ms| total.checked_add(ms)).ok_or_else(wrong)?;
             rest = rest[end..].trim_start();
         }
-        // More than a hundred years is a slip, and sums with it could pass what timestamps hold.
-        const LONGEST: u64 = 100 * 366 * 86_400_000;
-        if least_unit == u64::MAX || total > LONGEST { Err(not()) } else { Ok(Duration::from_millis(total)) }
+        match total {
+            _ if least_unit == u64::MAX => Err(not()),
+            LONGEST.. => Err(too_long()),
+            total => Ok(Duration::from_millis(total)),
+        }
     }
 
     fn text(&self) -> String {

@@ -251,6 +251,12 @@ fn what_cannot_be_is_marked_and_told() {
             "\"a/b\" is not a host with or without a port, such as \"www.example.com\"",
             "\"a/b\"",
         ),
+        ("slow_start = \"99999999w\"", "\"99999999w\" is more than a hundred years", "\"99999999w\""),
+        (
+            "slow_start = \"99999999999999999999s\"",
+            "\"99999999999999999999s\" is more than a hundred years",
+            "\"99999999999999999999s\"",
+        ),
         ("check.rise = 0", "0 is not a number from 1 to 1000", "0"),
         ("ejection = { first = \"2m\" }", "`first` is more than `longest`", "{ first = \"2m\" }"),
         ("ejection.max_percent = 101", "101 is not a number from 0 to 100", "101"),

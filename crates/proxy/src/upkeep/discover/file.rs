@@ -129,6 +129,8 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 
 fn list(text: &[u8]) -> Listing {
     let mut found = Gathering::default();
+    // Editors of other systems write a mark of the byte order first.
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     for entry in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         match line(entry) {
             Ok(Some(member)) => found.take(member, entry),
@@ -180,6 +182,12 @@ mod tests {
         }
         assert_eq!(listing.ignored.total(), 5);
         assert_eq!(listing.ignored.examples()[0].text, "10.0.0.2:8080");
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_is_no_part_of_the_first_line() {
+        let listing = list("\u{feff}http://10.0.0.1:8080\r\n".as_bytes());
+        assert_eq!((listing.members.len(), listing.ignored.total()), (1, 0));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{Ignored, IgnoredReason, MAX_ENTRY_BYTES};
 use sandarac_balance::{ResumeSettings, Settings};
 use serde_json::Value;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The settings of a pool and its workers that a source gives; what it does not give stays as configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,12 +41,16 @@ impl LiveSettings {
         };
         for (name, value) in &object {
             let given = match name.as_str() {
-                "variance" => above_zero(value).map(|number| settings.variance = Some(number)),
-                "backlog_history" => count(value).map(|number| settings.backlog_history = Some(number)),
-                "unskilled_score" => above_zero(value).map(|number| settings.unskilled_score = Some(number)),
-                "exploration" => share(value).map(|number| settings.exploration = Some(number)),
-                "history" => count(value).map(|number| settings.history = Some(number)),
-                "max_skill_age" => count(value).map(|number| settings.max_skill_age = Some(number)),
+                "variance" => within(value, 0.1..=1000.0).map(|number| settings.variance = Some(number)),
+                "backlog_history" => {
+                    count(value, 1_000_000).map(|number| settings.backlog_history = Some(number))
+                }
+                "unskilled_score" => {
+                    within(value, 0.001..=1e9).map(|number| settings.unskilled_score = Some(number))
+                }
+                "exploration" => within(value, 0.0..=1.0).map(|number| settings.exploration = Some(number)),
+                "history" => count(value, u32::MAX).map(|number| settings.history = Some(number)),
+                "max_skill_age" => count(value, u32::MAX).map(|number| settings.max_skill_age = Some(number)),
                 _ => {
                     ignored.add(IgnoredReason::UnknownSetting, name.as_bytes());
                     continue;
@@ -117,19 +122,14 @@ impl fmt::Display for LiveSettings {
     }
 }
 
-/// A number above 0, at most 10⁹.
-fn above_zero(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|number| *number > 0.0 && *number <= 1e9)
+/// A number in the bounds that the configuration has for it.
+fn within(value: &Value, bounds: RangeInclusive<f64>) -> Option<f64> {
+    value.as_f64().filter(|number| bounds.contains(number))
 }
 
-/// A number from 0 to 1.
-fn share(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|number| (0.0..=1.0).contains(number))
-}
-
-/// A whole number of at least 1.
-fn count(value: &Value) -> Option<u32> {
-    u32::try_from(value.as_u64()?).ok().filter(|number| *number > 0)
+/// A whole number from 1 to `most`.
+fn count(value: &Value, most: u32) -> Option<u32> {
+    u32::try_from(value.as_u64()?).ok().filter(|number| (1..=most).contains(number))
 }
 
 #[cfg(test)]
@@ -171,6 +171,9 @@ mod tests {
             r#"{"variance": 0}"#,
             r#"{"variance": -1}"#,
             r#"{"variance": 1e300}"#,
+            r#"{"variance": 0.01}"#,
+            r#"{"unskilled_score": 1e-300}"#,
+            r#"{"backlog_history": 4294967295}"#,
             r#"{"variance": "4"}"#,
             r#"{"variance": null}"#,
             r#"{"backlog_history": 0}"#,
