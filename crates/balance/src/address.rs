@@ -88,7 +88,7 @@ pub enum AddressError {
     Port(String),
     /// A Unix socket path that is not absolute.
     RelativePath(String),
-    /// A Unix socket path with more bytes than the system takes (107), or with a NUL.
+    /// A Unix socket path with more bytes than the system takes (107), or with control characters.
     SocketPath,
 }
 
@@ -122,7 +122,7 @@ impl std::fmt::Display for AddressError {
             }
             AddressError::Port(port) => write!(f, "{port:?} is not a port from 1 to 65535"),
             AddressError::RelativePath(path) => write!(f, "the socket path {path:?} is not absolute"),
-            AddressError::SocketPath => f.write_str("a socket path has at most 107 bytes, none of them NUL"),
+            AddressError::SocketPath => f.write_str("a socket path has at most 107 bytes, and no control characters"),
         }
     }
 }
@@ -173,7 +173,8 @@ fn socket(path: &str) -> Result<Address, AddressError> {
     if !path.starts_with('/') {
         return Err(AddressError::RelativePath(path.to_owned()));
     }
-    if path.len() > LONGEST || path.contains('\0') {
+    // What else ends a line or steers a terminal would do so wherever the address is shown.
+    if path.len() > LONGEST || path.contains(char::is_control) {
         return Err(AddressError::SocketPath);
     }
     Ok(Address::unix(Path::new(path)))
@@ -275,7 +276,9 @@ mod tests {
         ] {
             assert_eq!(read(text), Err(error), "{text:?}");
         }
-        assert_eq!(read(&format!("unix:/{}", "a".repeat(107))), Err(AddressError::SocketPath));
+        for path in ["a".repeat(107), "a\nb".to_owned(), "a\u{1b}[2J".to_owned(), "a\0b".to_owned()] {
+            assert_eq!(read(&format!("unix:/{path}")), Err(AddressError::SocketPath), "{path:?}");
+        }
     }
 
     proptest::proptest! {

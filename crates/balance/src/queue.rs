@@ -364,7 +364,11 @@ impl Ticket {
     ) -> Poll<Result<Pick, NoBackend>> {
         let limit = self.pool.queue_limit() as usize;
         if limit == 0 {
-            return Poll::Ready(self.pool.pick(class, now, exclude));
+            let picked = self.pool.pick(class, now, exclude);
+            if matches!(picked, Err(NoBackend::AllFull)) {
+                self.pool.line().lock().refused += 1;
+            }
+            return Poll::Ready(picked);
         }
         let mut waker = cx.waker().clone();
         let queue = self.pool.line();

@@ -134,6 +134,7 @@ fn the_queue_has_an_end() {
     let none = pool(1, 1, 0);
     let _held = pick(&none);
     assert!(matches!(Request::new(&none, b"").poll(NOW), Poll::Ready(Err(NoBackend::AllFull))));
+    assert_eq!(none.queue_report(), QueueReport { waiting: 0, limit: 0, queued: 0, refused: 1 });
 }
 
 #[test]

@@ -114,5 +114,21 @@ fn scan(directory: &Path) -> io::Result<Listing> {
 fn address(path: &Path) -> Result<Address, IgnoredReason> {
     let path: PathBuf = std::path::absolute(path).map_err(|_| IgnoredReason::BadAddress)?;
     let path = path.to_str().ok_or(IgnoredReason::NotText)?;
-    format!("unix:{path}").parse().map_err(|_| IgnoredReason::BadAddress)
+    let text = format!("unix:{path}");
+    // White space at its end is not read as a part of it: that would be another socket.
+    let address = text.parse().ok().filter(|address: &Address| address.to_string() == text);
+    address.ok_or(IgnoredReason::BadAddress)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_found_under_its_name_or_not_at_all() {
+        assert_eq!(address(Path::new("/run/a b.sock")).unwrap().to_string(), "unix:/run/a b.sock");
+        for path in ["/run/tab\t", "/run/space ", "/run/a\nb", "/run/\u{1b}[2J"] {
+            assert_eq!(address(Path::new(path)), Err(IgnoredReason::BadAddress), "{path:?}");
+        }
+    }
 }
