@@ -74,9 +74,15 @@ fn explain_listener(listener: &Listener) -> String {
 
 fn explain_pool(pool: &PoolConfig) -> String {
     let several = pool.backends.len() > 1 || !pool.discover.is_empty();
-    let backends = pool.backends.iter().map(|backend| match backend.weight {
-        1 => backend.address.to_string(),
-        weight => format!("{} (weight {weight})", backend.address),
+    let backends = pool.backends.iter().map(|backend| {
+        let weight = (backend.weight != 1).then(|| format!("weight {}", backend.weight));
+        let own_limit = backend.max_in_flight.filter(|_| backend.max_in_flight != pool.max_in_flight);
+        let limit = own_limit.map(|limit| format!("at most {limit} in flight"));
+        let notes: Vec<_> = weight.into_iter().chain(limit).collect();
+        if notes.is_empty() {
+            return backend.address.to_string();
+        }
+        format!("{} ({})", backend.address, notes.join(", "))
     });
     let found: Vec<_> = backends.chain(pool.discover.iter().map(ToString::to_string)).collect();
     let mut text = format!("Pool {}: {}", pool.name, found.join(", "));
@@ -89,7 +95,9 @@ fn explain_pool(pool: &PoolConfig) -> String {
     }
     if let Some(limit) = pool.max_in_flight {
         let queue = pool.settings.queue_limit;
-        let _ = write!(text, ", at most {limit} requests in flight to each, then {queue} waiting");
+        let all = pool.backends.iter().all(|backend| backend.max_in_flight == Some(limit));
+        let each = if all { "each" } else { "each other" };
+        let _ = write!(text, ", at most {limit} requests in flight to {each}, then {queue} waiting");
     }
     if let Some(check) = &pool.check {
         let _ = write!(text, ", checked by {} every {}", check.path, show_duration(check.interval));

@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// The most backends that are remembered to be removed by order: as many as a source may name.
+const MAX_REMOVED: usize = 1000;
+
 /// A pool of the configuration in force.
 pub struct SitePool {
     /// What requests are balanced over now.
@@ -364,6 +367,9 @@ impl SitePool {
         }
         members.added.retain(|member| member.address != *address);
         members.removed.push(address.clone());
+        // Whoever adds and removes ever new ones is not to fill the memory with them.
+        let forgotten = members.removed.len().saturating_sub(MAX_REMOVED);
+        members.removed.drain(..forgotten);
         self.put(&mut members);
         Ok(())
     }
@@ -497,6 +503,18 @@ mod tests {
         assert_eq!(addresses(&pool), ["http://a", "http://b", "http://c"]);
         assert_eq!(pool.add(member("http://a")), Err(PoolRefusal::There));
         assert_eq!(pool.remove(&member("http://d").address), Err(PoolRefusal::NotThere));
+    }
+
+    #[test]
+    fn orders_without_end_are_not_all_remembered() {
+        let pool = pool("\"http://a\"");
+        for port in 1..1100 {
+            let added = member(&format!("http://b:{port}"));
+            pool.add(added.clone()).unwrap();
+            pool.remove(&added.address).unwrap();
+        }
+        let removed = pool.removed();
+        assert_eq!((removed.len(), removed[999].to_string()), (1000, "http://b:1099".to_owned()));
     }
 
     #[test]

@@ -455,7 +455,7 @@ fn a_pool_is_explained_in_plain_words() {
     let config = load(&whole(
         "balance = \"consistent_hash\"
         class = \"{host}/{segment:1}\"
-        backends = [\"http://a\", { address = \"http://b\", weight = 2 }]
+        backends = [\"http://a\", { address = \"http://b\", weight = 2, max_in_flight = 99 }]
         max_in_flight = 8
         check.path = \"/health\"
         sticky = {}
@@ -463,8 +463,8 @@ fn a_pool_is_explained_in_plain_words() {
         directory = \"/run/app\"",
     ));
     let explained = sandarac_config::explain(&config);
-    let expected = "Pool app: http://a, http://b (weight 2), sockets in /run/app (consistent_hash by {host}/{segment:1}), \
-                    at most 8 requests in flight to each, then 1000 waiting, checked by /health every 5s, sessions stick by \
+    let expected = "Pool app: http://a, http://b (weight 2, at most 99 in flight), sockets in /run/app (consistent_hash by {host}/{segment:1}), \
+                    at most 8 requests in flight to each other, then 1000 waiting, checked by /health every 5s, sessions stick by \
                     the cookie sandarac_backend.\n";
     assert!(explained.contains(expected), "{explained}");
 }
