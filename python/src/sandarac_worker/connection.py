@@ -233,6 +233,11 @@ class Connection:
             logger.info("a request is refused: %s", refusal)
             self._refuse(refusal, now)
             return
+        except OSError as error:
+            # No room, or no descriptor: it ends this request, and others may need none.
+            logger.error("the body of a request cannot be kept: %s", error)
+            self._refuse(Refused(507, "Insufficient Storage", "the body cannot be kept"), now)
+            return
         assert not isinstance(event, Continue)
         request = event or self._reader.under_way
         if request is not None and not self._begun:

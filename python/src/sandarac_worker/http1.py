@@ -6,6 +6,7 @@ can make two servers disagree on where a request ends can smuggle one past the f
 
 from __future__ import annotations
 
+import contextlib
 import io
 import ipaddress
 import re
@@ -146,7 +147,8 @@ class RequestReader:
         self._buffer += data
 
     def next(self) -> Event | None:
-        """The next event, ``None`` where more has to come first. Raises :class:`Refused`, and is of no use then."""
+        """The next event, ``None`` where more has to come first. Raises :class:`Refused`, or ``OSError`` where there is
+        no temporary file for a long body; and is of no use then."""
         while True:
             if self._state is _State.HEAD:
                 head = self._take_head()
@@ -295,7 +297,9 @@ class RequestReader:
     def close(self) -> None:
         """Lets go of a half-read body."""
         if self._request is not None:
-            self._request.body.close()
+            # What could not be written before cannot be now.
+            with contextlib.suppress(OSError):
+                self._request.body.close()
 
 
 def _parse_head(head: bytes, limits: Limits) -> tuple[Request, int | None]:
