@@ -364,6 +364,40 @@ def test_a_socket_is_seen_when_it_accepts_and_gone_when_it_does_not(tmp_path: Pa
         one.socket.close()
 
 
+def test_a_socket_is_withdrawn_once_as_its_inode_may_be_a_successor_s_later(tmp_path: Path) -> None:
+    path = tmp_path / "worker-0.sock"
+    listener = unix_listener(str(path))
+    listener.announce()
+    # A name of its inode keeps it from going, and stands for the socket that is given the same number next.
+    os.link(path, tmp_path / "same-inode")
+    listener.withdraw()
+    listener.socket.close()
+    os.link(tmp_path / "same-inode", path)
+    listener.withdraw()
+    assert path.exists()
+
+
+def test_a_server_that_breaks_is_out_of_sight_before_its_socket_is_closed(tmp_path: Path) -> None:
+    listener = unix_listener(str(tmp_path / "worker-0.sock"))
+    open_then = []
+
+    def withdraw() -> None:
+        open_then.append(listener.socket.fileno() >= 0)
+        listener.withdraw()
+
+    def breaks(environ: Any, start_response: Any) -> Any:
+        raise AssertionError
+
+    server = Server(breaks, Worker(), listener.socket, max_requests=1, on_drain=withdraw, on_spent=lambda: 1 // 0)
+    listener.announce()
+    with Client(listener.address) as client:
+        client.send(GET)
+        with pytest.raises(ZeroDivisionError):
+            server.serve()
+    assert open_then == [True]
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_path_that_is_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
     deep = tmp_path / ("x" * 100)
     deep.mkdir()

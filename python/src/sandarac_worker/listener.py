@@ -53,8 +53,11 @@ class Listener:
             self._temporary = None
 
     def withdraw(self) -> None:
-        """Takes it out of sight, unless a successor has its place by now."""
-        for path in (self._temporary, self._path):
+        """Takes it out of sight, unless a successor has its place by now. Once: while the socket is open, nothing else
+        has its inode, but later that may be a successor's. So it has to come before the socket is closed."""
+        paths = (self._temporary, self._path)
+        self._temporary = self._path = None
+        for path in paths:
             if path is not None:
                 with contextlib.suppress(OSError):
                     if os.stat(path).st_ino == self._inode:

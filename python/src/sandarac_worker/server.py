@@ -45,7 +45,7 @@ _Job = tuple[Connection, Request, str]
 class Server:
     """Serves ``app`` on a bound, listening socket until :meth:`drain`.
 
-    ``on_drain`` is called first when draining, in the I/O thread, to take the socket out of sight; ``on_spent`` once
+    ``on_drain`` is called before the socket is closed, in the I/O thread, to take it out of sight; ``on_spent`` once
     after ``max_requests`` (0: never), while the server goes on. ``drain_timeout`` is in seconds.
     """
 
@@ -114,7 +114,10 @@ class Server:
             for connection in list(self._connections):
                 connection.close()
                 self._drop(connection)
-            self._listener.close()
+            if self._listener.fileno() >= 0:
+                # It broke, rather than drained: nobody is to find what is about to be closed.
+                self._withdraw()
+                self._listener.close()
             self._selector.close()
             self._wake_read.close()
             self._wake_write.close()
@@ -147,8 +150,7 @@ class Server:
                 self._sweep(now)
 
     def _begin_drain(self, now: float) -> None:
-        if self._on_drain is not None:
-            self._on_drain()
+        self._withdraw()
         # Who has connected by now did so in good faith.
         self._accept()
         if self._listening:
@@ -158,6 +160,10 @@ class Server:
         for connection in list(self._connections):
             connection.settle(now)
             self._register(connection)
+
+    def _withdraw(self) -> None:
+        if self._on_drain is not None:
+            self._on_drain()
 
     def _listen(self) -> None:
         if not self._listening and not self._draining.is_set():
