@@ -210,13 +210,15 @@ def serving(app: Any, directory: Path, worker: Worker | None = None, **options: 
 class Started:
     """A process of ours, its output read in the background; ended, by its id, with the test."""
 
-    def __init__(self, arguments: list[str], directory: Path, **environment: str) -> None:
+    def __init__(
+        self, arguments: list[str], directory: Path, stderr: int = subprocess.STDOUT, **environment: str
+    ) -> None:
         self.popen = subprocess.Popen(
             [sys.executable, "-u", *arguments],
             cwd=directory,
             env={**os.environ, "PYTHONPATH": str(HERE), **environment},
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             text=True,
         )
         self.lines: list[str] = []
@@ -262,8 +264,10 @@ class Started:
 
 
 @contextlib.contextmanager
-def started(arguments: list[str], directory: Path, **environment: str) -> Iterator[Started]:
-    process = Started(arguments, directory, **environment)
+def started(
+    arguments: list[str], directory: Path, stderr: int = subprocess.STDOUT, **environment: str
+) -> Iterator[Started]:
+    process = Started(arguments, directory, stderr, **environment)
     try:
         yield process
     finally:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,8 @@ import pytest
 
 import applications
 from sandarac_worker.http1 import Limits
-from support import Client, serving
+from sandarac_worker.registry import Entry, Registrar, Registry, Unavailable
+from support import PATIENCE, Client, ask, serving, started
 
 FULL = "/dev/full"
 
@@ -47,3 +53,75 @@ def test_a_body_that_cannot_be_kept_ends_its_request_alone(
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "the body of a request cannot be kept"
     ]
+
+
+@contextlib.contextmanager
+def nobody_reads() -> Iterator[int]:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+
+
+@contextlib.contextmanager
+def no_room() -> Iterator[int]:
+    with open(FULL, "wb") as file:
+        yield file.fileno()
+
+
+@pytest.mark.parametrize("where", [nobody_reads, no_room])
+def test_a_runner_goes_on_where_nothing_can_be_said(
+    where: Callable[[], contextlib.AbstractContextManager[int]], tmp_path: Path
+) -> None:
+    arguments = ["-m", "sandarac_worker", "applications:plain", "--sockets", "run", "--workers", "1"]
+    with where() as stderr, started(arguments, tmp_path, stderr) as runner:
+        runner.says("worker 0:")
+        runner.signal(signal.SIGHUP)
+        runner.says("worker 0:", 2)
+        pid = int(ask(f"unix:{tmp_path}/run/worker-0.sock", "/pid").text)
+        os.kill(pid, signal.SIGKILL)
+        runner.says("worker 0:", 3)
+        runner.signal(signal.SIGTERM)
+        assert runner.ended() == 0
+
+
+class Unanswered(Registry):
+    """A registry that is away at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.added = threading.Event()
+
+    def renew(self) -> bool:
+        self.asked += 1
+        if self.asked == 1:
+            raise Unavailable("away")
+        return True
+
+    def look(self, entries: list[Entry]) -> tuple[bytes, set[Entry]]:
+        return b"", set(entries)
+
+    def add(self, entry: Entry) -> None:
+        self.added.set()
+
+    def remove(self, entry: Entry) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_registration_goes_on_where_nothing_can_be_said(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(FULL, "w") as file:
+        monkeypatch.setattr(sys, "stderr", file if full else None)
+        registry = Unanswered()
+        registrar = Registrar("test", registry, lambda live: None)
+        registrar.keep(["http://127.0.0.1:1"])
+        assert registry.added.wait(PATIENCE)
+        registrar.close()
+        with contextlib.suppress(OSError):
+            file.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 
 from . import __version__
+from .console import say
 from .control import Plan
 from .etcd import PASSWORD, Etcd
 from .fields import Malformed, read_version
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             advertise=options.advertise,
         )
     except NotStarted as error:
-        print(f"sandarac-worker: {error}", file=sys.stderr)
+        say(str(error))
         return 1
     return runner.run()
 

@@ -16,6 +16,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from . import trace
+from .console import announce
 from .listener import Tcp, tcp_listener, unix_listener
 from .server import Server
 from .worker import process_worker
@@ -65,7 +66,7 @@ def server_runner(
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: server.drain())
         listener.announce()
-        print(f"worker: {listener.address}", flush=True)
+        announce(f"worker: {listener.address}")
         server.serve()
     finally:
         listener.withdraw()

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import trace
 from .application import NotLoadable, is_asgi, load
+from .console import say
 from .control import Control, Plan
 from .http1 import Limits
 from .listener import Listener, Tcp, tcp_listener, unix_listener
@@ -42,15 +43,15 @@ def main() -> int:
     try:
         app = load(plan.app, plan.directory)
     except NotLoadable as error:
-        print(f"sandarac-worker: {error}", file=sys.stderr)
+        say(str(error))
         return NOT_LOADABLE
     except BaseException:
-        traceback.print_exc()
+        say(f"{plan.app} cannot be loaded\n{traceback.format_exc()}")
         return NOT_LOADABLE
     try:
         listener = tcp_listener(Tcp.parse(plan.bind)) if plan.path is None else unix_listener(plan.path, plan.mode)
     except OSError as error:
-        print(f"sandarac-worker: {plan.path or plan.bind} cannot be bound: {error}", file=sys.stderr)
+        say(f"{plan.path or plan.bind} cannot be bound: {error}")
         return NOT_BOUND
     try:
         asgi = plan.interface == "asgi" or (plan.interface == "auto" and is_asgi(app))
@@ -91,7 +92,7 @@ def _serve_asgi(app: Any, plan: Plan, worker: Worker, listener: Listener, contro
     except ModuleNotFoundError as error:
         if error.name != "uvicorn":
             raise
-        print("sandarac-worker: ASGI needs uvicorn: pip install 'sandarac-worker[uvicorn]'", file=sys.stderr)
+        say("ASGI needs uvicorn: pip install 'sandarac-worker[uvicorn]'")
         return NOT_LOADABLE
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return serve(app, plan, worker, listener, control)

@@ -11,7 +11,6 @@ import contextlib
 import json
 import re
 import socket
-import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from .backoff import Backoff
+from .console import say
 
 #: Seconds without a sign of life until a registry takes the workers for dead.
 LEASE = 10.0
@@ -206,4 +206,4 @@ class Registrar:
             self._registry.close()
 
     def _say(self, text: str) -> None:
-        print(f"sandarac-worker: {self._name}: {text}", file=sys.stderr, flush=True)
+        say(f"{self._name}: {text}")

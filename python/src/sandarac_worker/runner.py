@@ -25,6 +25,7 @@ from enum import Enum, auto
 from queue import SimpleQueue
 
 from .backoff import Backoff
+from .console import announce, say
 from .control import Plan
 from .listener import Tcp, is_free, socket_name
 from .registry import Live, Registrar, Registry
@@ -204,7 +205,7 @@ class Runner:
         told = list(self._live.values())
         history = next((live.history for live in told if live.history), self._history)
         age = next((live.max_skill_age for live in told if live.max_skill_age), self._max_skill_age)
-        _say(f"workers remember {history} requests from now on")
+        say(f"workers remember {history} requests from now on")
         for slot in self._slots:
             slot.plan = replace(slot.plan, history=history, max_skill_age=age)
         for _, process in self._processes():
@@ -226,7 +227,7 @@ class Runner:
         try:
             process = _Process(slot.plan, now)
         except OSError as error:
-            _say(f"worker {slot.plan.slot} cannot be started: {error}")
+            say(f"worker {slot.plan.slot} cannot be started: {error}")
             return None
         self._selector.register(process.control, selectors.EVENT_READ, (slot, process))
         return process
@@ -241,7 +242,7 @@ class Runner:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._stop(now)
         elif number == signal.SIGHUP and not self._stopping:
-            _say("replacing the workers one after another")
+            say("replacing the workers one after another")
             # One whose successor is starting already may have started too early.
             self._reloads.extend([slot for slot in self._slots if slot not in self._reloads or slot.successor])
 
@@ -301,9 +302,8 @@ class Runner:
             if self._reloads and self._reloads[0] is slot:
                 self._reloads.popleft()
         self._write_addresses()
-        # Only now: who has read it finds the worker in the file. Whoever read the first line may have stopped reading.
-        with contextlib.suppress(OSError):
-            print(f"worker {slot.plan.slot}: {address}", flush=True)
+        # Only now: who has read it finds the worker in the file.
+        announce(f"worker {slot.plan.slot}: {address}")
         if old is not None:
             self._leaving.add(old)
             old.say("replaced")
@@ -313,7 +313,7 @@ class Runner:
         for slot, process in self._processes():
             if process.deadline is not None and process.deadline <= now:
                 what = "does not start" if process.phase is _Phase.STARTING else "does not leave"
-                _say(f"worker {slot.plan.slot if slot else ''} [{process.popen.pid}] {what}: killed")
+                say(f"worker {slot.plan.slot if slot else ''} [{process.popen.pid}] {what}: killed")
                 process.popen.kill()
                 process.deadline = None
 
@@ -333,7 +333,7 @@ class Runner:
             elif process is slot.successor:
                 slot.successor = None
                 if not self._stopping:
-                    _say(f"the successor of worker {slot.plan.slot} {_ended(status)}: the old one stays")
+                    say(f"the successor of worker {slot.plan.slot} {_ended(status)}: the old one stays")
                     self._reloads.clear()
             else:
                 self._died(slot, process, status, now)
@@ -348,7 +348,7 @@ class Runner:
             with contextlib.suppress(OSError):
                 os.unlink(slot.plan.path)
         if not self._ever_served:
-            _say(f"worker {slot.plan.slot} {_ended(status)} before any has served: giving up")
+            say(f"worker {slot.plan.slot} {_ended(status)} before any has served: giving up")
             self._status = 1
             self._stop(now)
             return
@@ -358,7 +358,7 @@ class Runner:
             return
         pause = slot.backoff.pause(now - process.started)
         slot.start_at = now + pause
-        _say(f"worker {slot.plan.slot} {_ended(status)}: started again in {pause:g} s")
+        say(f"worker {slot.plan.slot} {_ended(status)}: started again in {pause:g} s")
 
     def _write_addresses(self) -> None:
         serving = [slot.current for slot in self._slots if slot.current is not None and not self._stopping]
@@ -374,7 +374,7 @@ class Runner:
                 file.writelines(lines)
             os.replace(temporary, self._addresses)
         except OSError as error:
-            _say(f"the addresses cannot be written: {error}")
+            say(f"the addresses cannot be written: {error}")
 
 
 def _place(plan: Plan, number: int, sockets: str | None, resumes: str | None) -> Plan:
@@ -418,7 +418,3 @@ def _take_directory(path: str) -> int:
 
 def _ended(status: int) -> str:
     return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-
-
-def _say(text: str) -> None:
-    print(f"sandarac-worker: {text}", file=sys.stderr, flush=True)
