@@ -71,6 +71,9 @@ def make_environ(request: Request, base: WSGIEnvironment) -> WSGIEnvironment:
     if request.body_length:
         # A body that came in chunks is whole by now, and its length known.
         environ["CONTENT_LENGTH"] = str(request.body_length)
+    if environ.get("HTTP_HOST") == "":
+        # Frameworks take an empty one for a name, and refuse it.
+        del environ["HTTP_HOST"]
     host, _, port = environ.get("HTTP_HOST", "").rpartition(":")
     if not host or not port.isdigit():
         host, port = environ.get("HTTP_HOST") or "localhost", "80"

@@ -321,7 +321,8 @@ def _parse_head(head: bytes, limits: Limits) -> tuple[Request, int | None]:
     hosts = found.get(b"host", [])
     if len(hosts) > 1 or (minor == 1 and not hosts):
         raise _bad("not exactly one Host")
-    if hosts and not _is_host(hosts[0]):
+    # One that is empty says that there is none (RFC 9112 §3.2): a balancer puts it into what came as HTTP/1.0 without.
+    if hosts and hosts[0] and not _is_host(hosts[0]):
         raise _bad("Host is not a host")
     target, authority = _origin_form(method, target)
     if authority is not None:
