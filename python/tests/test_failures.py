@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import pytest
 import applications
 from sandarac_worker.http1 import Limits
 from sandarac_worker.registry import Entry, Registrar, Registry, Unavailable
-from support import PATIENCE, Client, ask, serving, started
+from support import PATIENCE, Client, ask, serving, started, wait_for
 
 FULL = "/dev/full"
 
@@ -125,3 +126,27 @@ def test_registration_goes_on_where_nothing_can_be_said(full: bool, monkeypatch:
         registrar.close()
         with contextlib.suppress(OSError):
             file.close()
+
+
+def test_a_trace_log_that_is_gone_costs_no_request_and_no_restart(tmp_path: Path) -> None:
+    arguments = ["-m", "sandarac_worker", "applications:plain", "--sockets", "run", "--workers", "1"]
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    address = f"unix:{tmp_path}/run/worker-0.sock"
+    with started([*arguments, "--trace-log", "logs/trace.log"], tmp_path) as runner:
+        runner.says("worker 0:")
+        shutil.rmtree(logs)
+        with Client(address) as client:
+            pid = int(client.ask("/pid").text)
+            assert int(client.ask("/pid").text) == pid
+        runner.says("the trace log is not written")
+        os.kill(pid, signal.SIGKILL)
+        runner.says("worker 0: unix", 2)
+        assert ask(address, "/").status == 200
+        logs.mkdir()
+        assert ask(address, "/").status == 200
+        wait_for(lambda: (logs / "trace.log").exists() and (logs / "trace.log").read_text().count("\n") == 5, "lines")
+        assert runner.output.count("the trace log is not written") == 2
+    with started([*arguments, "--trace-log", "missing/trace.log"], tmp_path) as runner:
+        assert runner.ended() == 1
+        assert "missing/trace.log" in runner.output

@@ -65,3 +65,28 @@ def test_it_is_off_unless_it_is_asked_for(caplog: pytest.LogCaptureFixture) -> N
         list(WsgiMiddleware(applications.plain, Worker())(environ, lambda *_: lambda data: None))
     assert "tracelog" not in environ
     assert caplog.text == ""
+
+
+def test_what_cannot_be_written_is_dropped_and_said_once(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace.begin("1", "GET", "/first")
+    # The directory goes with a rotation, and comes back.
+    away = log.parent / "away"
+    moved = log.parent.rename(log.parent.with_name("moved"))
+    for number in range(3):
+        trace.begin("1", "GET", f"/dropped{number}")
+    moved.rename(log.parent)
+    log.rename(away)
+    for number in range(2):
+        trace.begin("1", "GET", f"/again{number}")
+    assert codes(away) == [("B", "GET /first")]
+    assert codes(log) == [("B", "GET /again0"), ("B", "GET /again1")]
+    log.unlink()
+    log.symlink_to("/dev/full")
+    for _ in range(3):
+        trace.end("1")
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": [")[0] for line in said] == ["sandarac-worker: the trace log is not written"] * 2
+    assert "No space left" in said[1]
+    log.unlink()
+    trace.end("1")
+    assert codes(log) == [("E", "")]

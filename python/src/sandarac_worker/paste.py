@@ -42,7 +42,8 @@ def server_runner(
 ) -> None:
     """Serves ``app`` until SIGTERM or SIGINT. All settings are text, as Paste Deploy gives them: ``socket`` is a path;
     without one, ``address`` is ``HOST:PORT``. Raises ``TypeError`` for a setting that there is not, ``ValueError`` for
-    a value that is none, ``OSError`` where the address cannot be bound."""
+    a value that is none, ``OSError`` where the address cannot be bound or the trace log not
+    written."""
     worker = process_worker()
     worker.configure(
         history=int(history),
@@ -51,6 +52,7 @@ def server_runner(
         version=version,
     )
     if trace_log is not None:
+        trace.check(trace_log)
         trace.open_trace(trace_log)
     listener = unix_listener(socket, int(mode, 8)) if socket else tcp_listener(Tcp.parse(address))
     try:

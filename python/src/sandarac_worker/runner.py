@@ -24,6 +24,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from queue import SimpleQueue
 
+from . import trace
 from .backoff import Backoff
 from .console import announce, say
 from .control import Plan
@@ -145,6 +146,8 @@ class Runner:
         self._ever_served = False
         self._status = 0
         try:
+            if plan.trace_log is not None:
+                trace.check(plan.trace_log)
             if sockets is not None:
                 sockets = os.path.abspath(sockets)
                 self._lock = _take_directory(sockets)

@@ -15,10 +15,14 @@ end. The id is process, connection and request: all workers of a runner write to
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import logging.handlers
 import os
+import sys
+
+from .console import say
 
 #: Where an application finds its :class:`ApplicationTrace` in the environ.
 ENVIRON_KEY = "tracelog"
@@ -29,14 +33,50 @@ if logger.level == logging.NOTSET:
     logger.setLevel(logging.CRITICAL + 1)
 
 
+class _File(logging.handlers.WatchedFileHandler):
+    """Drops lines while the file cannot be opened or written, says so once, and tries again with each."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, delay=True)
+        self._error: BaseException | None = None
+        self._complained = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._error = None
+        try:
+            # Opens the file anew where it was moved away, and raises where it cannot.
+            super().emit(record)
+        except OSError as error:
+            self._error = error
+        if self._error is None:
+            self._complained = False
+            return
+        with contextlib.suppress(OSError):
+            # What it holds back goes as well: it would be in the way of whatever is opened next.
+            self.close()
+        if not self._complained:
+            self._complained = True
+            say(f"the trace log is not written: {self._error}")
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        self._error = sys.exc_info()[1]
+
+
 def open_trace(path: str) -> None:
     """Switches the trace log on, appending to the file ``path``, or to standard error where that is ``-``. Log rotation
-    may move the file away. Raises ``OSError``."""
-    handler = logging.StreamHandler() if path == "-" else logging.handlers.WatchedFileHandler(path)
+    may move the file away. Lines that cannot be written are dropped."""
+    handler = logging.StreamHandler() if path == "-" else _File(path)
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.INFO)
+
+
+def check(path: str) -> None:
+    """Whether :func:`open_trace` would write there, for who names the file. Raises ``OSError``."""
+    if path != "-":
+        with open(path, "a"):
+            pass
 
 
 def enabled() -> bool:
