@@ -108,6 +108,25 @@ def test_sigterm_ends_what_is_in_flight_and_keeps_the_resume(tmp_path: Path) -> 
         assert set(kept) == {"a", "b"}
 
 
+def test_the_resume_is_kept_though_no_application_thread_ends(tmp_path: Path) -> None:
+    threads = 8
+    options = ["--workers", "1", "--threads", str(threads), "--drain-timeout", "0.1", "--resumes", "resumes"]
+    with started([*PLAIN, *options], tmp_path) as runner, contextlib.ExitStack() as held:
+        serving(runner, 1)
+        for name in ("a", "b", "c"):
+            ask(address(tmp_path), "/", name)
+        for number in range(threads):
+            client = held.enter_context(Client(address(tmp_path)))
+            client.send(b"GET /touch/busy%d HTTP/1.1\r\nHost: a\r\n\r\n" % number)
+        wait_for(lambda: len(list(tmp_path.glob("busy*"))) == threads, "all threads to be busy")
+        runner.signal(signal.SIGTERM)
+        assert runner.ended() == 0
+        assert "killed" not in runner.output
+    kept = json.loads((tmp_path / "resumes" / "worker-0.json").read_bytes())["resumes"][0]["skills"]
+    # The third is written at the end alone.
+    assert set(kept) == {"a", "b", "c"}
+
+
 def test_sighup_replaces_the_workers_one_after_another_without_losing_a_request(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("def application(environ, start):\n    start('200 OK', [])\n    return [b'one']\n")
     arguments = [*RUNNER, "app", "--sockets", "run", "--workers", "2", "--resumes", "resumes"]

@@ -34,6 +34,8 @@ logger = logging.getLogger("sandarac_worker")
 _ACCEPT_BURST = 64
 #: Seconds between two looks at deadlines, and before a full descriptor table is tried again.
 _SWEEP = 1.0
+#: Seconds that the application threads have to end once the connections are gone.
+_PARTING = 1.0
 #: Connections at a time. Balancers hold a handful each; more is a mistake or an attack.
 MAX_CONNECTIONS = 1000
 
@@ -121,8 +123,10 @@ class Server:
             self._selector.close()
             self._wake_read.close()
             self._wake_write.close()
+            # In all, not each: the résumé is yet to be written, and the runner does not wait for ever.
+            until = time.monotonic() + _PARTING
             for thread in workers:
-                thread.join(1.0)
+                thread.join(max(until - time.monotonic(), 0.0))
 
     def _loop(self) -> None:
         swept = time.monotonic()
