@@ -105,6 +105,41 @@ def test_a_response_broken_off_earns_nothing(tmp_path: Path) -> None:
             assert json.loads(client.resume().body)["inflight"] == 0
 
 
+@pytest.mark.parametrize(
+    ("length", "body", "earned"), [(b"5", b"hello", True), (b"6", b"hello", False), (b"4", "text", False)]
+)
+def test_a_response_that_its_server_cannot_send_earns_nothing(
+    length: bytes, body: Any, earned: bool, tmp_path: Path
+) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await applications.bare(scope, receive, send)
+            return
+        headers = [(b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    worker = Worker()
+    with uvicorn_serving(AsgiMiddleware(app, worker), tmp_path) as address, Client(address) as client:
+        client.send(f'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nRequest-Class: "a";by="{BY}"\r\n\r\n'.encode())
+        client.rest()
+        assert (b"a" in worker.document(BY).skills) == earned
+
+
+def test_a_body_shorter_than_announced_earns_nothing() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+        await send({"type": "http.response.body", "body": b"hel", "more_body": True})
+        await send({"type": "http.response.body", "body": b"lo"})
+
+    worker = Worker()
+    asgi(AsgiMiddleware(app, worker), http())
+    assert worker.document(BY).skills == {}
+    # To HEAD a length is that of another response.
+    asgi(AsgiMiddleware(app, worker), http(method="HEAD"))
+    assert list(worker.document(BY).skills) == [b"a"]
+
+
 def test_requests_at_the_same_time_are_counted_as_such(tmp_path: Path) -> None:
     worker = Worker()
     _, opened = applications.gate("asgi")

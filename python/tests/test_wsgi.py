@@ -15,6 +15,7 @@ import pytest
 import applications
 from sandarac_worker import Worker, WsgiMiddleware
 from sandarac_worker.fields import parse_skills
+from sandarac_worker.wsgi import COUNTED_KEY
 from support import BY, OTHER_BY, PATIENCE, Client, Clock, ask, serving, wait_for
 
 
@@ -125,6 +126,53 @@ def test_a_body_that_was_not_made_to_its_end_earns_nothing() -> None:
     assert next(iter(body)) == b"0\n"
     body.close()  # type: ignore[attr-defined]
     assert (worker.inflight, worker.document(BY).skills) == (0, {})
+
+
+BLOCKS: dict[str, Any] = {
+    "str": ["text"],
+    "tuple": ("text",),
+    "mixed": [b"bytes", "text"],
+    "bytearray": bytearray(b"bytes"),
+    "bytes": b"bytes",
+    "generator": None,
+}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_blocks_that_are_none_earn_nothing(kind: str, method: str, tmp_path: Path) -> None:
+    def app(environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", [])
+        return BLOCKS[kind] or iter(["text"])
+
+    worker = Worker()
+    with serving(app, tmp_path, worker) as address:
+        with Client(address) as client:
+            client.send(f'{method} / HTTP/1.0\r\nRequest-Class: "a";by="{BY}"\r\n\r\n'.encode())
+            client.rest()
+        wait_for(lambda: worker.inflight == 0, "the end of the request")
+    assert worker.document(BY).skills == {}
+
+
+@pytest.mark.parametrize("make", [list, iter, lambda blocks: blocks[0]], ids=["list", "iterator", "written"])
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_body_shorter_than_announced_earns_nothing(make: Any, counts: bool) -> None:
+    for length, skills in (("6", []), ("5", [b"a"]), ("x", [b"a"])):
+
+        def app(environ: Any, start_response: Any, length: str = length) -> Any:
+            write = start_response("200 OK", [("content-length", length)])
+            body = make([b"he", b"llo"])
+            if isinstance(body, bytes):
+                write(b"hello")
+                return []
+            return body
+
+        worker = Worker()
+        call(WsgiMiddleware(app, worker), **({} if counts else {COUNTED_KEY: worker}))
+        assert list(worker.document(BY).skills) == skills
+        # To HEAD a length is that of another response.
+        call(WsgiMiddleware(app, worker), REQUEST_METHOD="HEAD", HTTP_REQUEST_CLASS=f'"b";by="{BY}"')
+        assert b"b" in worker.document(BY).skills
 
 
 def test_a_list_is_made_before_any_of_it_is_sent() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 from . import trace
 from .document import WELL_KNOWN
-from .worker import OWN_FIELDS, Middleware, Worker
+from .worker import OWN_FIELDS, Middleware, Worker, length_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,6 +64,9 @@ class _Exchange:
         self.began = 0.0
         #: Seconds in which the application could not go on for the server.
         self.waited = 0.0
+        self.announced: str | None = None
+        #: Bytes of the body so far.
+        self.given = 0
         self.request = f"-.{next(_numbers)}" if trace.enabled() else ""
 
     async def run(self, app: AsgiApplication) -> None:
@@ -99,23 +102,32 @@ class _Exchange:
                 for name, value in message.get("headers", ())
                 if name.lower().decode("latin-1") not in OWN_FIELDS
             ]
+            self.announced = next(
+                (value.decode("latin-1") for name, value in headers if name.lower() == b"content-length"), None
+            )
             if self.request:
-                length = next(
-                    (value.decode("latin-1") for name, value in headers if name.lower() == b"content-length"), None
-                )
-                trace.application_answered(self.request, str(self.status), length)
+                trace.application_answered(self.request, str(self.status), self.announced)
             if self.asked is not None:
                 fields = self.worker.fields(self.asked)
                 headers += [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in fields]
             message = {**message, "headers": headers}
         began = time.perf_counter()
-        last = kind in ("http.response.body", "http.response.pathsend") and not message.get("more_body", False)
-        if last and self.asked is not None and 0 < self.status < 500:
-            # Before it leaves, so that whoever has this response and asks for the résumé finds it there.
-            self.worker.earn(self.asked, began - self.began - self.waited)
-            self.asked = None
+        seconds = began - self.began - self.waited
         await self.server_send(message)
         self.waited += time.perf_counter() - began
+        # Only now: a server may find fault with it. One that does not lets nobody ask for the résumé in between.
+        if kind == "http.response.body":
+            self.given += len(message.get("body", b""))
+        if kind in ("http.response.body", "http.response.pathsend") and not message.get("more_body", False):
+            whole = kind == "http.response.pathsend" or self.bodiless or self.given >= length_of(self.announced)
+            if self.asked is not None and 0 < self.status < 500 and whole:
+                self.worker.earn(self.asked, seconds)
+            self.asked = None
+
+    @property
+    def bodiless(self) -> bool:
+        """Whether the server sends no body, whatever it is given."""
+        return self.scope["method"] == "HEAD" or self.status in (204, 304)
 
 
 def _header(scope: Scope, name: bytes) -> str | None:

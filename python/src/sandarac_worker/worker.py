@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import weakref
@@ -30,6 +31,8 @@ from .resume import HISTORY, Settings
 from .resumes import Resumes, read_file, write_file
 
 logger = logging.getLogger("sandarac_worker")
+
+_LENGTH = re.compile("[0-9]{1,18}")
 
 #: The response fields by which a worker speaks to balancers, in lower case.
 OWN_FIELDS = frozenset(("worker-state", "worker-skills"))
@@ -299,6 +302,11 @@ class Middleware:
         if self._worker is None:
             self._worker = process_worker()
         return self._worker
+
+
+def length_of(announced: str | None) -> int:
+    """The bytes of a response that a ``Content-Length`` announces: 0 where there is none, or no length."""
+    return int(announced) if announced and _LENGTH.fullmatch(announced) else 0
 
 
 def settings_from(environment: dict[str, str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, cast
 
 from . import trace
 from .document import WELL_KNOWN
-from .worker import OWN_FIELDS, Middleware, Worker
+from .worker import OWN_FIELDS, Middleware, Worker, length_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -64,6 +64,8 @@ class _Exchange:
         self.spent = 0.0
         self.said = ""
         self.announced: str | None = None
+        #: Bytes of the body so far.
+        self.given = 0
         self.request = ""
         if trace.enabled():
             self.request = environ.get(REQUEST_KEY) or f"-.{next(_numbers)}"
@@ -85,8 +87,11 @@ class _Exchange:
         if self.request:
             trace.application_answered(self.request, self.said or "?", self.announced)
         if type(body) in (list, tuple):
-            # It is made, and what is left to do is not the application's.
-            self.answered()
+            # It is made, and what is left to do is not the application's. Of other blocks the server makes a failure.
+            if all(isinstance(block, bytes) for block in body):
+                self.given += sum(map(len, body))
+                self.answered()
+            self.asked = None
             if not self.counts:
                 return body
         # A server may take the length of a list for that of the response: what had one keeps it.
@@ -96,9 +101,8 @@ class _Exchange:
         self, status: str, headers: list[tuple[str, str]], exc_info: Any = None
     ) -> Callable[[bytes], object]:
         self.status = int(status[:3]) if status[:3].isdigit() else 0
-        if self.request:
-            self.said = status
-            self.announced = next((value for name, value in headers if name.lower() == "content-length"), None)
+        self.said = status
+        self.announced = next((value for name, value in headers if name.lower() == "content-length"), None)
         # Balancers believe these two, so the worker alone says them, and not the application.
         headers = [(name, value) for name, value in headers if name.lower() not in OWN_FIELDS]
         if self.asked is not None:
@@ -114,14 +118,21 @@ class _Exchange:
                 write(data)
             finally:
                 self.spent -= time.perf_counter() - began
+            self.given += len(data)
 
         return timed_write
 
+    @property
+    def bodiless(self) -> bool:
+        """Whether a server need not ask for a body, as it will not send it."""
+        return self.environ.get("REQUEST_METHOD") == "HEAD" or self.status in (204, 304)
+
     def answered(self) -> None:
-        """The application has made all of its response."""
-        if self.asked is not None and 0 < self.status < 500:
+        """The application has made all of its response, be it less than it announced."""
+        whole = self.bodiless or self.given >= length_of(self.announced)
+        if self.asked is not None and 0 < self.status < 500 and whole:
             self.worker.earn(self.asked, self.spent)
-            self.asked = None
+        self.asked = None
 
     def end(self) -> None:
         if self.request and self.counts:
@@ -158,15 +169,18 @@ class _Body(Iterator[bytes]):
             self._failed = True
             raise
         self._exchange.spent += time.perf_counter() - began
+        if isinstance(data, bytes):
+            self._exchange.given += len(data)
+        else:
+            # The server will make a failure of it.
+            self._failed = True
         return data
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        # A server need not ask for a body that it will not send.
-        bodiless = self._exchange.environ.get("REQUEST_METHOD") == "HEAD" or self._exchange.status in (204, 304)
-        if bodiless and not self._failed:
+        if self._exchange.bodiless and not self._failed:
             self._exchange.answered()
         try:
             if hasattr(self._body, "close"):
