@@ -19,6 +19,8 @@ HISTORY = 9999
 SKILL_AGE = 10
 #: A score that moved by no more than this share is not news.
 HYSTERESIS = 0.05
+#: Requests, decayed, below which a class is not worth writing down; and what a file may have least.
+MIN_WEIGHT = 1e-6
 #: Change sets kept for balancers that are behind.
 MAX_CHANGE_SETS = 32
 #: Changed classes kept in all of them: more than fit in a field of 4 KiB.
@@ -176,7 +178,7 @@ class Resume:
             decay = rate ** (self._generation - record.seen)
             requests = record.requests * decay
             # Where history is short, a class may have faded to nothing before it is dropped by its age.
-            if requests > 1e-6:
+            if requests > MIN_WEIGHT:
                 yield name, (requests, record.seconds * decay)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
-import math
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 from .document import MAX_DOCUMENT, parse_object
-from .fields import MAX_SCORE, Malformed, class_key, class_of_key, read_fingerprint, read_score
-from .resume import Resume, Seed, Settings
+from .fields import MAX_INTEGER, MAX_SCORE, Malformed, class_key, class_of_key, read_fingerprint, read_score
+from .resume import MIN_WEIGHT, Resume, Seed, Settings
 
 #: Résumés kept: the classifier in use, and the one before or after it while balancers are being changed.
 MAX_RESUMES = 2
@@ -97,8 +96,8 @@ class Resumes:
         rate = skill
         if isinstance(skill, list) and len(skill) == 2:
             rate, requests = skill
-        if type(requests) not in (int, float) or not (0 < requests < math.inf):
-            raise Malformed("requests", "not a number above 0")
+        if type(requests) not in (int, float) or not MIN_WEIGHT <= requests <= MAX_INTEGER:
+            raise Malformed("requests", f"not a number from {MIN_WEIGHT} to {MAX_INTEGER}")
         return float(requests), requests / max(read_score(rate), 1e-6)
 
 
