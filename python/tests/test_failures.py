@@ -89,17 +89,17 @@ def test_a_runner_goes_on_where_nothing_can_be_said(
 
 
 class Unanswered(Registry):
-    """A registry that is away at first."""
+    """A registry that fails at first."""
 
-    def __init__(self) -> None:
+    def __init__(self, failure: Exception) -> None:
         super().__init__()
-        self.asked = 0
+        self.failure: Exception | None = failure
         self.added = threading.Event()
 
     def renew(self) -> bool:
-        self.asked += 1
-        if self.asked == 1:
-            raise Unavailable("away")
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
         return True
 
     def look(self, entries: list[Entry]) -> tuple[bytes, set[Entry]]:
@@ -112,14 +112,14 @@ class Unanswered(Registry):
         pass
 
     def close(self) -> None:
-        pass
+        raise KeyError("ID")
 
 
 @pytest.mark.parametrize("full", [True, False])
 def test_registration_goes_on_where_nothing_can_be_said(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(FULL, "w") as file:
         monkeypatch.setattr(sys, "stderr", file if full else None)
-        registry = Unanswered()
+        registry = Unanswered(Unavailable("away"))
         registrar = Registrar("test", registry, lambda live: None)
         registrar.keep(["http://127.0.0.1:1"])
         assert registry.added.wait(PATIENCE)
@@ -150,3 +150,13 @@ def test_a_trace_log_that_is_gone_costs_no_request_and_no_restart(tmp_path: Path
     with started([*arguments, "--trace-log", "missing/trace.log"], tmp_path) as runner:
         assert runner.ended() == 1
         assert "missing/trace.log" in runner.output
+
+
+def test_registration_goes_on_after_an_answer_that_nobody_expects(capsys: pytest.CaptureFixture[str]) -> None:
+    registry = Unanswered(KeyError("ID"))
+    registrar = Registrar("test", registry, lambda live: None)
+    registrar.keep(["http://127.0.0.1:1"])
+    assert registry.added.wait(PATIENCE)
+    registrar.close()
+    said = capsys.readouterr().err
+    assert "test: workers cannot be registered: unexpected answer: KeyError('ID')\n" in said

@@ -185,11 +185,12 @@ class Registrar:
             pause = INTERVAL
             try:
                 told = self._registry.keep(entries, time.monotonic(), self._say)
-            except Unavailable as error:
-                # Said once: the workers serve, and balancers keep the list they have.
-                if complaint != str(error):
-                    complaint = str(error)
-                    self._say(f"workers cannot be registered: {error}")
+            except Exception as error:
+                # Whatever it is: the workers serve, and balancers keep the list they have. Said once.
+                text = str(error) if isinstance(error, Unavailable) else f"unexpected answer: {error!r}"
+                if complaint != text:
+                    complaint = text
+                    self._say(f"workers cannot be registered: {text}")
                 pause = AGAIN
             else:
                 if complaint is not None:
@@ -202,7 +203,7 @@ class Registrar:
             with self._changed:
                 while not self._is_new and not self._closing and (left := end - time.monotonic()) > 0:
                     self._changed.wait(left)
-        with contextlib.suppress(Unavailable):
+        with contextlib.suppress(Exception):
             self._registry.close()
 
     def _say(self, text: str) -> None:
