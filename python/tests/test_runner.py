@@ -179,6 +179,44 @@ def test_a_worker_that_has_served_its_share_is_replaced(tmp_path: Path) -> None:
         assert pid(tmp_path) != first
 
 
+#: An application that starts, and then waits as it starts again, and fails once.
+ONCE = """
+import os, time
+from applications import {app} as application
+deadline = time.monotonic() + 60
+if os.path.exists("hold"):
+    open("loading", "w").close()
+    while os.path.exists("hold") and time.monotonic() < deadline:
+        time.sleep(0.005)
+    raise SystemExit("not now")
+"""
+
+
+@pytest.mark.parametrize("app", ["plain", "bare"])
+def test_a_replacement_that_fails_is_tried_again_and_others_are_not_forgotten(app: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(ONCE.format(app=app))
+    arguments = [*RUNNER, "app", "--sockets", "run", "--workers", "2", "--max-requests", "5"]
+    with started(arguments, tmp_path) as runner:
+        serving(runner, 2)
+        first = ask(address(tmp_path), "/pid").text
+        (tmp_path / "hold").touch()
+
+        def spend(slot: int) -> None:
+            for _ in range(6):
+                assert ask(address(tmp_path, slot), "/").status == 200
+
+        spend(0)
+        wait_for((tmp_path / "loading").exists, "the successor of worker 0")
+        spend(1)
+        (tmp_path / "hold").unlink()
+        runner.says("the successor of worker 0 ended with status 3: the old one stays")
+        runner.says("worker 1: unix", 2)
+        assert ask(address(tmp_path), "/pid").text == first
+        spend(0)
+        runner.says("worker 0: unix", 2)
+        assert ask(address(tmp_path), "/pid").text != first
+
+
 def test_tcp_ports_are_printed_and_kept_in_a_file(tmp_path: Path) -> None:
     arguments = [*RUNNER, "applications:plain", "--workers", "2", "--bind", "127.0.0.1:0", "--addresses", "addresses"]
     file = tmp_path / "addresses"

@@ -4,7 +4,7 @@
 who         says           means
 ==========  =============  ==========================================================
 worker      ready ADDRESS  it accepts there
-worker      spent          it has served its share of requests and wants a successor
+worker      spent          it has served its share of requests, once more, and wants a successor
 runner      save           write the résumé file: a successor is about to read it
 worker      saved          it is written
 runner      replaced       do not write it again: it is the successor's now

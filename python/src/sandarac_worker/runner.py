@@ -106,6 +106,8 @@ class _Slot:
         self.successor: _Process | None = None
         #: When the next one is started, where there is none.
         self.start_at: float | None = 0.0
+        #: Whether the one in service has served its share and asked for a successor.
+        self.spent = False
         #: Until when the one in service is given to write its résumé for its successor.
         self.saved_by: float | None = None
 
@@ -266,7 +268,7 @@ class Runner:
             slot = self._reloads[0]
             if slot.current is None or slot.current.phase is _Phase.STARTING:
                 # The one that starts next has the new code anyway.
-                self._reloads.popleft()
+                self._reloads.popleft().spent = False
             elif slot.successor is not None:
                 return
             elif slot.plan.resume_file is not None and slot.saved_by is None:
@@ -280,7 +282,13 @@ class Runner:
                 slot.successor = self._start(slot, now)
                 if slot.successor is not None:
                     return
-                self._reloads.clear()
+                self._give_up(slot)
+
+    def _give_up(self, slot: _Slot) -> None:
+        """A successor did not start: nor would others of the same release. Who has served its share is replaced by
+        what may have started before, so that is tried all the same; and this one asks again."""
+        slot.spent = False
+        self._reloads = deque(other for other in self._reloads if other.spent)
 
     def _hear(self, slot: _Slot, process: _Process, now: float) -> None:
         for line in process.lines():
@@ -289,8 +297,10 @@ class Runner:
                 self._serves(slot, process, rest, now)
             elif word == "saved" and slot.saved_by is not None:
                 slot.saved_by = now
-            elif word == "spent" and slot not in self._reloads and not self._stopping:
-                self._reloads.append(slot)
+            elif word == "spent" and process is slot.current and not self._stopping:
+                slot.spent = True
+                if slot not in self._reloads:
+                    self._reloads.append(slot)
         if process.silent and process.control in self._selector.get_map():
             self._selector.unregister(process.control)
 
@@ -303,7 +313,7 @@ class Runner:
         if process is slot.successor:
             old, slot.current, slot.successor = slot.current, process, None
             if self._reloads and self._reloads[0] is slot:
-                self._reloads.popleft()
+                self._reloads.popleft().spent = False
         self._write_addresses()
         # Only now: who has read it finds the worker in the file.
         announce(f"worker {slot.plan.slot}: {address}")
@@ -337,7 +347,7 @@ class Runner:
                 slot.successor = None
                 if not self._stopping:
                     say(f"the successor of worker {slot.plan.slot} {_ended(status)}: the old one stays")
-                    self._reloads.clear()
+                    self._give_up(slot)
             else:
                 self._died(slot, process, status, now)
 

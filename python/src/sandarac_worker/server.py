@@ -47,8 +47,8 @@ _Job = tuple[Connection, Request, str]
 class Server:
     """Serves ``app`` on a bound, listening socket until :meth:`drain`.
 
-    ``on_drain`` is called before the socket is closed, in the I/O thread, to take it out of sight; ``on_spent`` once
-    after ``max_requests`` (0: never), while the server goes on. ``drain_timeout`` is in seconds.
+    ``on_drain`` is called before the socket is closed, in the I/O thread, to take it out of sight; ``on_spent``
+    after every ``max_requests`` (0: never), while the server goes on. ``drain_timeout`` is in seconds.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class Server:
         self._worker.begin()
         self._jobs.put((connection, request, connection.request_name))
         self._served += 1
-        if self._served == self._max_requests and self._on_spent is not None:
+        if self._max_requests and self._served % self._max_requests == 0 and self._on_spent is not None:
             self._on_spent()
 
     def _resume(self, request: Request, query: str, last: bool) -> bytes:

@@ -48,7 +48,7 @@ class Server(uvicorn.Server):
         self._listener = listener
         self._control = control
         self._max_requests = plan.max_requests
-        self._spent = False
+        self._spent_at = plan.max_requests
         self._grace = grace
         #: When it stops, once it has been told to.
         self._stops_at: float | None = None
@@ -75,8 +75,9 @@ class Server(uvicorn.Server):
             self._control.say(f"ready {self._listener.address}")
 
     async def on_tick(self, counter: int) -> bool:
-        if not self._spent and 0 < self._max_requests <= self.server_state.total_requests:
-            self._spent = True
+        if 0 < self._spent_at <= self.server_state.total_requests:
+            # Again, should no successor come of it.
+            self._spent_at = self.server_state.total_requests + self._max_requests
             self._control.say("spent")
         if self._stops_at is not None and self._stops_at <= time.monotonic():
             self.should_exit = True
