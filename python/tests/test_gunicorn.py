@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import sandarac_worker.gunicorn as hooks
 from support import BY, Client, ask, started, wait_for
 
 GUNICORN = ["-m", "gunicorn", "-c", "python:sandarac_worker.gunicorn", "--no-control-socket", "-b", "unix:shared.sock"]
@@ -224,3 +226,61 @@ def test_a_worker_that_is_killed_while_it_loads_is_not_waited_for(kind: str, tmp
         wait_for(lambda: not set(announced(tmp_path)) & set(old), "the old sockets to go")
         (tmp_path / "hold").unlink()
         wait_for(lambda: len(announced(tmp_path)) == 2, "another in the place of the killed one")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_resumes_outlive_reloads(kind: str, tmp_path: Path) -> None:
+    write_slow(tmp_path, kind)
+    earned: set[str] = set()
+
+    def earn(generation: int) -> None:
+        for name in announced(tmp_path):
+            with Client(f"unix:{tmp_path}/run/{name}") as client:
+                assert len(client.skills()) == 3 * generation
+            for number in range(3):
+                skill = f"{name}-{generation}-{number}"
+                earned.add(skill)
+                assert ask(f"unix:{tmp_path}/run/{name}", "/", skill).status == 200
+
+    def written() -> bool:
+        files = [path.read_text() for path in (tmp_path / "resumes").glob("worker-?.json")]
+        return all(any(f'"{skill}"' in file for file in files) for skill in earned)
+
+    with started(arguments_for(kind, 600), tmp_path, SANDARAC_RESUMES="resumes", **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(announced(tmp_path)) == 2, f"two sockets; it said {gunicorn.output}")
+        for generation in range(2):
+            old = set(announced(tmp_path))
+            earn(generation)
+            (tmp_path / "hold").touch()
+            gunicorn.signal(signal.SIGHUP)
+            # What the third request of each has earned is written when it is told to leave.
+            wait_for(written, "the old ones to write")
+            (tmp_path / "hold").unlink()
+            wait_for(functools.partial(replaced, tmp_path, old), f"the new ones alone; it said {gunicorn.output}")
+        earn(2)
+        gunicorn.signal(signal.SIGTERM)
+        assert gunicorn.ended() == 0
+    assert sorted(os.listdir(tmp_path / "resumes")) == ["worker-0.json", "worker-1.json"]
+
+
+def replaced(directory: Path, old: set[str]) -> bool:
+    now = announced(directory)
+    return len(now) == 2 and not set(now) & old
+
+
+def test_a_new_worker_has_the_resume_of_whom_it_replaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: dict[int, int] = {}
+    monkeypatch.setattr(hooks, "_resumes", held)
+
+    def spawned(age: int, living: list[int], wanted: int) -> int:
+        hooks._assign_resume(age, living, wanted)
+        return held[age]
+
+    assert [spawned(1, [], 2), spawned(2, [1], 2)] == [0, 1]
+    # One dies, and one more is wanted.
+    assert [spawned(3, [2], 2), spawned(4, [2, 3], 3)] == [0, 2]
+    # A reload, with one more.
+    assert [spawned(5, [2, 3, 4], 4), spawned(6, [2, 3, 4, 5], 4)] == [3, 1]
+    assert [spawned(7, [2, 3, 4, 5, 6], 4), spawned(8, [2, 3, 4, 5, 6, 7], 4)] == [0, 2]
+    # And another, while some of those before have not ended.
+    assert [spawned(age, [3, 4, 5, 6, 7, 8, *range(9, age)], 4) for age in range(9, 13)] == [3, 1, 0, 2]

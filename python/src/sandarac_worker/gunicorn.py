@@ -11,7 +11,7 @@ is meant for. ``bind`` keeps working beside it.
 On a reload gunicorn forks the new workers and tells the old ones to leave at once, long before the new ones have loaded
 the application. An old one therefore stays in service until those that were loading when it was told have done so, for
 half of ``graceful_timeout`` at most. Where none is loading, its socket is gone at once; it serves on for a second, as
-balancers take a moment to see that.
+balancers take a moment to see that. Its résumé is written when it is told, and the new one reads it once it has loaded.
 
 ``SANDARAC_SOCKETS`` and ``SANDARAC_RESUMES`` are directories of sockets (by default ``sockets``) and of résumé files
 (by default none); ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE`` and ``SANDARAC_VERSION`` are as everywhere.
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import _thread
 import fcntl
+import itertools
 import mmap
 import os
 import signal
@@ -46,6 +47,8 @@ _MOMENT = 1.0
 #: Which workers of this master are loading the application: a byte for each, by age. It is shared by all processes
 #: forked after this import, and goes with them: what a dead master leaves behind, or another one does, is nowhere seen.
 _LOADING = mmap.mmap(-1, 4 * _MAX_SLOTS)
+#: Which worker, by age, was the last to take over each résumé; shared as well.
+_TAKEN = memoryview(mmap.mmap(-1, 8 * _MAX_SLOTS)).cast("Q")
 
 
 class _Stage(Enum):
@@ -59,7 +62,8 @@ class _Stage(Enum):
 class _Place:
     """The slot that a worker process has taken, for as long as it lives. ``graceful_timeout`` is in seconds."""
 
-    def __init__(self, lock: int, listener: Listener, graceful_timeout: float) -> None:
+    def __init__(self, age: int, lock: int, listener: Listener, graceful_timeout: float) -> None:
+        self._age = age
         self.lock = lock
         self.listener = listener
         self._graceful_timeout = graceful_timeout
@@ -103,11 +107,14 @@ class _Place:
 
     def _go(self, successors: list[int]) -> None:
         """Leaves as soon as nobody needs this worker any more, while it serves on."""
+        # Its successor reads it as soon as the application is loaded.
+        _save(self._age)
         moment = min(_MOMENT, self._graceful_timeout / 10)
         if successors:
             until = time.monotonic() + self._graceful_timeout / 2
             while any(_LOADING[age] for age in successors) and time.monotonic() < until:
                 time.sleep(_LOOK)
+            _save(self._age)
             time.sleep(moment)
         self.listener.withdraw()
         # Who has connected by now did so in good faith.
@@ -117,11 +124,16 @@ class _Place:
 
 
 _place: _Place | None = None
+#: Which résumé file each worker has, by its age. The master decides, and each worker has it by its fork.
+_resumes: dict[int, int] = {}
 
 
 def pre_fork(server: Any, worker: Any) -> None:
-    """Notes that the worker loads, before anyone can be told to make room for it. Runs in the master."""
+    """Notes that the worker loads, before anyone can be told to make room for it; and which résumé will be its own.
+    Runs in the master."""
     _set_loading(worker, True)
+    living = sorted(other.age for other in server.WORKERS.values())
+    _assign_resume(worker.age, living, server.num_workers)
 
 
 def post_fork(server: Any, worker: Any) -> None:
@@ -130,14 +142,8 @@ def post_fork(server: Any, worker: Any) -> None:
     sockets = os.path.abspath(os.environ.get("SANDARAC_SOCKETS") or "sockets")
     os.makedirs(sockets, exist_ok=True)
     slot, lock = _take_slot(sockets)
-    settings = settings_from(dict(os.environ))
-    resumes = os.environ.get("SANDARAC_RESUMES")
-    if resumes:
-        os.makedirs(resumes, exist_ok=True)
-        settings["resume_file"] = os.path.join(os.path.abspath(resumes), f"worker-{slot}.json")
-    process_worker().configure(**settings)
     listener = unix_listener(os.path.join(sockets, socket_name(slot)))
-    _place = _Place(lock, listener, worker.cfg.graceful_timeout)
+    _place = _Place(worker.age, lock, listener, worker.cfg.graceful_timeout)
     # As gunicorn's own sockets are, so that every class of worker can work with it.
     from gunicorn.sock import UnixSocket
 
@@ -161,6 +167,14 @@ def post_worker_init(worker: Any) -> None:
     if _place is None:
         return
     place = _place
+    settings = settings_from(dict(os.environ))
+    resumes = os.environ.get("SANDARAC_RESUMES")
+    if resumes:
+        os.makedirs(resumes, exist_ok=True)
+        settings["resume_file"] = os.path.join(os.path.abspath(resumes), f"worker-{_resumes[worker.age]}.json")
+    # Not before: whom it replaces has been told to leave by now, and has written its résumé.
+    _TAKEN[_resumes[worker.age]] = worker.age
+    process_worker().configure(**settings)
     if not isinstance(worker.wsgi, (WsgiMiddleware, AsgiMiddleware)):
         worker.wsgi = AsgiMiddleware(worker.wsgi) if is_asgi(worker.wsgi) else WsgiMiddleware(worker.wsgi)
     place.heed_signals()
@@ -184,7 +198,7 @@ def worker_exit(server: Any, worker: Any) -> None:
         # One more must not come between the worker and its résumé.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _place.listener.withdraw()
-        process_worker().save()
+        _save(worker.age)
 
 
 def child_exit(server: Any, worker: Any) -> None:
@@ -194,6 +208,27 @@ def child_exit(server: Any, worker: Any) -> None:
 
 def _set_loading(worker: Any, loading: bool) -> None:
     _LOADING[worker.age % len(_LOADING)] = loading
+
+
+def _save(age: int) -> None:
+    """Writes this worker's résumé, unless a successor has taken it over: what that has learnt since is not undone."""
+    if _TAKEN[_resumes[age]] != age:
+        process_worker().stop_saving()
+    process_worker().save()
+
+
+def _assign_resume(age: int, living: list[int], wanted: int) -> None:
+    """Gives a new worker the résumé of the one that it replaces; or the first that no living worker has. ``living`` are
+    ages, oldest first."""
+    for gone in _resumes.keys() - living:
+        del _resumes[gone]
+    # By number, the age of the youngest: there may be older ones that are about to end.
+    youngest = {_resumes[other]: other for other in living if other in _resumes}
+    if len(living) >= wanted and youngest:
+        # So many live on a reload alone, until the old ones are told to leave.
+        _resumes[age] = min(youngest, key=youngest.__getitem__)
+    else:
+        _resumes[age] = next(number for number in itertools.count() if number not in youngest)
 
 
 def _take_slot(directory: str) -> tuple[int, int]:
