@@ -205,6 +205,42 @@ def test_waiting_for_the_server_costs_the_class_nothing(monkeypatch: pytest.Monk
     assert 1 / worker.document(BY).skills[b"a"] == pytest.approx(0.03, rel=1e-3)
 
 
+def test_watching_for_the_client_to_leave_is_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, clock = Worker(), Clock()
+    monkeypatch.setattr("sandarac_worker.asgi.time", clock)
+
+    async def run() -> None:
+        left = asyncio.Event()
+        messages = iter([{"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.request"}])
+
+        async def receive() -> dict[str, Any]:
+            clock.sleep(0.2)
+            if message := next(messages, None):
+                return message
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            pass
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            for _ in range(2):
+                await receive()
+            watching = asyncio.ensure_future(receive())
+            await asyncio.sleep(0)
+            clock.sleep(0.3)
+            left.set()
+            await watching
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"x"})
+
+        await AsgiMiddleware(app, worker)(http(), receive, send)
+
+    asyncio.run(run())
+    # The last receive, which slept as well, ran beside the work.
+    assert 1 / worker.document(BY).skills[b"a"] == pytest.approx(0.5, rel=1e-3)
+
+
 def test_an_application_that_is_cancelled_is_no_longer_in_flight() -> None:
     worker = Worker()
 

@@ -25,8 +25,9 @@ class AsgiMiddleware(Middleware):
     """``app`` with a résumé. Where no worker is given, it is that of the process.
 
     A request earns for its class when the application answered below 500 and sent its body to the end. Its time runs
-    until then, waits for the server in ``receive`` and ``send`` taken off; work that goes on behind the response is in
-    hand (it counts as in flight), and costs the class nothing. Lifespan and WebSocket scopes pass through.
+    until then, waits for the request's body in ``receive`` and for the server in ``send`` taken off; work that goes on
+    behind the response is in hand (it counts as in flight), and costs the class nothing. Lifespan and WebSocket scopes
+    pass through.
     """
 
     def __init__(self, app: AsgiApplication, worker: Worker | None = None) -> None:
@@ -64,6 +65,8 @@ class _Exchange:
         self.began = 0.0
         #: Seconds in which the application could not go on for the server.
         self.waited = 0.0
+        #: Whether all of the request is there: what is received then is the client's leaving, which nobody waits for.
+        self.received = False
         self.announced: str | None = None
         #: Bytes of the body so far.
         self.given = 0
@@ -87,8 +90,11 @@ class _Exchange:
     async def receive(self) -> Message:
         began = time.perf_counter()
         message = await self.server_receive()
-        self.waited += time.perf_counter() - began
-        if self.request and message["type"] == "http.request" and not message.get("more_body"):
+        if not self.received:
+            self.waited += time.perf_counter() - began
+        last = message["type"] == "http.request" and not message.get("more_body")
+        self.received = self.received or last
+        if self.request and last:
             trace.input_read(self.request, len(message.get("body", b"")))
         return message
 
