@@ -348,6 +348,7 @@ def once(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
         (["applications:nosuch"], "applications has no nosuch"),
         (["applications:__doc__"], "cannot be called"),
         (["applications plain"], "not module:object"),
+        (["applications:bare", "--max-body", "1000"], "--max-body is for WSGI"),
         (["applications:plain", "--sockets", "x" * 120], "107 bytes"),
     ],
 )

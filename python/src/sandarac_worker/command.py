@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         "--max-requests", type=_natural, default=0, metavar="N", help="replace a worker after so many (never)"
     )
     parser.add_argument(
-        "--max-body", type=_natural, default=0, metavar="BYTES", help="longest body of a request (1 GiB)"
+        "--max-body", type=_natural, default=0, metavar="BYTES", help="longest body of a request, WSGI only (1 GiB)"
     )
     parser.add_argument(
         "--drain-timeout", type=_seconds, default=30.0, metavar="S", help="seconds to end what is in flight (30)"

@@ -94,6 +94,9 @@ def _serve_asgi(app: Any, plan: Plan, worker: Worker, listener: Listener, contro
             raise
         say("ASGI needs uvicorn: pip install 'sandarac-worker[uvicorn]'")
         return NOT_LOADABLE
+    if plan.max_body:
+        say("--max-body is for WSGI: uvicorn has no such limit, and an ASGI application sets its own")
+        return NOT_LOADABLE
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return serve(app, plan, worker, listener, control)
 
