@@ -38,6 +38,15 @@ def test_more_classes_than_allowed_put_away_the_least_recently_used() -> None:
     assert resume.changes_since(4) == {b"b": 0.0, b"d": 2.0}
 
 
+def test_a_class_is_dropped_that_was_not_seen_in_so_many_requests() -> None:
+    for age in (1, 2, 3):
+        resume = Resume(Settings(1, age))
+        names = [b"a", b"b", b"c", b"d"]
+        for name in names:
+            resume.earn(name, 0.5)
+        assert sorted(resume.scores) == names[-age:]
+
+
 def test_a_class_for_every_request_does_not_grow_without_bound() -> None:
     resume = Resume(Settings(1_000_000), max_classes=50)
     for number in range(100_000):

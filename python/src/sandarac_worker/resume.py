@@ -127,7 +127,8 @@ class Resume:
             self._touched.discard(name)
 
     def _recompute(self) -> None:
-        oldest = self._generation - self._settings.max_skill_age
+        # The present request is one of them.
+        oldest = self._generation - self._settings.max_skill_age + 1
         while self._records:
             name, record = next(iter(self._records.items()))
             if record.seen >= oldest:
