@@ -84,6 +84,15 @@ def test_each_worker_has_a_socket_and_a_resume_of_its_own(kind: str, tmp_path: P
     assert sorted(os.listdir(tmp_path / "resumes")) == ["worker-0.json", "worker-1.json"]
 
 
+def test_a_configuration_that_lacks_a_hook_is_told_which(tmp_path: Path) -> None:
+    hooks = "child_exit, post_fork, post_worker_init, worker_exit"
+    (tmp_path / "conf.py").write_text(f"from sandarac_worker.gunicorn import {hooks}\n")
+    arguments = ["-m", "gunicorn", "-c", "conf.py", *GUNICORN[4:], "-w", "1", "applications:plain"]
+    with started(arguments, tmp_path, **ENVIRONMENT) as gunicorn:
+        assert gunicorn.ended() != 0
+        assert "has to import pre_fork from sandarac_worker.gunicorn" in gunicorn.output
+
+
 def alive_as_another(directory: Path, old: str) -> bool:
     try:
         return instance(directory, 0) != old

@@ -139,6 +139,8 @@ def pre_fork(server: Any, worker: Any) -> None:
 def post_fork(server: Any, worker: Any) -> None:
     """Takes a free slot and binds its socket, which nobody sees yet."""
     global _place
+    if worker.age not in _resumes:
+        raise RuntimeError("the configuration of gunicorn has to import pre_fork from sandarac_worker.gunicorn, too")
     sockets = os.path.abspath(os.environ.get("SANDARAC_SOCKETS") or "sockets")
     os.makedirs(sockets, exist_ok=True)
     slot, lock = _take_slot(sockets)
