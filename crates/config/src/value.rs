@@ -330,7 +330,7 @@ impl Text for Duration {
         }
         match total {
             _ if least_unit == u64::MAX => Err(not()),
-            LONGEST.. => Err(too_long()),
+            total if total > LONGEST => Err(too_long()),
             total => Ok(Duration::from_millis(total)),
         }
     }

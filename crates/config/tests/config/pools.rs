@@ -373,6 +373,15 @@ fn slips_in_a_pool_get_a_suggestion() {
 }
 
 #[test]
+fn a_duration_may_be_a_hundred_years_and_no_more() {
+    let years = std::time::Duration::from_secs(36_600 * 86_400);
+    assert_eq!(sandarac_config::duration("36600d"), Ok(years));
+    assert!(
+        sandarac_config::duration("36600d 1ms").is_err_and(|why| why.contains("more than a hundred years"))
+    );
+}
+
+#[test]
 fn what_an_algorithm_has_no_use_for_is_warned_of() {
     for (settings, warning) in [
         ("class = \"path_segment(1)\"", "`class` has no effect with balance = \"least_requests\""),
