@@ -48,7 +48,7 @@ mod validation;
 mod variants;
 mod versions;
 
-use sandarac_test_support::{Origin, Reply, Request, Sandarac, Setup};
+use sandarac_test_support::{Gate, Origin, Reply, Request, Sandarac, Setup, reply};
 
 /// The binary under test, yet to be started.
 pub(crate) fn sandarac() -> Setup {
@@ -59,6 +59,17 @@ pub(crate) fn sandarac() -> Setup {
 pub(crate) fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(rule);
     (sandarac().before(&origin).start(), origin)
+}
+
+/// An origin that answers at once, but `/hold` when the gate is open.
+pub(crate) fn holding() -> (Origin, Gate) {
+    let gate = Gate::new();
+    let before = gate.clone();
+    let origin = Origin::new(move |request| {
+        let answer = reply(200).cache("no-store");
+        if request.path() == "/hold" { answer.hold(&before) } else { answer }
+    });
+    (origin, gate)
 }
 
 /// Sandarac in the profile in which RFC 9111 alone decides, before an origin whose every answer is `rule`'s with the serial number

@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, post, reply, request};
 
-use crate::{labelled, pool, sandarac};
+use crate::{holding, labelled, pool, sandarac};
 
 /// Longer than any test: half of it is for the place that is waited for.
 const LONG: &str = "queue_timeout = \"2m\"";
@@ -148,12 +148,7 @@ fn a_skilled_worker_that_is_full_is_waited_for() {
 /// Regression: it kept its place in the queue, and was sent to the backend when nobody wanted an answer any more.
 #[test]
 fn a_client_that_is_gone_does_not_wait() {
-    let gate = Gate::new();
-    let before = gate.clone();
-    let origin = Origin::new(move |request| {
-        let answer = reply(200).cache("no-store");
-        if request.path() == "/hold" { answer.hold(&before) } else { answer }
-    });
+    let (origin, gate) = holding();
     let keys = format!("max_in_flight = 1\n{LONG}");
     let proxy = sandarac().config(pool(&[origin.url()], &keys)).start();
     let mut held = proxy.connect();

@@ -4,7 +4,7 @@ use sandarac_test_support::{
     Gate, Listener, Origin, Port, Reply, Sandarac, get, head, post, reply, request, within,
 };
 
-use crate::{pool, sandarac};
+use crate::{holding, pool, sandarac};
 
 /// Sandarac before a backend that takes requests and dies, and one that answers, in this order.
 fn start(dying: &Origin, other: &Origin, keys: &str) -> Sandarac {
@@ -159,12 +159,7 @@ fn a_client_that_aborts_takes_its_request_with_it() {
 /// Regression: over a connection that had been kept, it was asked once more, and did the work twice.
 #[test]
 fn a_backend_that_does_not_answer_in_time_is_not_asked_again() {
-    let gate = Gate::new();
-    let before = gate.clone();
-    let origin = Origin::new(move |request| {
-        let answer = reply(200).cache("no-store");
-        if request.path() == "/hold" { answer.hold(&before) } else { answer }
-    });
+    let (origin, gate) = holding();
     let keys = "first_byte_timeout = \"200ms\"";
     let proxy = sandarac().config(pool(&[origin.url()], keys)).start();
     let mut client = proxy.connect();

@@ -59,15 +59,16 @@ impl Candidates<'_> {
 
     /// The requests in hand with one more, by weight.
     pub(crate) fn load(&self, at: usize) -> f32 {
-        (self.backends[at].in_hand() as f32 + 1.0) / self.strength(at)
+        (self.backends[at].in_hand() as f32 + 1.0) / self.part(at)
     }
 
     /// The requests in hand, by weight.
     pub(crate) fn load_now(&self, at: usize) -> f32 {
-        self.backends[at].in_hand() as f32 / self.strength(at)
+        self.backends[at].in_hand() as f32 / self.part(at)
     }
 
-    fn strength(&self, at: usize) -> f32 {
+    /// How much of the load a backend is to bear, compared with others: by its weight, and less while it starts slowly.
+    pub(crate) fn part(&self, at: usize) -> f32 {
         self.backends[at].weight() as f32 * self.warmth(at)
     }
 
@@ -78,7 +79,7 @@ impl Candidates<'_> {
 
     /// The part of the pool's load that is a backend's to bear.
     pub(crate) fn share_of_all(&self, at: usize) -> f32 {
-        self.backends[at].weight() as f32 * self.warmth(at) / self.weights
+        self.part(at) / self.weights
     }
 
     /// Any candidate, each by its weight.

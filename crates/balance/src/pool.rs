@@ -195,7 +195,7 @@ impl Pool {
     /// Chooses a backend and takes a place at it until the [`Pick`] is finished or dropped.
     ///
     /// `class` is the request class, for algorithms that tell requests apart: `resume`, `consistent_hash`, `maglev`.
-    /// Backends in `exclude` are not chosen; those that are ejected only where no other can take the request.
+    /// Backends in `exclude` are not chosen; those that are ejected only where no other is in service.
     /// It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that shall wait.
     ///
     /// # Errors
@@ -448,10 +448,9 @@ impl Pool {
     /// Takes a place at the backend of a claim, if that is in service; else the claim is given up.
     pub(crate) fn honour(&self, claim: Claim, asked: &Asked<'_>) -> Option<Pick> {
         let chosen = claim.chosen;
-        let state = &self.0.backends[chosen.at].state;
         let serves = match chosen.reason {
             ChoiceReason::Sticky => self.keeps_sessions(chosen.at, asked.now),
-            _ => state.serves() && state.standing(millis(asked.now)) != Standing::Ejected,
+            _ => self.0.backends[chosen.at].is_in_service(millis(asked.now)),
         };
         if !serves && chosen.reason != ChoiceReason::ForWantOfOthers {
             return None;

@@ -81,11 +81,15 @@ impl StickySettings {
         let prefixed = |prefix: &str| {
             cookie.as_str().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         };
-        let wants = if prefixed("__Host-") { Some("path = \"/\", secure = true") } else { None };
-        let wants = wants.or(prefixed("__Secure-").then_some("secure = true"));
-        if let Some(wants) = wants
-            && (*secure == Some(false) || (prefixed("__Host-") && path.0 != "/"))
-        {
+        let insecure = *secure == Some(false);
+        let broken = if prefixed("__Host-") && (insecure || path.0 != "/") {
+            Some("path = \"/\", secure = true")
+        } else if prefixed("__Secure-") && insecure {
+            Some("secure = true")
+        } else {
+            None
+        };
+        if let Some(wants) = broken {
             let message = format!(
                 "browsers refuse a cookie of the name {} that is not set with {wants}",
                 cookie.as_str()

@@ -108,15 +108,10 @@ impl Choice<'_> {
         self.candidates.backends[at].weight() as f32 * self.per_weight
     }
 
-    /// The part of the load that a worker bears.
-    fn part(&self, at: usize) -> f32 {
-        self.candidates.backends[at].weight() as f32 * self.candidates.warmth(at)
-    }
-
     /// The candidate that is done first with what it has for the part that it bears, of several the one used least recently; of
     /// all or of a sample.
     fn idlest(&self) -> Option<usize> {
-        self.first(|at| self.wait(at) / self.part(at))
+        self.first(|at| self.wait(at) / self.candidates.part(at))
     }
 
     /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
@@ -126,12 +121,13 @@ impl Choice<'_> {
     fn freest(&self) -> Option<usize> {
         let (tick, cold) = (self.candidates.load.ticks(), self.costs.cold);
         let given = |at: usize| {
-            let load = self.load(at);
-            let fails = load.blame(self.candidates.micros) >= FAILING;
-            if fails { f32::MAX } else { load.given_of_late(tick) / self.heaviness(at) }
+            let fails = self.stranger(at).fails();
+            if fails { f32::MAX } else { self.load(at).given_of_late(tick) / self.heaviness(at) }
         };
         let fewest = self.first(given).map_or(0.0, given);
-        self.first(|at| (self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD)) / self.part(at))
+        self.first(|at| {
+            (self.wait(at) + cold * (given(at) - fewest).clamp(0.0, AHEAD)) / self.candidates.part(at)
+        })
     }
 
     /// The candidate that has least of this, of several the one used least recently; of all or of a sample.
@@ -208,7 +204,8 @@ impl Choice<'_> {
         // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
         let success = 1.0 - 0.9 * seen.blame;
         let price = self.costs.price(load);
-        (self.wait(seen.at) + (own + price * loading) * seen.slowness) / (self.part(seen.at) * success)
+        (self.wait(seen.at) + (own + price * loading) * seen.slowness)
+            / (self.candidates.part(seen.at) * success)
     }
 
     /// The backlog, for what the workers of the pool weigh in the mean, above which a worker is skipped.

@@ -165,8 +165,7 @@ fn a_worker_whose_requests_fail_is_avoided_and_forgiven() {
     assert_eq!(pool.pick(Some(b"a"), at(3000), &[]).unwrap().id().0, 0);
 }
 
-/// Regression: after one answer that took long for a reason of the machine's, the worker that gave all answers seemed to cost more
-/// than one that failed at once, which was asked from then on and had no answer by which it could have been told otherwise.
+/// Regression: once it had failed it counted as busier than any of several quick requests made the other.
 #[test]
 fn a_worker_that_failed_once_is_given_new_classes_again() {
     let pool = plain(2);
@@ -206,6 +205,8 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
     }
 }
 
+/// Regression: after one answer that took long for a reason of the machine's, the worker that gave all answers seemed to cost more
+/// than one that failed at once, which was asked from then on and had no answer by which it could have been told otherwise.
 #[test]
 fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     for stall in [150, 700, 10_000] {
