@@ -76,6 +76,11 @@ impl RequestDirectives {
     }
 }
 
+/// A flag that holds with an argument too, although none is defined for it.
+const RESTRICTS: bool = true;
+/// A flag that does not: what it lets be stored or reused might not have been meant.
+const PERMITS: bool = false;
+
 /// The directives of a response that a shared cache obeys (RFC 9111 §5.2.2, RFC 5861, RFC 8246), from whichever field
 /// speaks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +103,8 @@ pub(super) struct ResponseDirectives {
 
 impl ResponseDirectives {
     /// Reads Cache-Control. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
-    /// zero, so that the response is stale; a window that is no number is ignored.
+    /// zero, so that the response is stale; a window that is no number is ignored. A directive with an argument that
+    /// is not defined for it restricts as it would without, and permits nothing.
     pub(super) fn of(fields: Fields<'_>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
         for directive in fields.list(Name::CacheControl).map(Directive::of) {
@@ -108,17 +114,17 @@ impl ResponseDirectives {
     }
 
     fn read(&mut self, directive: Directive<'_>) {
-        let flags: [(&[u8], &mut bool); 6] = [
-            (b"no-store", &mut self.no_store),
-            (b"public", &mut self.public),
-            (b"must-revalidate", &mut self.must_revalidate),
-            (b"proxy-revalidate", &mut self.proxy_revalidate),
-            (b"must-understand", &mut self.must_understand),
-            (b"immutable", &mut self.immutable),
+        let flags: [(&[u8], bool, &mut bool); 6] = [
+            (b"no-store", RESTRICTS, &mut self.no_store),
+            (b"public", PERMITS, &mut self.public),
+            (b"must-revalidate", RESTRICTS, &mut self.must_revalidate),
+            (b"proxy-revalidate", RESTRICTS, &mut self.proxy_revalidate),
+            (b"must-understand", PERMITS, &mut self.must_understand),
+            (b"immutable", PERMITS, &mut self.immutable),
         ];
-        for (name, flag) in flags {
+        for (name, restricts, flag) in flags {
             if directive.is(name) {
-                *flag = true;
+                *flag |= restricts || directive.value.is_none();
                 return;
             }
         }

@@ -213,6 +213,20 @@ fn must_understand_replaces_no_store_for_known_statuses() {
 }
 
 #[test]
+fn what_permits_counts_without_an_argument_only() {
+    // RFC 9111 §5.2.2 defines none for these.
+    for response in
+        ["no-store, must-understand=1", "no-store, must-understand==10", "no-store, must-understand="]
+    {
+        let response = format!("Cache-Control: max-age=3600, {response}");
+        assert_eq!(rfc().reason(&response), Reason::NoStore, "{response}");
+    }
+    let authorized = Exchange { request: "Authorization: Basic x", ..rfc() };
+    assert!(authorized.reused("Cache-Control: max-age=3600, public"));
+    assert_eq!(authorized.reason("Cache-Control: max-age=3600, public=x"), Reason::Authorization);
+}
+
+#[test]
 fn no_cache_is_stored_with_a_validator_and_always_validated() {
     // RFC 9111 §5.2.2.4
     for response in [
