@@ -392,7 +392,7 @@ impl Shard {
 
     /// Moves everything into an index as small as it can be.
     pub(crate) fn shrink(&mut self) {
-        if self.places.len() * 4 > self.places.end() as usize {
+        if self.places.len() * 4 > self.places.end() as usize && !self.tags.is_slack() {
             return;
         }
         while let Some(object) = self.reclaim() {

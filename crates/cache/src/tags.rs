@@ -49,6 +49,11 @@ impl TagIndex {
         crate::budget::held(self.first.allocation_size()) + self.nodes.bytes()
     }
 
+    /// Whether most of its memory has no tag any more.
+    pub(crate) fn is_slack(&self) -> bool {
+        self.nodes.len() * 4 < self.nodes.end() as usize
+    }
+
     /// Enters the object in `slot` under `tags`, each of which is there once; returns the head of its list of tags.
     pub(crate) fn insert(&mut self, slot: u32, tags: &[Tag]) -> u32 {
         let mut sibling = NONE;

@@ -338,3 +338,23 @@ fn a_large_object_that_came_back_unannounced_is_no_popular_one() {
     }
     assert!(filling.is_stored() && store.stats().small_bytes >= 40 << 16, "{:?}", store.stats());
 }
+
+#[test]
+fn the_index_of_tags_that_are_gone_takes_no_room_from_others() {
+    let store = store(8 << 20);
+    for number in 0..200 {
+        let mut tagged = response(&format!("/tagged/{number}"));
+        tagged.tags = (0..2000).map(|tag| Tag::new(format!("{number}/{tag}").as_bytes())).collect();
+        tagged.put(&store, b"1");
+    }
+    let pages: Vec<String> = (0..500).map(|number| format!("/{number}")).collect();
+    for _ in 0..3 {
+        for path in &pages {
+            if store.variants(key(path)).is_empty() {
+                response(path).put(&store, b"1");
+            }
+        }
+    }
+    let kept = pages.iter().filter(|path| !store.variants(key(path)).is_empty()).count();
+    assert_eq!(kept, pages.len(), "{:?}", store.stats());
+}
