@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
-use sandarac_message::range::ContentRange;
+use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::{VaryKey, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
@@ -30,6 +30,8 @@ pub(crate) struct Flying {
     pub(crate) key: Key,
     /// Which requests for the key it is for, where the names they vary on are known.
     pub(crate) variant: Option<VaryKey>,
+    /// The part that it is to bring; `None` where that is all of the representation.
+    pub(crate) part: Option<RangeSpec>,
     state: Mutex<State>,
 }
 
@@ -59,7 +61,7 @@ enum Stage {
 
 /// Which purges and bans had happened when a fetch began: those after it count against what it brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub struct Begun {
     pub(crate) purges: u64,
     pub(crate) bans: u32,
 }
@@ -68,11 +70,12 @@ impl Flying {
     pub(crate) fn new(
         key: Key,
         variant: Option<VaryKey>,
+        part: Option<RangeSpec>,
         begun: Begun,
         candidate: Option<Arc<Object>>,
     ) -> Arc<Flying> {
         let state = State { stage: Stage::Open, begun, failed: false, candidate, waiters: Entries::new() };
-        Arc::new(Flying { key, variant, state: Mutex::new(state) })
+        Arc::new(Flying { key, variant, part, state: Mutex::new(state) })
     }
 
     pub(crate) fn begun(&self) -> Begun {

@@ -122,6 +122,13 @@ impl Tag {
         Tag(high)
     }
 
+    /// What every response to a target carries whose key has more to it than the target, so that all of them can be found:
+    /// no group, and no tag either.
+    pub fn target(host: &[u8], path_and_query: &[u8]) -> Tag {
+        let (_, high) = halves(&KeyBuilder::new(b"target", host, path_and_query).digest());
+        Tag(high)
+    }
+
     pub(crate) fn bits(self) -> u64 {
         self.0
     }

@@ -45,7 +45,7 @@ mod tests;
 pub use ban::{Expression, ExpressionError};
 pub use body::{Body, Slices};
 pub use filling::{Filling, Unstored};
-pub use flight::{Arrival, Flight, Waited, Waiter};
+pub use flight::{Arrival, Begun, Flight, Waited, Waiter};
 pub use joint::Joint;
 pub use key::{Key, KeyBuilder, Tag};
 pub use marks::Mark;

@@ -82,16 +82,25 @@ impl PurgeLog {
 
     /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is stored.
     pub(crate) fn meets(&self, begun: u64, key: Key, tags: &[Tag]) -> bool {
+        self.meets_any(begun, key, |tag| tags.contains(tag))
+    }
+
+    /// Whether a purge since `begun` may meet what a fetch is to bring, whose tags nobody knows yet.
+    pub(crate) fn may_meet(&self, begun: u64, key: Key) -> bool {
+        self.meets_any(begun, key, |_| true)
+    }
+
+    fn meets_any(&self, begun: u64, key: Key, carries: impl Fn(&Tag) -> bool) -> bool {
         if self.epoch() == begun {
             return false;
         }
         let recent = self.recent.lock();
+        let since = recent.entries.iter().rev().take_while(|(epoch, _)| *epoch > begun);
+        let mut purged = since.map(|(_, purged)| purged);
         begun < recent.all_before
-            || recent.entries.iter().rev().take_while(|(epoch, _)| *epoch > begun).any(|(_, purged)| {
-                match purged {
-                    Purged::Key(purged) => *purged == key,
-                    Purged::Tag(tag) => tags.contains(tag),
-                }
+            || purged.any(|purged| match purged {
+                Purged::Key(purged) => *purged == key,
+                Purged::Tag(tag) => carries(tag),
             })
     }
 }

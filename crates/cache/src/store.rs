@@ -18,7 +18,7 @@ use crate::purge::PurgeLog;
 use crate::shard::{Found, Queue, Shard};
 use crate::stats::{Removal, Stats};
 use crate::sweep::Sweeper;
-use crate::{Key, Mark, Object};
+use crate::{Key, Mark, Object, Tag};
 
 /// How a store is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,6 +199,11 @@ impl Store {
         }
     }
 
+    /// Whether something was purged or banned since `begun` that a response with these tags may be of.
+    pub fn is_purged_since(&self, begun: Begun, key: Key, tags: &[Tag]) -> bool {
+        self.bans.latest() != begun.bans || self.purges.meets(begun.purges, key, tags)
+    }
+
     /// The right to store a response for a key beside others who may hold it too: after a mark, from another tier, or of a
     /// request that wasn't looked up.
     pub fn open(self: &Arc<Store>, key: Key) -> Flight {
@@ -293,32 +298,32 @@ impl Store {
         candidate: Option<&Arc<Object>>,
     ) -> Result<Flight, Arc<Flying>> {
         let variant = variant(shard, key, query.fields);
+        let whole = candidate.is_some_and(|object| object.range().is_none());
+        let part = query.part.filter(|part| !whole && !part.is_whole());
         let begun = self.begun();
-        let eq = |flying: &Arc<Flying>| flying.key == key && flying.variant == variant;
         let hash = u64::from(key.hash());
         let candidate = candidate.cloned();
-        let entry = shard.flights.entry(hash, eq, |flying| u64::from(flying.key.hash()));
-        let flying = match entry {
-            hashbrown::hash_table::Entry::Occupied(mut entry) => {
-                let flying = entry.get();
-                // One that began before a purge or a ban may bring what that was to remove.
-                if flying.begun() == begun {
-                    return Err(flying.clone());
-                }
-                let flying = Flying::new(key, variant, begun, candidate.clone());
-                *entry.get_mut() = flying.clone();
-                flying
-            }
-            hashbrown::hash_table::Entry::Vacant(entry) => {
-                let flying = Flying::new(key, variant, begun, candidate.clone());
-                entry.insert(flying.clone());
-                flying
-            }
+        // A fetch of everything serves all, and one of a part those who want just that.
+        let eq = |flying: &Arc<Flying>| {
+            let brings = flying.part.is_none() || flying.part == part;
+            flying.key == key && flying.variant == variant && brings
         };
+        if let Some(flying) = shard.flights.find_mut(hash, eq) {
+            // One that began before a purge or a ban may bring what that was to remove.
+            let before = flying.begun();
+            if before.bans == begun.bans && !self.purges.may_meet(before.purges, key) {
+                return Err(flying.clone());
+            }
+            *flying = Flying::new(key, variant, part, begun, candidate.clone());
+            return Ok(Flight::of(self.clone(), flying.clone(), begun, candidate));
+        }
+        let flying = Flying::new(key, variant, part, begun, candidate.clone());
+        shard.flights.insert_unique(hash, flying.clone(), |flying| u64::from(flying.key.hash()));
         Ok(Flight::of(self.clone(), flying, begun, candidate))
     }
 
-    pub(crate) fn begun(&self) -> Begun {
+    /// Which purges and bans there have been by now.
+    pub fn begun(&self) -> Begun {
         Begun { purges: self.purges.epoch(), bans: self.bans.latest() }
     }
 

@@ -44,6 +44,11 @@ pub enum RangeSpec {
 }
 
 impl RangeSpec {
+    /// Whether it is all of the representation, however long.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, RangeSpec::From(0, None))
+    }
+
     /// The bytes it means of a representation of `complete` bytes; `None` where it is unsatisfiable.
     pub fn resolve(&self, complete: u64) -> Option<ByteRange> {
         let end = complete.checked_sub(1)?;
