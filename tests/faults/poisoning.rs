@@ -173,3 +173,145 @@ fn clients_that_wait_together_get_no_page_made_for_one_of_them() {
     cookies.dedup();
     assert_eq!(cookies.len(), 10, "a session was shared");
 }
+
+#[test]
+fn fields_with_underscores_pass_for_no_others() {
+    // CGI and WSGI hand X_Forwarded_Host to applications as X-Forwarded-Host.
+    for (field, path) in [
+        ("X_Forwarded_Host", "/"),
+        ("X_Forwarded-For", "/"),
+        ("X_Original_URL", "/"),
+        ("Accept_Language", "/"),
+        ("X_Of_The_Client", "/"),
+        ("X_Forwarded_Host", "/passed"),
+        ("Content_Length", "/passed"),
+    ] {
+        let (proxy, origin) = before(echo("host"));
+        let request = get(path).with(field, "evil");
+        let passed = path == "/passed";
+        proxy.exchange(&if passed { request.with("Cookie", "session=1") } else { request }).expect(200);
+        assert!(!origin.last().fields.has(field), "{field} reached the origin of {path}");
+    }
+    let (proxy, origin) = before(echo("host"));
+    proxy.exchange(&get("/").with("Api_Key", "1").with("Cookie", "session=1")).expect(200);
+    assert_eq!(origin.last().field("api_key"), Some("1"), "for this client alone");
+}
+
+#[test]
+fn a_field_with_underscores_that_is_keyed_goes_on() {
+    let origin = Origin::new(|request| reply(200).cache("max-age=60").body(request.fields.list("api_key")));
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n\
+         [[route]]\npool = \"app\"\ncache = {{ key_fields = [\"Api_Key\"] }}\n",
+        origin.url()
+    );
+    let proxy = sandarac().config(config).start();
+    for key in ["one", "two", "one"] {
+        assert_eq!(proxy.exchange(&get("/").with("Api_Key", key)).text(), key);
+    }
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_host_is_told_to_the_origin_of_a_shared_page_as_it_is_keyed() {
+    for host in ["www.example:80", "WWW.example", "www.example:0080"] {
+        for field in ["host", "x-forwarded-host"] {
+            let (proxy, _origin) = before(echo(field));
+            assert_eq!(proxy.exchange(&get("/").host(host)).text(), "www.example");
+            assert_eq!(proxy.get("/").text(), "www.example");
+        }
+    }
+}
+
+#[test]
+fn the_answer_to_one_clients_post_is_not_the_page_of_others() {
+    let (proxy, _origin) = before(|request| {
+        let of =
+            request.field("cookie").or(request.field("authorization")).or(request.field("x-original-url"));
+        reply(200).cache("max-age=60, public").with("Content-Location", "/form").body(of.unwrap_or("nobody"))
+    });
+    for (name, value) in [("Cookie", "alice"), ("Authorization", "alice"), ("X-Original-URL", "/admin")] {
+        proxy.exchange(&post("/form", "x").with(name, value)).expect(200);
+        assert_eq!(proxy.get("/form").text(), "nobody", "{name}");
+        proxy.exchange(&post("/form", "x").with("Cookie", "a=1")).expect(200);
+    }
+}
+
+#[test]
+fn the_answer_to_one_clients_head_does_not_change_the_page_of_others() {
+    let hostile = [
+        head("/").with("X-Forwarded-Port", "1337"),
+        head("/").with("X_Forwarded_Port", "1337"),
+        head("/").host("www.example:80"),
+    ];
+    for hostile in hostile {
+        let (proxy, _origin) = before(|request| {
+            let port = request.field("x-forwarded-port").or(request.field("x_forwarded_port"));
+            let host = format!("{}:{}", request.field("host").unwrap_or_default(), port.unwrap_or("none"));
+            let fresh = if request.method == "HEAD" { "max-age=60" } else { "max-age=0" };
+            reply(200).cache(fresh).with("ETag", "\"v\"").with("Link", &host)
+        });
+        proxy.get("/");
+        proxy.exchange(&hostile).expect(200);
+        assert_eq!(proxy.get("/").field("link"), Some("www.example:none"));
+        assert_eq!(
+            proxy.exchange(&get("/").with("Cache-Control", "max-stale")).field("link"),
+            Some("www.example:none")
+        );
+    }
+}
+
+#[test]
+fn a_trusted_proxy_hands_on_nothing_of_its_client_that_is_not_keyed() {
+    for (field, value, seen) in [
+        ("X-Forwarded-Host", "evil.example", "www.example"),
+        ("X-Forwarded-Proto", "evil, http", "http"),
+        ("X-Original-URL", "/evil", ""),
+        ("X-Forwarded-Prefix", "/evil", ""),
+    ] {
+        let origin = Origin::new(echo(field));
+        let config = |cache: &str| {
+            format!(
+                "[[listen]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]\n\
+                 [pool.app]\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\n{cache}\n",
+                origin.url()
+            )
+        };
+        let proxy = sandarac().config(config("")).start();
+        assert_eq!(proxy.exchange(&get("/").with(field, value)).text(), seen, "{field}");
+        assert_eq!(proxy.get("/").text(), seen, "{field}");
+        let keyed = sandarac().config(config(&format!("cache = {{ key_fields = [\"{field}\"] }}"))).start();
+        assert_eq!(keyed.exchange(&get("/").with(field, value)).text(), value, "{field}");
+        assert_ne!(keyed.get("/").text(), value, "{field}");
+    }
+    let origin = Origin::new(echo("forwarded"));
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]\n\
+         [pool.app]\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\n",
+        origin.url()
+    );
+    let proxy = sandarac().config(config).start();
+    let response = proxy.exchange(&get("/").with("Forwarded", "for=1.1.1.1;host=evil.example"));
+    assert_eq!(response.text(), "for=127.0.0.1;proto=http;host=www.example");
+}
+
+#[test]
+fn a_lifetime_by_rule_does_not_keep_what_one_clients_fields_caused() {
+    let origin = Origin::new(|request| match (request.field("accept"), request.field("x-big")) {
+        (Some("x/y"), _) => reply(406),
+        (_, Some(_)) => reply(431),
+        _ if request.target == "/absent" => reply(404),
+        _ => reply(200).body("page"),
+    });
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n\
+         [[route]]\npool = \"app\"\ncache = {{ ttl = \"10m\" }}\n",
+        origin.url()
+    );
+    let proxy = sandarac().config(config).start();
+    proxy.exchange(&get("/").with("Accept", "x/y")).expect(406);
+    proxy.exchange(&get("/").with("X-Big", "1")).expect(431);
+    assert_eq!(proxy.get("/").expect(200).text(), "page");
+    proxy.get("/absent").expect(404);
+    assert!(proxy.get("/absent").expect(404).is_hit());
+}

@@ -1,6 +1,6 @@
 //! One fetch for many: requests for what is being fetched wait for it and stream it as it arrives.
 
-use sandarac_test_support::{Conn, Gate, Origin, Reply, Sandarac, get, reply, within};
+use sandarac_test_support::{Conn, Gate, Origin, Reply, Sandarac, get, post, reply, within};
 
 use crate::{sandarac, site, stat};
 
@@ -283,4 +283,72 @@ fn a_revalidation_is_shared_too() {
         assert_eq!(client.response().expect(200).text(), "page");
     }
     assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_post_to_something_else_does_not_split_those_who_wait() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.method.as_str() {
+        "GET" => reply(200).cache("max-age=60").hold(&held).body("shared"),
+        _ => reply(204),
+    });
+    let proxy = start(&origin);
+    let mut clients = vec![ask(&proxy)];
+    gate.reached(1);
+    for number in 0..5 {
+        proxy.exchange(&post(&format!("/other/{number}"), "x")).expect(204);
+        clients.push(ask(&proxy));
+        proxy.counts("cache_waiters", number + 1);
+    }
+    gate.open();
+    assert!(clients.iter_mut().all(|client| client.response().expect(200).text() == "shared"));
+    let gets = origin.requests().iter().filter(|request| request.method == "GET").count();
+    assert_eq!(gets, 1);
+}
+
+#[test]
+fn those_who_want_different_parts_do_not_wait_for_each_other() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| {
+        let range = request.field("range").unwrap_or_default().replace("bytes=", "");
+        reply(206)
+            .cache("max-age=60")
+            .with("Content-Range", &format!("bytes {range}/100"))
+            .hold(&held)
+            .body("0123456789")
+    });
+    let proxy = start(&origin);
+    let part = |from: u32| {
+        let mut client = proxy.connect();
+        client.send(get("/page").with("Range", &format!("bytes={from}-{}", from + 9)).to_bytes());
+        client
+    };
+    let mut clients: Vec<Conn> = [10, 30, 50, 10, 50].map(part).into();
+    gate.reached(3);
+    proxy.counts("cache_waiters", 2);
+    gate.open();
+    for client in &mut clients {
+        let response = client.response().expect(206);
+        assert_ne!(response.cache_parameter("fwd").as_deref(), Some("vary-miss"));
+    }
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
+fn a_range_that_cannot_be_had_marks_nothing() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.field("range") {
+        Some(_) => reply(416).with("Content-Range", "bytes */9"),
+        None => reply(200).cache("max-age=60").hold(&held).body("shared"),
+    });
+    let proxy = start(&origin);
+    proxy.exchange(&get("/page").with("Range", "bytes=999-")).expect(416);
+    let mut clients: Vec<Conn> = (0..3).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    proxy.counts("cache_waiters", 2);
+    gate.open();
+    assert!(clients.iter_mut().all(|client| client.response().expect(200).text() == "shared"));
 }

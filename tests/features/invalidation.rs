@@ -1,8 +1,8 @@
 //! Invalidation by unsafe methods (RFC 9111 §4.4).
 
-use sandarac_test_support::{Origin, Reply, Request, Sandarac, get, reply, request};
+use sandarac_test_support::{Gate, Origin, Reply, Request, Sandarac, get, post, reply, request};
 
-use crate::cache;
+use crate::{cache, numbered, sandarac, site};
 
 /// Fresh pages, and unsafe requests answered by `answer`.
 fn pages(answer: impl Fn() -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
@@ -85,4 +85,66 @@ fn all_variants_are_invalidated() {
     assert_eq!((variant("a").as_str(), variant("b").as_str()), ("1", "2"));
     proxy.exchange(&request("DELETE", "/")).expect(204);
     assert_eq!((variant("a").as_str(), variant("b").as_str()), ("4", "5"));
+}
+
+#[test]
+fn what_is_keyed_by_more_than_its_url_is_invalidated_whole() {
+    let origin = Origin::new(numbered(|request| match request.method.as_str() {
+        "GET" => reply(200).cache("max-age=60"),
+        _ => reply(204),
+    }));
+    let cache =
+        "cache = { key_fields = [\"X-Country\"], key_cookies = [\"theme\"], ignore_query = [\"utm_*\"] }";
+    let proxy = sandarac().config(site(&origin.url(), cache, "[purge]\nallow = [\"127.0.0.1\"]")).start();
+    let long = format!("/{}", "a".repeat(5000));
+    for path in ["/a", "/a?b=1", "/it's", "/\u{e9}%C3%A9?q=\"x\"", "/a\\b", &long] {
+        let variants = [get(path).with("X-Country", "de"), get(path).with("Cookie", "theme=dark"), get(path)];
+        let ask = || variants.each_ref().map(|request| proxy.exchange(request).text());
+        for request in [request("POST", path), request("PURGE", path)] {
+            let before = ask();
+            assert_eq!(ask(), before, "stored");
+            let status = proxy.exchange(&request).status;
+            assert_eq!(status / 100, 2, "{path}");
+            let after = ask();
+            assert!(after.iter().zip(&before).all(|(after, before)| after != before), "{path}: {after:?}");
+        }
+        let url = format!("http://www.example{path}");
+        let before = ask();
+        proxy.admin(&["purge", &url]);
+        assert!(ask().iter().zip(&before).all(|(after, before)| after != before), "{path}");
+    }
+}
+
+#[test]
+fn what_another_route_keys_is_invalidated_by_its_rule() {
+    let origin = Origin::new(numbered(|request| match request.method.as_str() {
+        "GET" => reply(200).cache("max-age=60"),
+        _ => reply(303).with("Location", "/shop/list?utm_source=form"),
+    }));
+    let routes = "[[route]]\nmatch = \"/shop/\"\npool = \"app\"\n\
+                  cache = { ignore_query = [\"utm_*\"], key_fields = [\"X-Country\"] }\n\
+                  [[route]]\npool = \"app\"";
+    let text = site(&origin.url(), "", "").replace("[[route]]\npool = \"app\"", routes);
+    let proxy = sandarac().config(text).start();
+    let ask = || proxy.exchange(&get("/shop/list?utm_medium=mail").with("X-Country", "de")).text();
+    assert_eq!([ask(), ask()], ["1", "1"]);
+    proxy.exchange(&request("POST", "/form").body("x")).expect(303);
+    assert_eq!(ask(), "3");
+}
+
+#[test]
+fn a_response_to_a_post_that_began_before_a_purge_is_not_stored() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, _origin) = cache(move |request| {
+        let page = reply(200).cache("max-age=60").with("Content-Location", &request.target);
+        if request.method == "POST" { page.hold(&held) } else { page }
+    });
+    let mut client = proxy.connect();
+    client.send(post("/form", "x").to_bytes());
+    gate.reached(1);
+    proxy.admin(&["purge", "http://www.example/form"]);
+    gate.open();
+    assert_eq!(client.response().expect(200).text(), "1");
+    assert_eq!(proxy.get("/form").text(), "2");
 }

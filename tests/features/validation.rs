@@ -1,8 +1,8 @@
 //! Conditional requests: of clients, answered from the cache, and of the cache, to the origin (RFC 9110 §13, RFC 9111 §4.3).
 
-use sandarac_test_support::{Reply, Request, get, head, http_date_in, reply};
+use sandarac_test_support::{Gate, Origin, Reply, Req, Request, get, head, http_date_in, reply};
 
-use crate::cache;
+use crate::{cache, sandarac, site};
 
 /// An answer of 304 where the request has the validator, and the rule's answer where not.
 fn validating(request: &Request, etag: &str, otherwise: Reply, fields: &[(&str, &str)]) -> Reply {
@@ -225,4 +225,118 @@ fn the_age_of_a_304_is_counted_and_not_repeated() {
     let hit = proxy.get("/");
     assert!(hit.is_hit(), "{hit:?}");
     assert_eq!(hit.fields.all("age"), ["7"]);
+}
+
+#[test]
+fn an_answer_to_head_without_validators_tells_nothing_of_the_page() {
+    let (proxy, origin) = cache(|request| match request.method.as_str() {
+        "HEAD" => reply(200).cache("max-age=60").length(1),
+        _ => reply(200).cache("max-age=0").with("ETag", "\"v\""),
+    });
+    proxy.get("/");
+    proxy.exchange(&head("/")).expect(200);
+    assert_eq!(proxy.get("/").text(), "3");
+    assert!(origin.last().fields.has("if-none-match"));
+}
+
+#[test]
+fn a_page_freshened_by_head_has_one_age_and_the_edits_of_its_route() {
+    let origin = Origin::new(|request| match request.method.as_str() {
+        "HEAD" => {
+            reply(200).cache("max-age=60").with("ETag", "\"v\"").with("Age", "10").with("X-Secret", "1")
+        }
+        _ => reply(200).cache("max-age=0").with("ETag", "\"v\""),
+    });
+    let keys = "response = { remove = [\"X-Secret\"] }";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    proxy.get("/");
+    proxy.exchange(&head("/")).expect(200);
+    let response = proxy.get("/");
+    assert!(response.is_hit());
+    assert_eq!(response.fields.lines().iter().filter(|(name, _)| *name == "Age").count(), 1);
+    assert!(!response.fields.has("x-secret"));
+}
+
+#[test]
+fn an_answer_to_head_that_began_before_a_purge_freshens_nothing() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, origin) = cache(move |request| {
+        let page = reply(200).with("ETag", "\"v\"");
+        if request.method == "HEAD" { page.cache("max-age=60").hold(&held) } else { page.cache("max-age=0") }
+    });
+    proxy.get("/");
+    let mut client = proxy.connect();
+    client.send(head("/").to_bytes());
+    gate.reached(1);
+    proxy.admin(&["purge", "--soft", "http://www.example/"]);
+    gate.open();
+    client.response_to("HEAD").expect(200);
+    proxy.get("/");
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
+fn an_error_does_not_cost_what_can_be_validated_later() {
+    // RFC 9111 §4.3.3
+    for (status, directives) in [(503, "max-age=0"), (500, "no-store")] {
+        let (proxy, origin) = cache(move |request| match (request.serial, request.field("if-none-match")) {
+            (1, _) => reply(200).cache("max-age=0").with("ETag", "\"v\""),
+            (2, _) => reply(status).cache(directives),
+            (_, Some(_)) => reply(304).cache("max-age=60"),
+            _ => reply(200),
+        });
+        assert_eq!(proxy.get("/").text(), "1");
+        assert!(proxy.get("/").status >= 500);
+        assert_eq!(proxy.get("/").expect(200).text(), "1");
+        assert_eq!(origin.count(), 3);
+    }
+}
+
+#[test]
+fn what_is_withheld_from_the_store_does_not_come_in_by_a_304() {
+    // RFC 9111 §5.2.2.4, §5.2.2.7
+    let (proxy, _origin) = cache(|request| match request.serial {
+        1 => reply(200).cache("max-age=0, no-cache=\"Set-Cookie\", private=\"X-P\"").with("ETag", "\"a\""),
+        _ => reply(304)
+            .with("ETag", "\"a\"")
+            .with("Expires", &http_date_in(60))
+            .with("Cache-Control", "max-age=60")
+            .with("Set-Cookie", "session=2")
+            .with("X-P", "2"),
+    });
+    proxy.get("/");
+    let asked = proxy.get("/").expect(200);
+    assert_eq!((asked.field("set-cookie"), asked.field("x-p")), (Some("session=2"), Some("2")));
+    let other = proxy.get("/").expect(200);
+    assert!(other.is_hit());
+    assert_eq!((other.field("set-cookie"), other.field("x-p")), (None, None));
+}
+
+#[test]
+fn a_cookie_on_a_304_reaches_the_one_who_asked() {
+    let origin = Origin::new(|request| match request.serial {
+        1 => reply(200).cache("max-age=0").with("ETag", "\"a\""),
+        _ => reply(304).cache("max-age=60").with("ETag", "\"a\"").with("Set-Cookie", "session=2"),
+    });
+    let proxy = sandarac().before(&origin).start();
+    proxy.get("/");
+    assert_eq!(proxy.get("/").expect(200).field("set-cookie"), Some("session=2"));
+    proxy.get("/");
+    assert_eq!(origin.count(), 3, "nothing with a cookie is stored");
+}
+
+#[test]
+fn what_one_request_may_not_have_stored_does_not_cost_what_is() {
+    let (proxy, origin) = cache(|request| match request.field("if-none-match") {
+        Some(_) => reply(304).cache("max-age=60").with("ETag", "\"a\""),
+        None => reply(200).cache("max-age=60").with("ETag", "\"a\""),
+    });
+    proxy.get("/");
+    let authorized =
+        |request: Req| request.with("Cache-Control", "no-cache").with("Authorization", "Basic eA==");
+    proxy.exchange(&authorized(get("/"))).expect(200);
+    proxy.exchange(&authorized(head("/"))).expect(200);
+    assert_eq!(proxy.get("/").text(), "1");
+    assert_eq!(origin.count(), 3);
 }

@@ -44,6 +44,24 @@ fn several_fields_select_together() {
 }
 
 #[test]
+fn a_field_that_connection_names_selects_nothing() {
+    // The origin does not see it, so the response is not of that variant (RFC 9110 §7.6.1).
+    let (proxy, origin) = cache(|request| {
+        reply(200)
+            .cache("max-age=60")
+            .with("Vary", "Accept-Language")
+            .with("Content-Language", request.field("accept-language").unwrap_or("any"))
+    });
+    for connection in ["Accept-Language", "keep-alive, accept-language"] {
+        let hiding = get("/").with("Connection", connection).with("Accept-Language", "de");
+        assert_eq!(proxy.exchange(&hiding).field("content-language"), Some("any"));
+    }
+    let open = with(&[("Accept-Language", "de")]);
+    assert_eq!(proxy.exchange(&open).field("content-language"), Some("de"));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
 fn a_hundred_variants_find_their_own() {
     let (proxy, origin) = cache(|_| reply(200).cache("max-age=60").with("Vary", "Foo"));
     let mut client = proxy.connect();

@@ -15,7 +15,8 @@ settings! {
     /// The rules that `[cache]` sets for all routes and a route for itself.
     pub(crate) struct RuleSettings {
         /// How long a response is fresh, whatever the backend says of freshness and whatever its status: errors and
-        /// redirects too. `no-store` and `private` still hold.
+        /// redirects too, but of 4xx, which one client's fields may have caused, 404, 405, 410, 414 and 451 only. `no-store`
+        /// and `private` still hold.
         ttl: Option<Duration> = None, unset "what the backend says" "\"10m\"";
         /// How long a response is fresh of which the backend says nothing.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";

@@ -18,17 +18,15 @@ impl<'a> HopByHop<'a> {
         HopByHop(fields.list(Name::Connection).collect())
     }
 
-    /// Whether `field` is one of them. Connection cannot name what all recipients are meant to see, else a peer could
-    /// hide from the next hop what this one obeyed.
+    /// Whether `field` is one of them.
     pub fn has(&self, field: &Field<'_>) -> bool {
+        is_standing(field.id) || self.names(field)
+    }
+
+    /// Whether Connection names `field`, and it is not one of the standing ones. Connection cannot name what all recipients
+    /// are meant to see, else a peer could hide from the next hop what this one obeyed.
+    pub fn names(&self, field: &Field<'_>) -> bool {
         match field.id {
-            Name::Connection
-            | Name::KeepAlive
-            | Name::ProxyConnection
-            | Name::Te
-            | Name::TransferEncoding
-            | Name::Upgrade => true,
-            name if is_of_workers(name) => true,
             Name::Host
             | Name::CacheControl
             | Name::CdnCacheControl
@@ -41,9 +39,22 @@ impl<'a> HopByHop<'a> {
             | Name::Expires
             | Name::Age
             | Name::Date => false,
-            _ => self.0.has(field.name),
+            name => !is_standing(name) && self.0.has(field.name),
         }
     }
+}
+
+/// Whether fields of this name belong to the connection whether or not Connection names them.
+pub fn is_standing(name: Name) -> bool {
+    matches!(
+        name,
+        Name::Connection
+            | Name::KeepAlive
+            | Name::ProxyConnection
+            | Name::Te
+            | Name::TransferEncoding
+            | Name::Upgrade
+    ) || is_of_workers(name)
 }
 
 /// Whether a field is of the résumé protocol: what a balancer and its workers say to each other is for no one else.
@@ -71,13 +82,6 @@ impl<'a> FromIterator<&'a [u8]> for NameSet<'a> {
 
 fn compare(one: &[u8], other: &[u8]) -> Ordering {
     one.iter().map(u8::to_ascii_lowercase).cmp(other.iter().map(u8::to_ascii_lowercase))
-}
-
-/// Takes the fields of the connection out of a message that is to be forwarded.
-pub fn strip(fields: &mut FieldsBuf) {
-    let before = fields.clone();
-    let hop_by_hop = HopByHop::of(before.view());
-    fields.retain(|field| !hop_by_hop.has(&field));
 }
 
 /// Whether Connection has this option, in any letter case.
@@ -354,6 +358,12 @@ mod tests {
         let mut out = Vec::new();
         fields.encode(&mut out);
         String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end().to_owned()
+    }
+
+    fn strip(fields: &mut FieldsBuf) {
+        let before = fields.clone();
+        let hop_by_hop = HopByHop::of(before.view());
+        fields.retain(|field| !hop_by_hop.has(&field));
     }
 
     #[test]

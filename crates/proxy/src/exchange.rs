@@ -12,7 +12,7 @@
 //! What can be answered from memory at once never gets here: see [`crate::worker`].
 
 use crate::downstream::Downstream;
-use crate::forward::{Forward, Purpose};
+use crate::forward::{Asker, Forward, Purpose, is_for_all};
 use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
@@ -45,7 +45,7 @@ const TURNS: usize = 8;
 
 /// How many of those who wait for a fetch try for themselves at once when a second one has brought no answer. The others
 /// wait for one of them: an origin that may be dying is not asked by a whole crowd at once, and none waits long.
-const RELEASED: usize = 16;
+pub(crate) const RELEASED: usize = 16;
 
 /// How often a request may have passed this proxy already: no deployment has more tiers of one name.
 const PASSES: usize = 5;
@@ -269,7 +269,7 @@ impl<'e> Exchange<'e> {
                     let forward = lookup::forward(store, key, candidate.as_deref(), &directives);
                     self.worker.counters.misses.one(&MissReason::Forward(forward));
                     self.handling.forward = Some(forward);
-                    return self.head(down, received, pool, rule, key, candidate).await;
+                    return self.head(down, received, pool, rule, candidate).await;
                 }
             }
         }
@@ -421,15 +421,17 @@ impl<'e> Exchange<'e> {
         received: &Received<'_>,
         pool: usize,
         rule: &CacheRule,
-        key: Key,
         candidate: Option<Arc<Object>>,
     ) -> Result<Sent, Fault> {
         let target = received.target.path_and_query;
-        let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
-        if let Some(stored) = candidate {
-            lookup::learn_from_head(self, received, rule, key, &stored, &arrived);
+        let of_all = is_for_all(&self.request, received, rule);
+        let flight = candidate.filter(|_| of_all).map(|stored| self.worker.shared.store.open_for(&stored));
+        let mut arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
+        self.edit(received, &mut arrived)?;
+        if let Some(flight) = flight {
+            lookup::learn_from_head(self, received, rule, flight, &arrived);
         }
-        self.relay_edited(down, received, arrived, pool).await
+        self.relay(down, arrived, pool).await
     }
 
     /// Goes past the store.
@@ -440,9 +442,9 @@ impl<'e> Exchange<'e> {
         pool: usize,
     ) -> Result<Sent, Fault> {
         let target = received.target.path_and_query;
+        let begun = self.worker.shared.store.begun();
         let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
-        purge::invalidate(self, received, &arrived.head.view());
-        let arrived = match purge::storable_post(self, received, pool, arrived) {
+        let arrived = match purge::passed(self, received, pool, arrived, begun) {
             Landed::Object(object, reader, own) => {
                 return Box::pin(self.deliver_with(down, &object, reader, own.as_ref())).await;
             }
@@ -459,10 +461,15 @@ impl<'e> Exchange<'e> {
         mut arrived: Box<Arrived>,
         pool: usize,
     ) -> Result<Sent, Fault> {
+        self.edit(received, &mut arrived)?;
+        self.relay(down, arrived, pool).await
+    }
+
+    /// Makes the edits that the route asks for, and adds Via.
+    fn edit(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
         let fields = &mut arrived.head.fields;
         received.route.response.apply(fields).map_err(|_| Fault::HeadTooLarge)?;
-        hop::add_via(fields, arrived.head.version, self.site.name()).map_err(|_| Fault::HeadTooLarge)?;
-        self.relay(down, arrived, pool).await
+        hop::add_via(fields, arrived.head.version, self.site.name()).map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Sends a request to a backend of the pool and waits for the head of its response.
@@ -519,9 +526,13 @@ impl<'e> Exchange<'e> {
         target: &[u8],
         purpose: Purpose<'_>,
     ) -> Result<Vec<u8>, Fault> {
+        let host = match purpose {
+            Purpose::Fill { .. } => &*received.host,
+            Purpose::Pass | Purpose::Tunnel => received.asker.host,
+        };
         let forward = Forward {
             request: self.request,
-            asker: received.asker,
+            asker: Asker { host, ..received.asker },
             introduction: &self.site.introduction,
             edits: &received.route.request,
             target,

@@ -1,11 +1,13 @@
 //! The request as the origin gets it: written anew from its parsed form, with what gateways add and without what is
 //! the connection's own.
 
+use crate::step::hash;
+use crate::step::receive::Received;
 use sandarac_cache::Object;
 use sandarac_config::{CacheRule, Edits, Sticky};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
-use sandarac_message::hop::{self, HopByHop, MaxForwards};
+use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::Scheme;
 use sandarac_message::{Field, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_wire::h1::BodyFraming;
@@ -20,7 +22,8 @@ pub(crate) struct Asker<'a> {
     /// Whether what it says in forwarding fields is believed.
     pub(crate) trusted: bool,
     pub(crate) scheme: Scheme,
-    /// The host asked for, as received; empty where none was named.
+    /// The host asked for, as received; as it is keyed where the response may be stored, since applications write it into
+    /// pages. Empty where none was named.
     pub(crate) host: &'a [u8],
 }
 
@@ -64,7 +67,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) purpose: Purpose<'a>,
 }
 
-/// Fields by which some applications let a client choose host, path, method or scheme. They are in no key, so a stored
+/// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys them, a stored
 /// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
 const UNKEYED: [&[u8]; 13] = [
     b"surrogate-capability",
@@ -111,8 +114,8 @@ impl Forward<'_> {
         encode::request_line(&mut first, self.request.method_text, self.target);
         let mut fields = FieldsBuf::after(first, received.len() + 8);
         fields.add(Name::Host, self.asker.host)?;
-        let hop_by_hop = HopByHop::of(received);
-        fields.extend(received, |field| !hop_by_hop.has(field) && !self.is_withheld(field))?;
+        // What Connection names was taken out when the request was read.
+        fields.extend(received, |field| !hop::is_standing(field.id) && !self.is_withheld(field))?;
         if let Some(sticky) = self.sticky {
             cookies::retain(&mut fields, |cookie| cookie.name != sticky.cookie.as_str().as_bytes())?;
         }
@@ -143,14 +146,12 @@ impl Forward<'_> {
 
     /// Whether a received field is left out, or written anew.
     fn is_withheld(&self, field: &Field<'_>) -> bool {
-        match field.id {
-            Name::Host => true,
-            Name::Expect => !self.expect_continue,
-            Name::Other => {
-                matches!(self.purpose, Purpose::Fill { .. })
-                    && !self.asker.trusted
-                    && UNKEYED.iter().any(|name| field.is(name))
-            }
+        match (field.id, self.purpose) {
+            (Name::Host, _) => true,
+            (Name::Expect, _) => !self.expect_continue,
+            (Name::Other, Purpose::Fill { rule, .. }) => is_unkeyed(field, rule),
+            (Name::Other, _) => is_alias(field),
+            (name, Purpose::Fill { rule, .. }) => is_of_proxies(name) && !is_keyed(field, rule),
             _ => false,
         }
     }
@@ -166,6 +167,42 @@ impl Forward<'_> {
         hop::set_forwarded(fields, &peer, self.introduction.forwarding)?;
         hop::add_via(fields, self.request.version, &self.introduction.name)
     }
+}
+
+/// Whether a request that goes on as it came is the one that would be made for the store: what its response says is then right
+/// for all.
+pub(crate) fn is_for_all(request: &RequestHead<'_>, received: &Received<'_>, rule: &CacheRule) -> bool {
+    let target = received.target.path_and_query;
+    let unkeyed = |field: Field<'_>| match field.id {
+        Name::Other => is_unkeyed(&field, rule),
+        name => received.asker.trusted && is_of_proxies(name) && !is_keyed(&field, rule),
+    };
+    received.asker.host == &*received.host
+        && hash::target(&rule.key, target) == target
+        && !request.fields.iter().any(unkeyed)
+        && cookies::cookies(request.fields).all(|cookie| is_forwarded(rule, cookie.name))
+}
+
+fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
+    rule.key.fields.iter().any(|name| field.is(name))
+}
+
+/// Whether a field that is not among the known ones must not make a difference to a stored response.
+fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
+    let listed = || UNKEYED.iter().any(|name| field.is(name));
+    (field.name.contains(&b'_') || listed()) && !is_keyed(field, rule)
+}
+
+/// Whether a field says what a trusted proxy was asked for. Such proxies hand on what clients wrote there, often enough.
+fn is_of_proxies(name: Name) -> bool {
+    matches!(name, Name::Forwarded | Name::XForwardedHost | Name::XForwardedProto)
+}
+
+/// Whether applications that take fields from their environment (CGI, FastCGI, WSGI) find this one, whose name has underscores,
+/// in place of one with hyphens that a proxy wrote or a server obeyed.
+fn is_alias(field: &Field<'_>) -> bool {
+    let hyphen = |&byte: &u8| if byte == b'_' { b'-' } else { byte };
+    field.name.contains(&b'_') && Name::of(&field.name.iter().map(hyphen).collect::<Vec<u8>>()) != Name::Other
 }
 
 /// Whether a cookie goes to the origin although the response may be stored: where named cookies bypass the cache, what
@@ -229,7 +266,7 @@ mod tests {
         let sent = forwarded(
             Purpose::Pass,
             false,
-            &[("x-A", "1"), ("Connection", "close, x-b"), ("X-B", "2"), ("Range", "bytes=0-1")],
+            &[("x-A", "1"), ("Connection", "close"), ("Keep-Alive", "5"), ("Range", "bytes=0-1")],
         );
         assert_eq!(
             sent,

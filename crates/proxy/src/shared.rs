@@ -11,7 +11,6 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
-use sandarac_config::{Action, KeyRule};
 use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
@@ -148,13 +147,8 @@ impl Shared {
         let target = Target::of(&request).ok().filter(|target| target.form == Form::Absolute)?;
         let host = target.authority?.normalised(target.scheme?);
         let site = self.site.load();
-        let path = route_path(target.path()).ok()?;
-        let plain = KeyRule::default();
-        let rule = match site.config.routes.find(&host, &path, b"GET").map(|route| &route.action) {
-            Some(Action::Forward { cache: Some(rule), .. }) => &rule.key,
-            _ => &plain,
-        };
-        Some(purge_target(&self.store, rule, &host, target.path_and_query, purge))
+        route_path(target.path()).ok()?;
+        Some(purge_target(&self.store, &site.config.routes, &host, target.path_and_query, purge))
     }
 
     /// Takes a place for a client connection, if there is one.

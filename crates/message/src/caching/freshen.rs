@@ -38,7 +38,7 @@ impl<'a> Storable<'a> {
 /// stored ones of the same name, save those that describe the stored body. The stored Age goes, and so does the stored
 /// Date where the new response has none, because both counted from the older receipt.
 pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
-    let storable = Storable::of(update);
+    let storable = Storable { hop_by_hop: HopByHop::of(update), withheld: withheld(stored, update) };
     let updates = |field: &Field<'_>| !describes_body(field) && storable.has(field);
     let replaced: NameSet<'_> = update.iter().filter(updates).map(|field| field.name).collect();
     let mut fields = FieldsBuf::new();
@@ -51,6 +51,23 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
         fields.push(field.name, field.value)?;
     }
     Ok(fields)
+}
+
+/// The names of fields that are not stored of an update: what the stored response withholds is still for one client alone where
+/// the new one does not say it again.
+fn withheld<'a>(stored: Fields<'a>, update: Fields<'a>) -> NameSet<'a> {
+    withheld_names(stored).chain(withheld_names(update)).collect()
+}
+
+/// The fields of an update that go to the client alone whose request it answered: those that are withheld and, where the
+/// stored response may not have them, cookies.
+pub fn own_fields_of_update(stored: Fields<'_>, update: Fields<'_>, cookies: bool) -> FieldsBuf {
+    let withheld = withheld(stored, update);
+    let hop_by_hop = HopByHop::of(update);
+    let own = |field: &Field<'_>| {
+        !hop_by_hop.has(field) && (withheld.has(field.name) || (cookies && field.id == Name::SetCookie))
+    };
+    update.iter().filter(own).map(|field| (field.name, field.value)).collect()
 }
 
 /// The fields of two parts of a representation that together are `joined` (RFC 9111 §3.4, RFC 9110 §15.3.7.3): those of the
@@ -89,11 +106,13 @@ pub fn resumable(request: &RequestHead<'_>, response: &ResponseHead<'_>, receive
 const PART_DIGESTS: [&[u8]; 2] = [b"content-md5", b"content-digest"];
 
 /// Whether a 200 to a HEAD request shows that the stored response is still right, so that it may be freshened with it
-/// (RFC 9111 §4.3.5): every validator it has, and its length, is the stored one. Otherwise the stored one is outdated.
-pub fn head_agrees(stored: Fields<'_>, head: Fields<'_>) -> bool {
-    [Name::Etag, Name::LastModified, Name::ContentLength]
-        .into_iter()
-        .all(|name| head.get(name).is_none_or(|value| stored.get(name) == Some(value)))
+/// (RFC 9111 §4.3.5): every validator it has, and its length, is the stored one. Otherwise the stored one is outdated. `None`
+/// where it has no validator, and no other length: other content may be as long, and would never be seen.
+pub fn head_agrees(stored: Fields<'_>, head: Fields<'_>) -> Option<bool> {
+    let agrees = |name: &Name| head.get(*name).is_none_or(|value| stored.get(*name) == Some(value));
+    let agrees = [Name::Etag, Name::LastModified, Name::ContentLength].iter().all(agrees);
+    let validates = head.has(Name::Etag) || head.has(Name::LastModified);
+    (validates || !agrees).then_some(agrees)
 }
 
 /// Whether a field tells something about the bytes of the body that a response without them must not change.

@@ -11,9 +11,11 @@ mod storability;
 mod targeted;
 
 pub use directives::{MaxStale, RequestDirectives, delta_seconds};
-pub use freshen::{combine, freshen, head_agrees, invalidates, part_fields, resumable, stored_fields};
+pub use freshen::{
+    combine, freshen, head_agrees, invalidates, own_fields_of_update, part_fields, resumable, stored_fields,
+};
 pub use lifetimes::{Lifetimes, Reuse};
-pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, lookup_bypass};
+pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};
 pub use storability::{Reason, Storability, storability};
 pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::RequestDirectives;
 use crate::cookies;
 use crate::glob::Glob;
-use crate::{Fields, Method, Name, RequestHead};
+use crate::{Field, Fields, Method, Name, RequestHead};
 
 /// Which side a choice that RFC 9111 leaves open falls on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,23 +179,28 @@ pub fn lookup_bypass(request: &RequestHead<'_>, policy: &Policy) -> Option<Bypas
     if !matches!(request.method, Method::Get | Method::Head) {
         return Some(BypassReason::Method);
     }
-    // One pass over the fields: most requests have none of these.
-    for field in request.fields.iter() {
-        match field.id {
-            Name::TransferEncoding => return Some(BypassReason::Body),
-            Name::ContentLength if field.value != b"0" => return Some(BypassReason::Body),
-            Name::Authorization if policy.bypass_authorization => return Some(BypassReason::Authorization),
-            Name::Cookie if bypasses(field.value, policy) => return Some(BypassReason::Cookie),
-            Name::CacheControl
-                if policy.request_directives
-                    && crate::members(field.value).any(|member| member.eq_ignore_ascii_case(b"no-store")) =>
-            {
-                return Some(BypassReason::NoStore);
-            }
-            _ => {}
+    request.fields.iter().find_map(|field| bypass(&field, policy))
+}
+
+/// Whether a request goes past the cache for more than its method and its body: what answers it may be for one client alone.
+pub fn is_personal(request: &RequestHead<'_>, policy: &Policy) -> bool {
+    request.fields.iter().filter_map(|field| bypass(&field, policy)).any(|why| why != BypassReason::Body)
+}
+
+fn bypass(field: &Field<'_>, policy: &Policy) -> Option<BypassReason> {
+    match field.id {
+        Name::TransferEncoding => Some(BypassReason::Body),
+        Name::ContentLength if field.value != b"0" => Some(BypassReason::Body),
+        Name::Authorization if policy.bypass_authorization => Some(BypassReason::Authorization),
+        Name::Cookie if bypasses(field.value, policy) => Some(BypassReason::Cookie),
+        Name::CacheControl
+            if policy.request_directives
+                && crate::members(field.value).any(|member| member.eq_ignore_ascii_case(b"no-store")) =>
+        {
+            Some(BypassReason::NoStore)
         }
+        _ => None,
     }
-    None
 }
 
 fn bypasses(value: &[u8], policy: &Policy) -> bool {

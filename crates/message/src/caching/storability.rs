@@ -91,6 +91,11 @@ impl Reason {
         }
     }
 
+    /// Whether the reason lies in the request: another one's response might be stored, and what is stored may still be right.
+    pub const fn is_of_request(self) -> bool {
+        matches!(self, Reason::Method | Reason::RequestNoStore | Reason::Status | Reason::Authorization)
+    }
+
     /// How long the next responses to this key are likely to be as useless, so that requests should not queue for them: the
     /// time of a hit-for-miss mark. `None` where the reason lies in this one request.
     ///
@@ -98,8 +103,8 @@ impl Reason {
     /// mark is short, so that soon one request again asks for all.
     pub const fn marked_for(self) -> Option<Duration> {
         match self {
-            Reason::Method | Reason::RequestNoStore => None,
-            Reason::Status | Reason::Partial | Reason::ServerError => Some(Duration::from_secs(5)),
+            Reason::Method | Reason::RequestNoStore | Reason::Status => None,
+            Reason::Partial | Reason::ServerError => Some(Duration::from_secs(5)),
             Reason::NoStore
             | Reason::Private
             | Reason::NotUnderstood
@@ -127,6 +132,10 @@ pub fn storability(
 ) -> Storability {
     if response.status == 206 && part.is_none() {
         return Storability::NoStore(Reason::Partial);
+    }
+    if policy.forced_ttl.is_some() && blames_request(response.status) {
+        let policy = Policy { forced_ttl: None, ..policy.clone() };
+        return storability(request, response, part, &policy, requested, received);
     }
     let fields = response.fields;
     let targeted = targeted(fields);
@@ -322,6 +331,12 @@ fn guessed(
 fn heuristically_cacheable(status: u16, directives: &ResponseDirectives) -> bool {
     directives.public
         || matches!(status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Whether a status may answer fields that one client sent, such as Accept, or too many of them: kept for all, it would take the
+/// target away from them (cache-poisoned denial of service). The others of 4xx are about the target.
+fn blames_request(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
 }
 
 /// The final statuses whose caching rules this crate knows (RFC 9110 §15), for `must-understand`.

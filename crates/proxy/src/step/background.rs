@@ -76,12 +76,7 @@ impl Revalidation {
         worker.counters.one(Counter::FetchesBackground);
         let forward = Forward {
             request,
-            asker: Asker {
-                ip: self.ip,
-                trusted: self.trusted,
-                scheme: self.scheme,
-                host: target.authority.map_or(b"", |authority| authority.text),
-            },
+            asker: Asker { ip: self.ip, trusted: self.trusted, scheme: self.scheme, host: &self.host },
             introduction: &site.introduction,
             edits: &route.request,
             target: &hash::target(&rule.key, target.path_and_query),

@@ -1,6 +1,6 @@
 //! Hash: what distinguishes stored responses, made into a key.
 
-use sandarac_cache::{Key, KeyBuilder};
+use sandarac_cache::{Key, KeyBuilder, Tag};
 use sandarac_config::KeyRule;
 use sandarac_message::cookies;
 use sandarac_message::target::{Scheme, filter_query};
@@ -22,8 +22,8 @@ pub(crate) fn key(
         KeyBuilder::new(scheme, host, &target(rule, path_and_query))
     };
     for name in &rule.fields {
-        // The name separates "not sent" of one field from a value of the next.
-        builder.part(name);
+        // How many there are tells the values of one field from those of the next, and from cookies.
+        builder.part(&fields.all_named(name).count().to_le_bytes());
         for value in fields.all_named(name) {
             builder.part(value);
         }
@@ -47,6 +47,12 @@ pub(crate) fn target(rule: &KeyRule, path_and_query: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(path_and_query.len());
     filter_query(path_and_query, &rule.ignore_query, &mut kept);
     kept
+}
+
+/// What responses to a target carry where their keys have more to them, so that all of them can be purged.
+pub(crate) fn target_tag(rule: &KeyRule, host: &[u8], path_and_query: &[u8]) -> Option<Tag> {
+    let plain = rule.fields.is_empty() && rule.cookies.is_empty();
+    (!plain).then(|| Tag::target(host, &target(rule, path_and_query)))
 }
 
 #[cfg(test)]
@@ -91,5 +97,8 @@ mod tests {
         assert_ne!(of(&[("X-Country", "at")]), of(&[("X-Plan", "at")]));
         assert_ne!(of(&[("Cookie", "theme=dark")]), of(&[("Cookie", "theme=light")]));
         assert_eq!(of(&[("Cookie", "theme=dark; id=1")]), of(&[("Cookie", "id=2; theme=dark")]));
+        // No value of a field passes for another part of the key.
+        assert_ne!(of(&[("X-Plan", "theme"), ("X-Plan", "dark")]), of(&[("Cookie", "theme=dark")]));
+        assert_ne!(of(&[("X-Country", "X-Plan")]), of(&[("X-Plan", "X-Plan")]));
     }
 }

@@ -3,7 +3,7 @@
 use crate::handling::Handling;
 use crate::step::fetch::Arrived;
 use crate::step::lookup::single_range;
-use crate::step::store::{Landed, Landing, add_date, content_range, tags_of, withheld_fields};
+use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
@@ -86,7 +86,7 @@ impl Landing<'_> {
     ) -> Landed {
         let Joined { joint, head, lifetimes, fields, range, own } = joined;
         let vary = VarySpec::of(fields.view(), &self.rule.policy.ignored_vary);
-        let tags = tags_of(fields.view(), self.host);
+        let tags = self.tags(fields.view());
         let arrival = self.arrival(head, lifetimes, &vary, &tags, range, None);
         let filling = flight.join(arrival, joint);
         handling.ttl = Some(lifetimes.ttl(arrived.received));

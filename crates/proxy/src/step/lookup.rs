@@ -3,7 +3,8 @@
 use crate::exchange::Exchange;
 use crate::step::fetch::Arrived;
 use crate::step::receive::Received;
-use sandarac_cache::{Arrival, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
+use crate::step::store::{add_date, tags_of};
+use sandarac_cache::{Arrival, Flight, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{RequestDirectives, Storability, freshen, head_agrees, storability};
 use sandarac_message::range::{self, RangeSpec};
@@ -12,7 +13,6 @@ use sandarac_message::vary::VarySpec;
 use sandarac_message::{Method, Name, RequestHead, ResponseHead, StoredHead};
 use sandarac_net::{Timer, wall};
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
 /// says so by habit: the whole is fetched, and serves both. Any other is fetched as it is, since the whole may be large.
 pub(crate) fn part_to_fetch(request: &RequestHead<'_>, candidate: Option<&Object>) -> Option<RangeSpec> {
     let whole = candidate.is_some_and(|object| object.range().is_none());
-    single_range(request).filter(|spec| !whole && !matches!(spec, RangeSpec::From(0, None)))
+    single_range(request).filter(|spec| !whole && !spec.is_whole())
 }
 
 /// Why a request is forwarded, where `candidate` is what is stored for it.
@@ -82,43 +82,57 @@ pub(crate) async fn wait(
 }
 
 /// What a response to HEAD says of the stored response to GET (RFC 9111 §4.3.5): where it is of the same
-/// representation it freshens it, else the stored one is invalid.
+/// representation it freshens it, else the stored one is invalid. `flight` is that of the stored one, from before the request.
 pub(crate) fn learn_from_head(
     exchange: &Exchange<'_>,
     received: &Received<'_>,
     rule: &CacheRule,
-    key: Key,
-    stored: &Arc<Object>,
+    flight: Flight,
     arrived: &Arrived,
 ) {
     let store = &exchange.worker.shared.store;
+    let Some(stored) = flight.candidate() else { return };
+    let key = flight.key();
     let now = arrived.received;
     let fresh = arrived.head.fields.view();
     if arrived.head.status != 200 || stored.head().status() != 200 {
         return;
     }
-    if !head_agrees(stored.fields(), fresh) {
-        store.purge(key, Purge::Hard, now);
-        return;
+    match head_agrees(stored.fields(), fresh) {
+        Some(true) => {}
+        Some(false) => {
+            store.purge(key, Purge::Hard, now);
+            return;
+        }
+        None => return,
     }
-    let Ok(fields) = freshen(stored.fields(), fresh) else { return };
+    let Ok(mut fields) = freshen(stored.fields(), fresh) else { return };
     let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
     let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
     let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
-    let Storability::Store(lifetimes) = storable else {
-        store.purge(key, Purge::Hard, now);
-        return;
+    let lifetimes = match storable {
+        Storability::Store(lifetimes) => lifetimes,
+        Storability::NoStore(reason) if reason.is_of_request() => return,
+        Storability::NoStore(_) => {
+            store.purge(key, Purge::Hard, now);
+            return;
+        }
     };
-    let Ok(head) = StoredHead::new(head.status, head.reason, &fields) else { return };
+    let (status, reason) = (stored.head().status(), stored.head().reason());
+    // It is in the lifetimes now.
+    fields.remove(Name::Age);
+    add_date(&mut fields, now);
+    let Ok(head) = StoredHead::new(status, reason, &fields) else { return };
     let vary = VarySpec::of(fields.view(), &rule.policy.ignored_vary);
-    let tags = super::store::tags_of(fields.view(), &received.host);
+    let path = received.target.path_and_query;
+    let tags = tags_of(fields.view(), &received.host, path, &rule.key);
     let arrival = Arrival {
         head,
         lifetimes,
         vary: &vary,
         request: exchange.request.fields,
         host: &received.host,
-        path: received.target.path_and_query,
+        path,
         tags: &tags,
         range: None,
         len: None,
@@ -126,5 +140,5 @@ pub(crate) fn learn_from_head(
         resumable: false,
         transaction: exchange.transaction,
     };
-    store.open_for(stored).refresh(arrival);
+    flight.refresh(arrival);
 }

@@ -1,16 +1,18 @@
 //! Store: what becomes of a response that came by a flight, and of the object it was to replace.
 
 use crate::Counters;
+use crate::exchange::RELEASED;
 use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::Arrived;
-use crate::step::lookup;
+use crate::step::{hash, lookup};
 use crate::tally::NoStore;
-use sandarac_cache::{Arrival, Flight, Mark, Object, Purge, Reader, Store, Tag};
-use sandarac_config::CacheRule;
+use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
+use sandarac_config::{CacheRule, KeyRule};
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, freshen, resumable, storability, stored_fields,
+    Reason, RequestDirectives, Storability, freshen, own_fields_of_update, resumable, storability,
+    stored_fields,
 };
 use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
@@ -89,7 +91,7 @@ impl Landing<'_> {
                     self.unstored(NoStore::HeadTooLarge, handling);
                     return Landed::Relay(arrived);
                 };
-                let tags = tags_of(view.fields, self.host);
+                let tags = self.tags(view.fields);
                 let len = announced.or(whole.map(|whole| whole.range.len()));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, part, len);
                 let filling = flight.store(arrival);
@@ -97,19 +99,23 @@ impl Landing<'_> {
                 self.fill(filling, *arrived, own, handling)
             }
             Storability::NoStore(reason) => {
-                self.leave(flight, candidate.as_deref(), reason, now);
+                self.leave(flight, arrived.head.status, reason, now);
                 self.unstored(NoStore::Unusable(reason), handling);
                 Landed::Relay(arrived)
             }
         }
     }
 
-    /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again.
-    fn leave(&self, flight: Flight, candidate: Option<&Object>, reason: Reason, now: Timestamp) {
-        if let Some(time) = reason.marked_for() {
-            flight.mark(Mark::HitForMiss, now.plus(time), now);
-        } else if let Some(candidate) = candidate {
-            self.store.purge(candidate.key(), Purge::Hard, now);
+    /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again. An error
+    /// supersedes nothing, since it says that the origin could not tell (RFC 9111 §4.3.3), and neither does what is not
+    /// stored on account of this one request.
+    fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
+        let supersedes = status < 500 && !reason.is_of_request();
+        match reason.marked_for() {
+            Some(time) if supersedes || flight.candidate().is_none() => {
+                flight.mark(Mark::HitForMiss, now.plus(time), now);
+            }
+            _ => flight.release(RELEASED),
         }
     }
 
@@ -132,6 +138,10 @@ impl Landing<'_> {
         handling.forward_status = Some(304);
         let edited = self.edit(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
+        let own = |cookies: bool| {
+            let own = own_fields_of_update(candidate.fields(), arrived.head.fields.view(), cookies);
+            Some(own).filter(|own| !own.view().is_empty())
+        };
         let Ok(mut fields) = fields else {
             self.unstored(NoStore::HeadTooLarge, handling);
             arrived.link.finish();
@@ -146,7 +156,7 @@ impl Landing<'_> {
         let policy = &self.rule.policy;
         let storable = storability(self.request, &view, candidate.range(), policy, arrived.requested, now);
         let vary = VarySpec::of(view.fields, &policy.ignored_vary);
-        let tags = tags_of(view.fields, self.host);
+        let tags = self.tags(view.fields);
         arrived.link.finish();
         match storable {
             Storability::Store(lifetimes) => {
@@ -161,12 +171,14 @@ impl Landing<'_> {
                 handling.ttl = Some(lifetimes.ttl(now));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(arrival);
-                Landed::Object(refreshed.unwrap_or(candidate), None, None)
+                let own = own(false);
+                Landed::Object(refreshed.unwrap_or(candidate), None, own)
             }
             Storability::NoStore(reason) => {
                 self.unstored(NoStore::Unusable(reason), handling);
-                self.leave(flight, Some(&candidate), reason, now);
-                Landed::Object(candidate, None, None)
+                let own = own(true);
+                self.leave(flight, 304, reason, now);
+                Landed::Object(candidate, None, own)
             }
         }
     }
@@ -188,6 +200,11 @@ impl Landing<'_> {
             return StoredHead::new(200, b"OK", &fields);
         }
         StoredHead::new(arrived.head.status, &arrived.head.reason, &fields)
+    }
+
+    /// The tags and groups that a response with these fields can be purged by.
+    pub(super) fn tags(&self, fields: Fields<'_>) -> Vec<Tag> {
+        tags_of(fields, self.host, self.path, &self.rule.key)
     }
 
     pub(super) fn arrival<'b>(
@@ -254,11 +271,12 @@ pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     ContentRange::parse(head.fields.get(Name::ContentRange)?)
 }
 
-/// The tags and groups that a response can be purged by.
-pub(crate) fn tags_of(fields: Fields<'_>, host: &[u8]) -> Vec<Tag> {
+/// The tags and groups that a response to a target can be purged by.
+pub(crate) fn tags_of(fields: Fields<'_>, host: &[u8], path_and_query: &[u8], rule: &KeyRule) -> Vec<Tag> {
     let groups = tags::groups(fields, Name::CacheGroups);
     tags::tags(fields)
         .map(Tag::new)
         .chain(groups.iter().map(|group| Tag::group(host, group.as_bytes())))
+        .chain(hash::target_tag(rule, host, path_and_query))
         .collect()
 }

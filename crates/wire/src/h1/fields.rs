@@ -2,8 +2,9 @@
 
 use super::scan::{find_control, find_plain_end, find_token_end, find_value_end};
 use super::{Limits, MAX_FIELDS, Parsed, Refusal};
+use sandarac_message::hop::{HopByHop, is_standing};
 use sandarac_message::target::Authority;
-use sandarac_message::{MAX_HEAD, MAX_NAME, Name, Span, Version};
+use sandarac_message::{Fields, MAX_HEAD, MAX_NAME, Name, Span, Version};
 
 /// What the fields of a head say about its framing and its connection.
 #[derive(Default)]
@@ -19,6 +20,8 @@ pub(super) struct Controls {
     option_close: bool,
     option_keep_alive: bool,
     option_upgrade: bool,
+    /// Connection has an option that may name a field of this message alone.
+    pub(super) names_fields: bool,
 }
 
 impl Controls {
@@ -64,6 +67,7 @@ impl Controls {
                         self.option_close |= option.eq_ignore_ascii_case(b"close");
                         self.option_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                         self.option_upgrade |= option.eq_ignore_ascii_case(b"upgrade");
+                        self.names_fields |= !is_standing(Name::of(option));
                     }
                 }
             },
@@ -167,6 +171,15 @@ pub(super) fn parse(
         spans.push(span);
         at = line.line_end + 2;
     }
+}
+
+/// Takes out the fields that Connection names (RFC 9110 §7.6.1).
+#[cold]
+pub(super) fn drop_named(bytes: &[u8], spans: &mut Vec<Span>) {
+    let fields = Fields::new(bytes, spans);
+    let connection = HopByHop::of(fields);
+    let kept = spans.iter().zip(fields.iter()).filter(|(_, field)| !connection.names(field));
+    *spans = kept.map(|(span, _)| *span).collect();
 }
 
 /// Whether [`Controls`] takes in fields of this name.

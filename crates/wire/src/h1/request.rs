@@ -12,6 +12,7 @@ pub const MAX_EMPTY_LINES: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The head. Its target may have any byte but spaces and control bytes; its Host is valid and, in HTTP/1.1, there.
+    /// Fields that Connection names are not: what is not forwarded must not choose among stored responses either.
     pub head: RequestHead<'a>,
     /// Bytes of the head, its empty line and any empty lines before it included; the body begins after them.
     pub head_len: usize,
@@ -58,6 +59,9 @@ pub fn parse<'a>(
     controls.check_framing(line.version)?;
     if line.version == Version::Http11 && controls.host.is_none() {
         return Err(Refusal::MissingHost);
+    }
+    if controls.names_fields {
+        fields::drop_named(buf, spans);
     }
     Ok(Parsed::Complete(Request {
         head: RequestHead {
