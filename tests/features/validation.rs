@@ -340,3 +340,27 @@ fn what_one_request_may_not_have_stored_does_not_cost_what_is() {
     assert_eq!(proxy.get("/").text(), "1");
     assert_eq!(origin.count(), 3);
 }
+
+#[test]
+fn an_answer_to_one_requests_fields_does_not_cost_what_is_stored() {
+    for status in [400, 406, 429, 431] {
+        let (proxy, origin) =
+            cache(move |request| match (request.field("accept"), request.field("if-none-match")) {
+                (Some("x/y"), _) => reply(status),
+                (_, Some(_)) => reply(304).cache("max-age=60"),
+                _ => reply(200).cache("max-age=0").with("ETag", "\"v\""),
+            });
+        proxy.get("/");
+        proxy.exchange(&get("/").with("Accept", "x/y")).expect(status);
+        assert_eq!(proxy.get("/").expect(200).text(), "1", "{status}");
+        assert_eq!(origin.count(), 3);
+    }
+    let (proxy, origin) = cache(|request| match request.serial {
+        1 => reply(200).cache("max-age=0").with("ETag", "\"v\""),
+        _ => reply(404),
+    });
+    proxy.get("/");
+    proxy.get("/").expect(404);
+    proxy.get("/");
+    assert!(!origin.last().fields.has("if-none-match"), "what is gone is gone");
+}

@@ -339,6 +339,11 @@ fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
 }
 
+/// Whether a status answers what is in this one request besides its target, so that it tells nothing of what is stored.
+pub fn answers_one_request(status: u16) -> bool {
+    matches!(status, 400 | 406 | 408 | 411..=413 | 415..=417 | 421 | 422 | 425 | 426 | 428 | 429 | 431)
+}
+
 /// The final statuses whose caching rules this crate knows (RFC 9110 §15), for `must-understand`.
 fn understood(status: u16) -> bool {
     matches!(status, 200..=206 | 300..=303 | 305 | 307 | 308 | 400..=411 | 413..=415 | 421 | 422 | 426 | 500..=505)

@@ -11,8 +11,8 @@ use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
 use sandarac_config::{CacheRule, KeyRule};
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, freshen, own_fields_of_update, resumable, storability,
-    stored_fields,
+    Reason, RequestDirectives, Storability, answers_one_request, freshen, own_fields_of_update, resumable,
+    storability, stored_fields,
 };
 use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
@@ -107,14 +107,13 @@ impl Landing<'_> {
     }
 
     /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again. An error
-    /// supersedes nothing, since it says that the origin could not tell (RFC 9111 §4.3.3), and neither does what is not
-    /// stored on account of this one request.
+    /// supersedes nothing, since it says that the origin could not tell (RFC 9111 §4.3.3), and neither does what answers, or is
+    /// not stored on account of, this one request.
     fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
-        let supersedes = status < 500 && !reason.is_of_request();
+        let one_request = answers_one_request(status);
+        let stays = flight.candidate().is_some() && (status >= 500 || reason.is_of_request());
         match reason.marked_for() {
-            Some(time) if supersedes || flight.candidate().is_none() => {
-                flight.mark(Mark::HitForMiss, now.plus(time), now);
-            }
+            Some(time) if !one_request && !stays => flight.mark(Mark::HitForMiss, now.plus(time), now),
             _ => flight.release(RELEASED),
         }
     }
