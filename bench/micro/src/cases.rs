@@ -5,7 +5,7 @@ use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store};
 use sandarac_message::caching::{
     Policy, RequestDirectives, Storability, lookup_bypass, storability, stored_fields,
 };
-use sandarac_message::hop::HopByHop;
+use sandarac_message::hop::is_standing;
 use sandarac_message::target::{Scheme, Target};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, ResponseHead, Span, StoredHead, Timestamp};
@@ -226,9 +226,8 @@ fn encode_response(times: usize) {
 
 /// As the proxy makes a head: collected without what belongs to the connection, then framed.
 fn forwarded(first_line: Vec<u8>, fields: Fields<'_>, framing: BodyFraming) -> Vec<u8> {
-    let hop_by_hop = HopByHop::of(fields);
     let mut kept = FieldsBuf::after(first_line, fields.len() + 8);
-    kept.extend(fields, |field| !hop_by_hop.has(field)).expect("the sample is small");
+    kept.extend(fields, |field| !is_standing(field.id)).expect("the sample is small");
     let mut head = encode::lines(kept, framing);
     head.extend_from_slice(encode::CRLF);
     head

@@ -8,7 +8,7 @@ use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
-use sandarac_message::hop::{HopByHop, is_of_workers};
+use sandarac_message::hop::{self, is_of_workers};
 use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
@@ -573,11 +573,11 @@ fn receive(
     }
 }
 
-/// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1), after `first_line`.
+/// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1), after `first_line`. Those that Connection names
+/// were taken out when the response was read.
 pub(crate) fn end_to_end(first_line: Vec<u8>, fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     // Two more are added on the way: Via, Date.
     let mut kept = FieldsBuf::after(first_line, fields.len() + 2);
-    let hop_by_hop = HopByHop::of(fields);
-    kept.extend(fields, |field| !hop_by_hop.has(field))?;
+    kept.extend(fields, |field| !hop::is_standing(field.id))?;
     Ok(kept)
 }

@@ -8,7 +8,7 @@ use sandarac_message::{Fields, MAX_HEAD, Method, ResponseHead, Span, Version};
 /// A response whose head has arrived whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// The head.
+    /// The head, without fields that Connection names.
     pub head: ResponseHead<'a>,
     /// Bytes of the head, its empty line included; the body begins after them.
     pub head_len: usize,
@@ -75,6 +75,9 @@ pub fn parse<'a>(
             None => BodyFraming::UntilClose,
         }
     };
+    if controls.names_fields {
+        fields::drop_named(buf, spans);
+    }
     let persists = matches!(kind, Kind::Interim | Kind::Final) && framing != BodyFraming::UntilClose;
     Ok(Parsed::Complete(Response {
         head: ResponseHead {
