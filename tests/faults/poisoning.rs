@@ -1,8 +1,21 @@
 //! Cache poisoning and deception: what one client sends must not decide what another gets.
 
-use sandarac_test_support::{Origin, Request, get, head, post, reply, request};
+use sandarac_test_support::{Origin, Request, Sandarac, get, head, post, reply, request};
 
 use crate::{before, sandarac};
+
+/// A listener that trusts the tests.
+const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1\"]";
+
+/// A proxy before `origin`, with keys of its own for the listener and the route.
+fn start(origin: &Origin, listener: &str, route: &str) -> Sandarac {
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n{listener}\n[pool.app]\nbackends = [\"{}\"]\n\
+         [[route]]\npool = \"app\"\n{route}\n",
+        origin.url()
+    );
+    sandarac().config(config).start()
+}
 
 /// An origin that shows the value of a field in a page it lets anyone cache.
 fn echo(field: &'static str) -> impl Fn(&Request) -> sandarac_test_support::Reply + Send + Sync + 'static {
@@ -200,12 +213,7 @@ fn fields_with_underscores_pass_for_no_others() {
 #[test]
 fn a_field_with_underscores_that_is_keyed_goes_on() {
     let origin = Origin::new(|request| reply(200).cache("max-age=60").body(request.fields.list("api_key")));
-    let config = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n\
-         [[route]]\npool = \"app\"\ncache = {{ key_fields = [\"Api_Key\"] }}\n",
-        origin.url()
-    );
-    let proxy = sandarac().config(config).start();
+    let proxy = start(&origin, "", "cache = { key_fields = [\"Api_Key\"] }");
     for key in ["one", "two", "one"] {
         assert_eq!(proxy.exchange(&get("/").with("Api_Key", key)).text(), key);
     }
@@ -270,27 +278,15 @@ fn a_trusted_proxy_hands_on_nothing_of_its_client_that_is_not_keyed() {
         ("X-Forwarded-Prefix", "/evil", ""),
     ] {
         let origin = Origin::new(echo(field));
-        let config = |cache: &str| {
-            format!(
-                "[[listen]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]\n\
-                 [pool.app]\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\n{cache}\n",
-                origin.url()
-            )
-        };
-        let proxy = sandarac().config(config("")).start();
+        let proxy = start(&origin, TRUSTING, "");
         assert_eq!(proxy.exchange(&get("/").with(field, value)).text(), seen, "{field}");
         assert_eq!(proxy.get("/").text(), seen, "{field}");
-        let keyed = sandarac().config(config(&format!("cache = {{ key_fields = [\"{field}\"] }}"))).start();
+        let keyed = start(&origin, TRUSTING, &format!("cache = {{ key_fields = [\"{field}\"] }}"));
         assert_eq!(keyed.exchange(&get("/").with(field, value)).text(), value, "{field}");
         assert_ne!(keyed.get("/").text(), value, "{field}");
     }
     let origin = Origin::new(echo("forwarded"));
-    let config = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]\n\
-         [pool.app]\nbackends = [\"{}\"]\n[[route]]\npool = \"app\"\n",
-        origin.url()
-    );
-    let proxy = sandarac().config(config).start();
+    let proxy = start(&origin, TRUSTING, "");
     let response = proxy.exchange(&get("/").with("Forwarded", "for=1.1.1.1;host=evil.example"));
     assert_eq!(response.text(), "for=127.0.0.1;proto=http;host=www.example");
 }
@@ -303,12 +299,7 @@ fn a_lifetime_by_rule_does_not_keep_what_one_clients_fields_caused() {
         _ if request.target == "/absent" => reply(404),
         _ => reply(200).body("page"),
     });
-    let config = format!(
-        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n\
-         [[route]]\npool = \"app\"\ncache = {{ ttl = \"10m\" }}\n",
-        origin.url()
-    );
-    let proxy = sandarac().config(config).start();
+    let proxy = start(&origin, "", "cache = { ttl = \"10m\" }");
     proxy.exchange(&get("/").with("Accept", "x/y")).expect(406);
     proxy.exchange(&get("/").with("X-Big", "1")).expect(431);
     assert_eq!(proxy.get("/").expect(200).text(), "page");
