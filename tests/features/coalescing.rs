@@ -352,3 +352,30 @@ fn a_range_that_cannot_be_had_marks_nothing() {
     gate.open();
     assert!(clients.iter_mut().all(|client| client.response().expect(200).text() == "shared"));
 }
+
+#[test]
+fn a_request_that_comes_back_to_the_proxy_does_not_wait_for_itself() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().config(site(&origin.url(), "", "")).start();
+    proxy.admin(&["pool", "add", "app", &proxy.url()]).success();
+    proxy.admin(&["pool", "remove", "app", &origin.url()]).success();
+    let response = proxy.get("/").expect(502);
+    assert!(response.fields.list("proxy-status").contains("proxy_loop_detected"), "{response:?}");
+    // Those that passed as many proxies still share a fetch, and those that passed fewer join them.
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).cache("max-age=60").hold(&held).body("shared"));
+    let proxy = start(&origin);
+    let via = |proxies: &str| {
+        let mut client = proxy.connect();
+        client.send(get("/page").with("Via", proxies).to_bytes());
+        client
+    };
+    let mut clients = vec![via("1.1 edge")];
+    gate.reached(1);
+    clients.extend([via("1.1 edge"), via("1.1 other"), ask(&proxy)]);
+    proxy.counts("cache_waiters", 3);
+    gate.open();
+    assert!(clients.iter_mut().all(|client| client.response().expect(200).text() == "shared"));
+    assert_eq!(origin.count(), 1);
+}

@@ -143,7 +143,7 @@ impl Store {
         until: Timestamp,
         now: Timestamp,
     ) {
-        let key = match landing.flying.as_ref().and_then(|flying| flying.variant.as_ref()) {
+        let key = match landing.flying.as_ref().and_then(|flying| flying.errand.variant.as_ref()) {
             Some(variant) => landing.key.variant(variant),
             None => landing.key,
         };

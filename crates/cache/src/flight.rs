@@ -28,11 +28,28 @@ use crate::{Key, Mark, Object, Tag};
 /// A fetch in progress, as its shard knows it.
 pub(crate) struct Flying {
     pub(crate) key: Key,
-    /// Which requests for the key it is for, where the names they vary on are known.
+    /// What it is for.
+    pub(crate) errand: Errand,
+    state: Mutex<State>,
+}
+
+/// What a fetch is for, of all that there may be of a key.
+pub(crate) struct Errand {
+    /// Which requests, where the names they vary on are known.
     pub(crate) variant: Option<VaryKey>,
     /// The part that it is to bring; `None` where that is all of the representation.
     pub(crate) part: Option<RangeSpec>,
-    state: Mutex<State>,
+    /// Proxies that the request had passed.
+    pub(crate) passed: usize,
+}
+
+impl Errand {
+    /// Whether what this fetch brings is what `other` would. All of the representation serves those who want a part of it. A
+    /// request that passed more proxies may be this very fetch, come back to us, and would wait for itself.
+    pub(crate) fn serves(&self, other: &Errand) -> bool {
+        let brings = self.part.is_none() || self.part == other.part;
+        brings && self.variant == other.variant && self.passed >= other.passed
+    }
 }
 
 struct State {
@@ -67,15 +84,9 @@ pub struct Begun {
 }
 
 impl Flying {
-    pub(crate) fn new(
-        key: Key,
-        variant: Option<VaryKey>,
-        part: Option<RangeSpec>,
-        begun: Begun,
-        candidate: Option<Arc<Object>>,
-    ) -> Arc<Flying> {
+    pub(crate) fn new(key: Key, errand: Errand, begun: Begun, candidate: Option<Arc<Object>>) -> Arc<Flying> {
         let state = State { stage: Stage::Open, begun, failed: false, candidate, waiters: Entries::new() };
-        Arc::new(Flying { key, variant, part, state: Mutex::new(state) })
+        Arc::new(Flying { key, errand, state: Mutex::new(state) })
     }
 
     pub(crate) fn begun(&self) -> Begun {

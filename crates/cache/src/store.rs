@@ -8,17 +8,20 @@ use parking_lot::{Mutex, RwLock};
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::range::RangeSpec;
 use sandarac_message::vary::{VaryKey, VarySpec};
-use sandarac_message::{Fields, Timestamp};
+use sandarac_message::{Fields, Name, Timestamp};
 
 use crate::ban::Bans;
 use crate::budget::Budget;
-use crate::flight::{Begun, Flight, Flying, Waiter};
+use crate::flight::{Begun, Errand, Flight, Flying, Waiter};
 use crate::locked::{Locked, Padded};
 use crate::purge::PurgeLog;
 use crate::shard::{Found, Queue, Shard};
 use crate::stats::{Removal, Stats};
 use crate::sweep::Sweeper;
 use crate::{Key, Mark, Object, Tag};
+
+/// Beyond so many proxies that requests passed, fetches for them are not told apart: clients can claim any number.
+const MOST_PASSED: usize = 8;
 
 /// How a store is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,27 +300,26 @@ impl Store {
         query: &Query<'_>,
         candidate: Option<&Arc<Object>>,
     ) -> Result<Flight, Arc<Flying>> {
-        let variant = variant(shard, key, query.fields);
         let whole = candidate.is_some_and(|object| object.range().is_none());
-        let part = query.part.filter(|part| !whole && !part.is_whole());
+        let errand = Errand {
+            variant: variant(shard, key, query.fields),
+            part: query.part.filter(|part| !whole && !part.is_whole()),
+            passed: query.fields.list(Name::Via).count().min(MOST_PASSED),
+        };
         let begun = self.begun();
         let hash = u64::from(key.hash());
         let candidate = candidate.cloned();
-        // A fetch of everything serves all, and one of a part those who want just that.
-        let eq = |flying: &Arc<Flying>| {
-            let brings = flying.part.is_none() || flying.part == part;
-            flying.key == key && flying.variant == variant && brings
-        };
+        let eq = |flying: &Arc<Flying>| flying.key == key && flying.errand.serves(&errand);
         if let Some(flying) = shard.flights.find_mut(hash, eq) {
             // One that began before a purge or a ban may bring what that was to remove.
             let before = flying.begun();
             if before.bans == begun.bans && !self.purges.may_meet(before.purges, key) {
                 return Err(flying.clone());
             }
-            *flying = Flying::new(key, variant, part, begun, candidate.clone());
+            *flying = Flying::new(key, errand, begun, candidate.clone());
             return Ok(Flight::of(self.clone(), flying.clone(), begun, candidate));
         }
-        let flying = Flying::new(key, variant, part, begun, candidate.clone());
+        let flying = Flying::new(key, errand, begun, candidate.clone());
         shard.flights.insert_unique(hash, flying.clone(), |flying| u64::from(flying.key.hash()));
         Ok(Flight::of(self.clone(), flying, begun, candidate))
     }
