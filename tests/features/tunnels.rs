@@ -119,3 +119,21 @@ fn connect_is_a_tunnel_where_a_rule_allows_it() {
     origin.expect("ping").send("pong");
     client.expect("pong");
 }
+
+#[test]
+fn a_backend_that_switches_in_the_middle_of_a_request_gets_no_tunnel() {
+    // RFC 9110 §7.8
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(
+        "POST /socket HTTP/1.1\r\nHost: www.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    );
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.expect("3\r\nabc\r\n");
+    origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    client.response().expect(502);
+    origin.expect_end();
+}

@@ -33,6 +33,11 @@ pub(crate) async fn pipe(
     if !arrived.switched {
         return exchange.relay_edited(down, received, arrived, pool).await;
     }
+    if !down.is_uploaded() {
+        // The protocol that follows the request begins where its body ends (RFC 9110 §7.8): what is left of that is none of it.
+        arrived.link.close();
+        return Err(Fault::UnaskedSwitch);
+    }
     let mut output = Output::new();
     let mut head = Head::response(output.inline(), arrived.head.status, &arrived.head.reason);
     head.fields(arrived.head.fields.view(), BodyFraming::None);
