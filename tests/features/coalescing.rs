@@ -379,3 +379,35 @@ fn a_request_that_comes_back_to_the_proxy_does_not_wait_for_itself() {
     assert!(clients.iter_mut().all(|client| client.response().expect(200).text() == "shared"));
     assert_eq!(origin.count(), 1);
 }
+
+#[test]
+fn those_who_wait_for_a_validation_that_brings_an_error_try_together() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.serial {
+        1 => reply(200).cache("max-age=10").with("Age", "20").with("ETag", "\"v\"").body("kept"),
+        _ => reply(503).cache("no-store").hold(&held),
+    });
+    let proxy = start(&origin);
+    proxy.get("/page").expect(200);
+    let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
+    proxy.counts("cache_waiters", CLIENTS as u64 - 1);
+    gate.open();
+    clients.iter_mut().for_each(|client| _ = client.response().expect(503));
+    assert_eq!(origin.count(), CLIENTS + 1);
+    assert!(origin.requests()[1..].iter().all(|request| request.fields.has("if-none-match")));
+}
+
+#[test]
+fn an_error_does_not_cost_what_stands_in_for_an_origin_that_is_gone() {
+    let origin = Origin::new(|request| match request.serial {
+        1 => reply(200).cache("max-age=0").with("ETag", "\"v\"").body("kept"),
+        2 => reply(503).cache("no-store"),
+        _ => Reply::none(),
+    });
+    let proxy = start(&origin);
+    proxy.get("/page").expect(200);
+    proxy.get("/page").expect(503);
+    assert_eq!(proxy.get("/page").expect(200).text(), "kept");
+}

@@ -231,6 +231,12 @@ impl Flight {
         Some(store.refresh(landing, candidate, arrival))
     }
 
+    /// The same right, which leaves the candidate where it is, whatever becomes of it.
+    pub fn sparing(mut self) -> Flight {
+        self.candidate = None;
+        self
+    }
+
     /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the store.
     pub fn mark(mut self, mark: Mark, until: Timestamp, now: Timestamp) {
         let candidate = self.candidate.take();

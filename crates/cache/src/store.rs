@@ -116,9 +116,9 @@ pub enum Lookup {
     Miss(Flight),
     /// Another request is asking.
     Wait(Waiter),
-    /// The key's responses are not shared: ask the origin without waiting, and, for [`Mark::HitForMiss`], store by
-    /// [`Store::open`] what turns out to be storable.
-    Marked(Mark),
+    /// The key's responses are not shared: ask the origin without waiting for others, and, for [`Mark::HitForMiss`], store what
+    /// turns out to be storable.
+    Marked(Mark, Flight),
     /// For [`Intent::Peek`]: nothing to serve without asking the origin. The object, if any, would be validated.
     Absent(Option<Arc<Object>>),
 }
@@ -207,8 +207,8 @@ impl Store {
         self.bans.latest() != begun.bans || self.purges.meets(begun.purges, key, tags)
     }
 
-    /// The right to store a response for a key beside others who may hold it too: after a mark, from another tier, or of a
-    /// request that wasn't looked up.
+    /// The right to store a response for a key beside others who may hold it too: from another tier, or of a request that
+    /// wasn't looked up.
     pub fn open(self: &Arc<Store>, key: Key) -> Flight {
         Flight::new(self.clone(), key, self.begun(), None)
     }
@@ -263,7 +263,7 @@ impl Store {
         }
         if let Some(mark) = self.marked(&shard, key, query, now) {
             shard.counters().marked += 1;
-            return Lookup::Marked(mark);
+            return Lookup::Marked(mark, Flight::new(self.clone(), key, self.begun(), candidate));
         }
         let alone = candidate.as_ref().is_some_and(|object| !object.is_shareable());
         if alone {

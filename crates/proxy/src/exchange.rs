@@ -254,12 +254,12 @@ impl<'e> Exchange<'e> {
                         None => return self.instead(down, key, &query, Fault::ResponseLate).await,
                     }
                 }
-                Lookup::Marked(Mark::HitForMiss) => {
+                Lookup::Marked(Mark::HitForMiss, flight) => {
                     self.worker.counters.one(Counter::MarkedPasses);
                     self.handling.reason = Some(MissReason::HitForMiss.text());
-                    return self.miss(down, received, pool, rule, directives, store.open(key)).await;
+                    return self.miss(down, received, pool, rule, directives, flight).await;
                 }
-                Lookup::Marked(Mark::HitForPass) => {
+                Lookup::Marked(Mark::HitForPass, _) => {
                     self.worker.counters.one(Counter::MarkedPasses);
                     self.passing(PassReason::HitForPass);
                     return self.pass(down, received, pool).await;

@@ -178,7 +178,7 @@ fn said(lookup: &Lookup) -> String {
             None => "miss".to_owned(),
         },
         Lookup::Wait(_) => "wait".to_owned(),
-        Lookup::Marked(mark) => format!("{mark:?}"),
+        Lookup::Marked(mark, _) => format!("{mark:?}"),
         Lookup::Absent(Some(object)) => format!("absent, candidate {}", text(object)),
         Lookup::Absent(None) => "absent".to_owned(),
     }

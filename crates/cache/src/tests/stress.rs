@@ -115,7 +115,7 @@ fn request(store: &Arc<Store>, path: &str, random: &mut Random, fetched: &Atomic
                     Waited::Failed => return,
                 }
             }
-            Lookup::Marked(_) | Lookup::Absent(_) => return,
+            Lookup::Marked(..) | Lookup::Absent(_) => return,
         }
     }
 }

@@ -110,10 +110,15 @@ impl Landing<'_> {
     /// supersedes nothing, since it says that the origin could not tell (RFC 9111 §4.3.3), and neither does what answers, or is
     /// not stored on account of, this one request.
     fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
-        let one_request = answers_one_request(status);
-        let stays = flight.candidate().is_some() && (status >= 500 || reason.is_of_request());
+        let (reason, stays) = match status {
+            500.. => (Reason::ServerError, true),
+            _ => (reason, reason.is_of_request()),
+        };
         match reason.marked_for() {
-            Some(time) if !one_request && !stays => flight.mark(Mark::HitForMiss, now.plus(time), now),
+            Some(time) if !answers_one_request(status) => {
+                let flight = if stays { flight.sparing() } else { flight };
+                flight.mark(Mark::HitForMiss, now.plus(time), now);
+            }
             _ => flight.release(RELEASED),
         }
     }
