@@ -33,7 +33,8 @@ pub(crate) fn key(
             .filter(|cookie| rule.cookies.iter().any(|glob| glob.matches(cookie.name)))
             .map(|cookie| (cookie.name, cookie.value))
             .collect();
-        kept.sort_unstable();
+        // Those of one name stay in their order: applications take the first, or the last.
+        kept.sort_by_key(|(name, _)| *name);
         for (name, value) in kept {
             builder.part(name).part(value);
         }
@@ -97,6 +98,7 @@ mod tests {
         assert_ne!(of(&[("X-Country", "at")]), of(&[("X-Plan", "at")]));
         assert_ne!(of(&[("Cookie", "theme=dark")]), of(&[("Cookie", "theme=light")]));
         assert_eq!(of(&[("Cookie", "theme=dark; id=1")]), of(&[("Cookie", "id=2; theme=dark")]));
+        assert_ne!(of(&[("Cookie", "theme=a; theme=b")]), of(&[("Cookie", "theme=b; theme=a")]));
         // No value of a field passes for another part of the key.
         assert_ne!(of(&[("X-Plan", "theme"), ("X-Plan", "dark")]), of(&[("Cookie", "theme=dark")]));
         assert_ne!(of(&[("X-Country", "X-Plan")]), of(&[("X-Plan", "X-Plan")]));
