@@ -18,7 +18,7 @@ settings! {
         /// How long a connection may stay open after a response without another request.
         // An idle connection costs about a kilobyte, and a new one costs the client a round trip.
         idle: Timeout = Timeout::secs::<60>();
-        /// How long a request body may pause between two reads. Answered with 408.
+        /// How long a client may pause between two pieces of a request body, while it is waited for. Answered with 408.
         body: Timeout = Timeout::secs::<30>();
         /// How long a client may take no byte of a response before it is cut off.
         write: Timeout = Timeout::secs::<30>();

@@ -2,7 +2,7 @@
 
 use crate::Fault;
 use sandarac_message::{Fields, Version};
-use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits};
+use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits, Timer};
 use sandarac_wire::h1::{BodyFraming, encode};
 use std::io::{ErrorKind, IoSlice};
 use std::sync::atomic::AtomicBool;
@@ -14,6 +14,17 @@ const UPLOAD_WINDOW: usize = 64 * 1024;
 
 /// Body bytes kept so that a request can be sent again.
 const REPLAY_LIMIT: usize = 64 * 1024;
+
+/// How far a request body has come on its way up, and so who is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upload {
+    /// All of it has been handed to the origin's connection.
+    Done,
+    /// The client has to send more.
+    AwaitsClient,
+    /// The origin has to take what is queued for it, or to tell the client to go on. It has taken so many bytes so far.
+    AwaitsOrigin(u64),
+}
 
 /// The client, and how far its request body has come.
 pub(crate) struct Downstream<'a> {
@@ -30,6 +41,10 @@ pub(crate) struct Downstream<'a> {
     /// The body so far, for sending it again; `None` once it is too long.
     replay: Option<Vec<u8>>,
     ended: bool,
+    /// Whether the client waits to be told to go on with its body.
+    expects: bool,
+    /// When the next piece of the body must be there. Not the client's own timer, which is for whoever answers.
+    deadline: Timer,
     /// How fast the body comes.
     pace_in: Pace<'a>,
     /// How fast the response is taken.
@@ -46,6 +61,7 @@ impl<'a> Downstream<'a> {
         version: Version,
         body: Framer,
         body_limit: u64,
+        expects: bool,
     ) -> Downstream<'a> {
         let chunked = matches!(body, Framer::Chunked(_));
         let ended = body.is_ended();
@@ -59,6 +75,8 @@ impl<'a> Downstream<'a> {
             received: 0,
             replay: Some(Vec::new()),
             ended,
+            expects,
+            deadline: Timer::new(),
             pace_in: Pace::new(hurry),
             pace_out: Pace::new(hurry),
             answered: None,
@@ -115,36 +133,43 @@ impl<'a> Downstream<'a> {
         Ok(())
     }
 
-    /// Passes on what has arrived of the body; ready when all of it has been handed to the origin's connection.
-    pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Poll<Result<(), Fault>> {
+    /// Passes on what has arrived of the body. The client has its time, and its least rate, only while it is waited for.
+    pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
         loop {
             if origin.queued() > 0 {
                 match origin.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Fault::NoResponse)),
+                    Poll::Ready(Err(_)) => return Err(Fault::NoResponse),
                     Poll::Pending if origin.queued() > UPLOAD_WINDOW || self.ended => {
-                        self.pace_in.goes_on(self.received);
-                        return Poll::Pending;
+                        return Ok(self.awaits_origin(origin));
                     }
                     Poll::Pending => {}
                 }
             }
             if self.ended {
-                return Poll::Ready(Ok(()));
+                return Ok(Upload::Done);
             }
             let step = match self.body.poll_step(&mut self.client.conn, cx) {
                 Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
-                Poll::Pending => match self.pace_in.waits(self.received, self.limits.least_in) {
-                    Some(_) => return Poll::Pending,
-                    None => return Poll::Ready(Err(Fault::BodyLate)),
-                },
+                Poll::Pending if self.expects => return Ok(self.awaits_origin(origin)),
+                Poll::Pending => {
+                    if !self.deadline.is_set() {
+                        self.deadline.set(self.limits.body_timeout);
+                    }
+                    let fast = self.pace_in.waits(self.received, self.limits.least_in).is_some();
+                    if !fast || self.deadline.poll(cx).is_ready() {
+                        return Err(Fault::BodyLate);
+                    }
+                    return Ok(Upload::AwaitsClient);
+                }
             };
-            self.client.timer.set(self.limits.body_timeout);
+            self.deadline.clear();
+            self.expects = false;
             match step {
                 BodyStep::Data(range) => {
                     self.received += range.len() as u64;
                     if self.received > self.body_limit {
-                        return Poll::Ready(Err(Fault::BodyTooLarge));
+                        return Err(Fault::BodyTooLarge);
                     }
                     let data = &self.client.conn.data()[range.clone()];
                     match &mut self.replay {
@@ -155,22 +180,25 @@ impl<'a> Downstream<'a> {
                     }
                     let written = write_body(cx, origin, data, self.chunked);
                     self.client.conn.consume(range.end);
-                    if written.is_err() {
-                        return Poll::Ready(Err(Fault::NoResponse));
-                    }
+                    written.map_err(|_| Fault::NoResponse)?;
                 }
                 BodyStep::End(trailers) => {
                     self.ended = true;
                     if self.chunked {
                         let mut last = Vec::new();
                         encode::last_chunk(&mut last, trailers.view());
-                        if origin.write(cx, &[IoSlice::new(&last)]).is_err() {
-                            return Poll::Ready(Err(Fault::NoResponse));
-                        }
+                        origin.write(cx, &[IoSlice::new(&last)]).map_err(|_| Fault::NoResponse)?;
                     }
                 }
             }
         }
+    }
+
+    /// The client is not waited for while the origin is.
+    fn awaits_origin(&mut self, origin: &Conn) -> Upload {
+        self.pace_in.goes_on(self.received);
+        self.deadline.clear();
+        Upload::AwaitsOrigin(origin.sent())
     }
 
     /// Ready when the client has reset its connection: nobody is there to take a response. One that has only ended its
@@ -193,6 +221,7 @@ impl<'a> Downstream<'a> {
         if self.version == Version::Http10 {
             return;
         }
+        self.expects &= status != 100;
         let mut output = Output::new();
         let mut head = encode::Head::response(output.inline(), status, reason);
         head.fields(fields, BodyFraming::None);

@@ -115,8 +115,9 @@ pub(crate) async fn run(
         stick_to: None,
     };
     worker.counters.one(Counter::Requests);
+    let (limits, hurry) = (&site.session, &worker.shared.hurry);
     let mut down =
-        Downstream::new(client, &site.session, &worker.shared.hurry, head.version, body, site.body_limit);
+        Downstream::new(client, limits, hurry, head.version, body, site.body_limit, expect_continue);
     let (sent, fault) = match exchange.steps(&mut down, found).await {
         Ok(sent) => (sent, None),
         Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),

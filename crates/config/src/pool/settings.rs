@@ -59,7 +59,8 @@ settings! {
         /// How long connecting to a backend may take.
         // A round trip around the world and one lost SYN.
         connect_timeout: Timeout = Timeout::secs::<5>();
-        /// How long a backend may take from the request to the end of the head of its response.
+        /// How long a backend may take from the request to the end of the head of its response; and how long it may take
+        /// nothing of a request body that has come. Answered for with 504.
         first_byte_timeout: Timeout = Timeout::secs::<60>();
         /// How long a backend may pause between two reads of a response.
         between_bytes_timeout: Timeout = Timeout::secs::<60>();

@@ -1,6 +1,6 @@
 //! Fetch: a request goes to a backend, and the head of its response comes back.
 
-use crate::downstream::Downstream;
+use crate::downstream::{Downstream, Upload};
 use crate::origin::{Origins, Provenance};
 use crate::pool::{Live, SitePool};
 use crate::site::Site;
@@ -396,6 +396,7 @@ pub(super) async fn attempt(
     let mut sent = false;
     let mut answered = false;
     let mut interim = 0;
+    let mut upload = Upload::Done;
     let class_line = around.class_line(link.pick.id());
     let arrived = poll_fn(|cx| {
         if !sent {
@@ -405,17 +406,22 @@ pub(super) async fn attempt(
             }
             timer(&mut own_timer, &mut downstream).set(around.pool().timeouts.first_byte);
         }
-        let mut uploading = false;
         if let Some(down) = downstream.as_deref_mut() {
-            let before = down.is_uploaded();
-            match down.poll_upload(cx, &mut link.conn) {
-                Poll::Ready(Ok(())) if !before => down.client.timer.set(around.pool().timeouts.first_byte),
-                Poll::Ready(Ok(())) => {}
+            let now = match down.upload(cx, &mut link.conn) {
                 // The origin may have answered before it closed on us: look for the answer first.
-                Poll::Ready(Err(Fault::NoResponse)) => {}
-                Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
-                Poll::Pending => uploading = true,
+                Err(Fault::NoResponse) => Upload::Done,
+                Err(fault) => return Poll::Ready(Err(fault)),
+                Ok(upload) => upload,
+            };
+            // The origin's time is what passes while it takes nothing, and then while it does not answer.
+            match now {
+                _ if now == upload => {}
+                Upload::AwaitsClient => down.client.timer.clear(),
+                Upload::Done | Upload::AwaitsOrigin(_) => {
+                    down.client.timer.set(around.pool().timeouts.first_byte);
+                }
             }
+            upload = now;
         } else if link.conn.queued() > 0 && matches!(link.conn.poll_flush(cx), Poll::Ready(Err(_))) {
             return Poll::Ready(Err(Fault::NoResponse));
         }
@@ -434,13 +440,10 @@ pub(super) async fn attempt(
                 Poll::Ready(Ok(_)) => answered = true,
                 Poll::Pending => {
                     if timer(&mut own_timer, &mut downstream).poll(cx).is_ready() {
-                        return Poll::Ready(Err(if uploading {
-                            Fault::BodyLate
-                        } else {
-                            Fault::ResponseLate
-                        }));
+                        return Poll::Ready(Err(Fault::ResponseLate));
                     }
-                    let down = downstream.as_deref_mut().filter(|_| errand.one_client && !uploading);
+                    let looks = errand.one_client && upload == Upload::Done;
+                    let down = downstream.as_deref_mut().filter(|_| looks);
                     return match down.map(|down| down.poll_gone(cx)) {
                         Some(Poll::Ready(())) => Poll::Ready(Err(Fault::ClientGone)),
                         Some(Poll::Pending) | None => Poll::Pending,

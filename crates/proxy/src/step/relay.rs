@@ -105,7 +105,7 @@ impl Relay<'_, '_> {
     ) -> Poll<Result<Relayed, Fault>> {
         if !self.downstream.is_uploaded() {
             // An origin may answer, and stop reading, before it has the whole request.
-            let _ = self.downstream.poll_upload(cx, &mut link.conn);
+            let _ = self.downstream.upload(cx, &mut link.conn);
         }
         loop {
             if let Some(gone) = std::task::ready!(self.poll_room(cx)) {
