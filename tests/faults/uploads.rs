@@ -57,3 +57,103 @@ fn a_backend_that_never_says_to_go_on_is_answered_for_with_504() {
     let _origin = listener.accept();
     client.response().expect(504);
 }
+
+const EARLY: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+
+/// A client that is sending a body in chunks, and the backend, which has begun to answer after the first part of it, `3\r\nabc`.
+fn answered_early(proxy: &Sandarac, listener: &Listener) -> (Conn, Conn) {
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc");
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.expect("3\r\nabc\r\n").send(EARLY);
+    client.read_through("hello");
+    (client, origin)
+}
+
+/// The backend sees that the request broke off, and the client that the response did.
+#[track_caller]
+fn both_break_off(client: &mut Conn, origin: &mut Conn) {
+    // Whatever the backend goes on to say is no occasion to look at the body again.
+    let _ = origin.try_send("1\r\n.\r\n");
+    origin.expect_end();
+    assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"), "the response came to an end");
+}
+
+/// Regression: what was refused was read again, from the middle of a chunk size, and went on as another body with an end.
+#[test]
+fn a_body_that_is_malformed_after_an_early_response_breaks_off() {
+    let (proxy, listener) = start("", "");
+    for rest in ["\r\n5GXYZ\r\n0\r\n\r\n", "XX3\r\nabc\r\n0\r\n\r\n"] {
+        let (mut client, mut origin) = answered_early(&proxy, &listener);
+        client.send(rest);
+        both_break_off(&mut client, &mut origin);
+    }
+    assert_eq!(proxy.metric("bodies_truncated"), 0, "the backend is to blame for nothing");
+}
+
+/// Regression: the chunk that was too large was left where it was, and its content was read as the next chunks.
+#[test]
+fn a_body_that_is_too_large_after_an_early_response_breaks_off() {
+    let (proxy, listener) = start("", "[limits]\nbody = \"20B\"");
+    let (mut client, mut origin) = answered_early(&proxy, &listener);
+    client.send("\r\n19\r\n");
+    client.send("\r\n0\r\n\r\nAAAAAAAAAAAAAAAAAAAA\r\n0\r\n\r\n");
+    both_break_off(&mut client, &mut origin);
+}
+
+/// Regression: no time counted for the client any more, and the backend's was held against it.
+#[test]
+fn a_client_that_stops_after_an_early_response_is_late_itself() {
+    let (proxy, listener) = start("between_bytes_timeout = \"1s\"", "[timeouts]\nbody = \"2s\"");
+    let (mut client, mut origin) = answered_early(&proxy, &listener);
+    origin.expect_end();
+    assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"), "the response came to an end");
+    assert_eq!(proxy.metric("bodies_truncated"), 0, "the backend is to blame for nothing");
+    proxy.counts("failed", 1);
+}
+
+/// Regression: the least rate did not hold.
+#[test]
+fn a_body_that_trickles_after_an_early_response_breaks_off() {
+    let (proxy, listener) = start("", "[limits]\nmin_rate_in = \"100KiB\"\nmin_rate_after = \"1s\"");
+    let (mut client, mut origin) = answered_early(&proxy, &listener);
+    client.send("\r\n");
+    within("the connection to end", || client.try_send("1\r\ny\r\n").is_err().then_some(()));
+    assert!(!origin.read_to_end().ends_with(b"0\r\n\r\n"), "the request came to an end");
+}
+
+#[test]
+fn a_body_goes_on_to_its_end_after_an_early_response() {
+    const LENGTH: usize = 8 << 20;
+    let (proxy, listener) = start("", "");
+    let mut client = proxy.connect();
+    client.send(format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n"));
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.send(EARLY);
+    client.read_through("hello");
+    let sending = std::thread::spawn(move || {
+        client.send(vec![b'x'; LENGTH]);
+        client
+    });
+    assert_eq!(origin.read(LENGTH).len(), LENGTH);
+    origin.send("0\r\n\r\n");
+    sending.join().unwrap().read_through("0\r\n\r\n");
+}
+
+/// Regression: the rest of the time for the head of a response was all the time that its body had to begin.
+#[test]
+fn a_backend_has_its_time_for_the_body_from_the_head_on() {
+    let (proxy, listener) = start("first_byte_timeout = \"1s\"\nbetween_bytes_timeout = \"60s\"", "");
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1\r\n\r\n");
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: no-store\r\n\r\n");
+    client.response_head();
+    let pause = std::time::Instant::now();
+    within("the time for the head to be over", || (pause.elapsed().as_secs() >= 2).then_some(()));
+    let _ = origin.try_send("body");
+    client.expect("body");
+}

@@ -41,6 +41,9 @@ pub(crate) struct Downstream<'a> {
     /// The body so far, for sending it again; `None` once it is too long.
     replay: Option<Vec<u8>>,
     ended: bool,
+    /// What is wrong with the body on the client's side, once anything is. Nothing of it is read after that: where the wrong
+    /// part ends, nobody can tell.
+    spoiled: Option<Fault>,
     /// Whether the client waits to be told to go on with its body.
     expects: bool,
     /// When the next piece of the body must be there. Not the client's own timer, which is for whoever answers.
@@ -75,6 +78,7 @@ impl<'a> Downstream<'a> {
             received: 0,
             replay: Some(Vec::new()),
             ended,
+            spoiled: None,
             expects,
             deadline: Timer::new(),
             pace_in: Pace::new(hurry),
@@ -109,6 +113,11 @@ impl<'a> Downstream<'a> {
         self.ended
     }
 
+    /// Whether the body, on the client's side, came to grief before its end.
+    pub(crate) fn is_spoiled(&self) -> bool {
+        self.spoiled.is_some()
+    }
+
     /// Whether nothing, or no more than can be read and dropped, is left of the request body, so that the connection
     /// can be used again.
     pub(crate) fn is_uploaded_or_small(&self) -> bool {
@@ -133,8 +142,19 @@ impl<'a> Downstream<'a> {
         Ok(())
     }
 
-    /// Passes on what has arrived of the body. The client has its time, and its least rate, only while it is waited for.
+    /// Passes on what has arrived of the body. The client has its time, and its least rate, only while it is waited for. What
+    /// was wrong once stays so.
     pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
+        if let Some(fault) = &self.spoiled {
+            return Err(fault.clone());
+        }
+        let upload = self.pass_on(cx, origin);
+        // An origin that takes no more says nothing of the body, which may go to another one.
+        self.spoiled = upload.as_ref().err().filter(|fault| !fault.is_origins()).cloned();
+        upload
+    }
+
+    fn pass_on(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
         loop {
             if origin.queued() > 0 {
                 match origin.poll_flush(cx) {

@@ -584,12 +584,19 @@ impl<'e> Exchange<'e> {
             window: WINDOW,
             between_bytes: self.site.pools[pool].timeouts.between_bytes,
             bytes: 0,
+            upload: arrived.upload,
         };
         let (relayed, bytes) = relay.run(arrived).await?;
-        if relayed == Relayed::OriginBroke {
-            self.handling.reason = Some("origin-broke-off");
+        match &relayed {
+            Relayed::OriginBroke => self.handling.reason = Some("origin-broke-off"),
+            Relayed::UploadBroke(fault) => {
+                self.handling.reason = Some(fault.name());
+                self.worker.counters.failed.one(fault);
+            }
+            Relayed::Whole | Relayed::ClientGone => {}
         }
-        Ok(Sent { status, bytes, keep_alive: keep_alive && relayed == Relayed::Whole })
+        let keep_alive = keep_alive && relayed == Relayed::Whole && !down.is_spoiled();
+        Ok(Sent { status, bytes, keep_alive })
     }
 
     /// Whether the connection can serve another request after a response that begins now. A client that waits to be told

@@ -290,6 +290,16 @@ fn trailers_that_may_not_be_there_are_dropped() {
     assert_eq!(trailers, [("Server-Timing".to_owned(), "a".to_owned())]);
 }
 
+/// Regression: the digits of a size before a wrong one counted, and the next call read on from there.
+#[test]
+fn what_was_refused_as_chunks_stays_refused() {
+    let mut decoder = chunked::Decoder::new();
+    assert_eq!(decoder.decode(b"5G").unwrap_err(), Refusal::InvalidChunkSize);
+    for input in [&b"\r\nabcde\r\n0\r\n\r\n"[..], b""] {
+        assert_eq!(decoder.decode(input).unwrap_err(), Refusal::InvalidChunkSize);
+    }
+}
+
 #[test]
 fn a_long_body_of_small_chunks_is_no_attack() {
     let wire = "1;a=b\r\nx\r\n".repeat(100_000) + "0\r\n\r\n";

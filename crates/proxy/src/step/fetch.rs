@@ -171,6 +171,8 @@ pub(crate) struct Arrived {
     pub(crate) switched: bool,
     pub(crate) requested: Timestamp,
     pub(crate) received: Timestamp,
+    /// How far the request body has come.
+    pub(crate) upload: Upload,
 }
 
 /// An attempt that brought no response.
@@ -458,7 +460,7 @@ pub(super) async fn attempt(
             link.keep_alive = keep_alive;
             link.server_error = head.status >= 500;
             link.pick.responded(link.epoch.elapsed());
-            Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall() }))
+            Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall(), upload }))
         }
         Err(fault) => {
             let wrote = link.conn.sent() > 0;

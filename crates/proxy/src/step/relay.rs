@@ -1,6 +1,6 @@
 //! Deliver, for what is not stored: the response goes from the origin to the client as it comes.
 
-use crate::downstream::Downstream;
+use crate::downstream::{Downstream, Upload};
 use crate::step::fetch::{Arrived, Link};
 use crate::{Counter, Counters, Fault};
 use sandarac_message::FieldsBuf;
@@ -63,6 +63,8 @@ pub(crate) enum Relayed {
     OriginBroke,
     /// The client is gone, or too slow.
     ClientGone,
+    /// The request body came to grief on the client's side, and the origin had no more to say without the rest of it.
+    UploadBroke(Fault),
 }
 
 /// A response on its way from the origin to the client.
@@ -77,6 +79,8 @@ pub(crate) struct Relay<'r, 'c> {
     pub(crate) between_bytes: Duration,
     /// Bytes of the body that are written or queued.
     pub(crate) bytes: u64,
+    /// How far the request body has come: an origin may answer before it has all of it.
+    pub(crate) upload: Upload,
 }
 
 impl Relay<'_, '_> {
@@ -84,11 +88,14 @@ impl Relay<'_, '_> {
     /// means that nothing was sent yet. Says how it ended, and how many bytes of the body went on.
     pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<(Relayed, u64), Fault> {
         self.downstream.answered.get_or_insert_with(Instant::now);
+        // What is left of the time for the head is not the time for the body.
+        self.downstream.client.timer.clear();
         let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link, &mut arrived.body)).await;
         let link = arrived.link;
         match relayed {
             Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
-            Ok(Relayed::Whole | Relayed::ClientGone) => link.close(),
+            // A backend that has not got all of the request sees that by the end of the connection.
+            Ok(Relayed::Whole | Relayed::ClientGone | Relayed::UploadBroke(_)) => link.close(),
             Ok(Relayed::OriginBroke) | Err(_) => {
                 self.counters.one(Counter::BodiesTruncated);
                 link.broken();
@@ -103,13 +110,12 @@ impl Relay<'_, '_> {
         link: &mut Link,
         body: &mut Framer,
     ) -> Poll<Result<Relayed, Fault>> {
-        if !self.downstream.is_uploaded() {
-            // An origin may answer, and stop reading, before it has the whole request.
-            let _ = self.downstream.upload(cx, &mut link.conn);
-        }
+        let spoiled = self.pass_up(cx, link).err();
         loop {
-            if let Some(gone) = std::task::ready!(self.poll_room(cx)) {
-                return Poll::Ready(Ok(gone));
+            match self.poll_room(cx) {
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(gone)) => return Poll::Ready(Ok(gone)),
+                Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
             }
             let client = &mut self.downstream.client.conn;
             let written = match body.poll_step(&mut link.conn, cx) {
@@ -135,15 +141,11 @@ impl Relay<'_, '_> {
                         Some(head) => client.write(cx, &[IoSlice::new(&head)]),
                         None => Ok(()),
                     };
-                    let timer = &mut self.downstream.client.timer;
-                    if !timer.is_set() {
-                        timer.set(self.between_bytes);
-                    }
-                    if written.is_ok() && timer.poll(cx).is_ready() {
-                        return Poll::Ready(Ok(Relayed::OriginBroke));
-                    }
                     if written.is_ok() {
-                        return Poll::Pending;
+                        return match spoiled {
+                            Some(fault) => broke(fault),
+                            None => self.poll_origins_time(cx).map(|()| Ok(Relayed::OriginBroke)),
+                        };
                     }
                     written
                 }
@@ -152,6 +154,35 @@ impl Relay<'_, '_> {
                 return Poll::Ready(Ok(Relayed::ClientGone));
             }
         }
+    }
+
+    /// Passes on what has arrived of the request body. An error is the client's.
+    fn pass_up(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Result<(), Fault> {
+        if self.upload == Upload::Done {
+            return Ok(());
+        }
+        let upload = match self.downstream.upload(cx, &mut link.conn) {
+            // An origin may answer, and stop reading, before it has the whole request.
+            Err(fault) if fault.is_origins() => Upload::Done,
+            upload => upload?,
+        };
+        if upload != self.upload {
+            self.upload = upload;
+            self.downstream.client.timer.clear();
+        }
+        Ok(())
+    }
+
+    /// Ready when the origin has been silent for too long. It may be waiting for the client as long as that is to send more.
+    fn poll_origins_time(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.upload == Upload::AwaitsClient {
+            return Poll::Pending;
+        }
+        let timer = &mut self.downstream.client.timer;
+        if !timer.is_set() {
+            timer.set(self.between_bytes);
+        }
+        timer.poll(cx)
     }
 
     /// Waits until the client has taken enough that more may be queued.
@@ -165,4 +196,8 @@ impl Relay<'_, '_> {
             }
         }
     }
+}
+
+fn broke(fault: Fault) -> Poll<Result<Relayed, Fault>> {
+    Poll::Ready(Ok(Relayed::UploadBroke(fault)))
 }

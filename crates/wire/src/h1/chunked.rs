@@ -49,6 +49,8 @@ enum State {
         section: Vec<u8>,
     },
     End,
+    /// What came is not this coding.
+    Refused(Refusal),
 }
 
 /// Where in a chunk extension (RFC 9112 §7.1.1) the decoder stands.
@@ -106,8 +108,19 @@ impl Decoder {
     }
 
     /// Reads on: framing is consumed up to the next content, the end, or the end of `input`. A refused body cannot be read
-    /// further. After [`Event::End`] nothing more is consumed.
+    /// further: it is refused for the same reason ever after. After [`Event::End`] nothing more is consumed.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, Refusal> {
+        let decoded = self.read_on(input);
+        if let Err(refusal) = decoded {
+            self.state = State::Refused(refusal);
+        }
+        decoded
+    }
+
+    fn read_on(&mut self, input: &[u8]) -> Result<Decoded, Refusal> {
+        if let State::Refused(refusal) = self.state {
+            return Err(refusal);
+        }
         let mut at = 0;
         while at < input.len() {
             let byte = input[at];
@@ -183,6 +196,7 @@ impl Decoder {
                         }
                     };
                 }
+                State::Refused(refusal) => return Err(*refusal),
                 State::End => return Ok(Decoded { consumed: 0, event: Event::End(FieldsBuf::new()) }),
             }
         }
