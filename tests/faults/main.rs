@@ -10,6 +10,7 @@ mod memory;
 mod origins;
 mod poisoning;
 mod smuggling;
+mod unheard;
 mod uploads;
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, Setup};

@@ -8,6 +8,7 @@ use sandarac_config::{AdminToken, Config, Flags, Warning};
 
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
+use crate::stderr::say;
 
 /// Reads the file at `path`; the admin token may come from elsewhere.
 pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warning>), Failure> {
@@ -35,7 +36,7 @@ pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let (config, warnings) = load(&args.config, cli::token("", None)?)?;
     for warning in &warnings {
-        eprintln!("{warning}");
+        say(warning);
     }
     check_tables(&config)?;
     if !args.quiet {
@@ -53,9 +54,10 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
             Ok(text) => {
                 classifier.with_table(&text).map_err(|error| Failure::Usage(error.to_string()))?;
             }
-            Err(error) => {
-                eprintln!("warning: no request has a class yet: cannot read {}: {error}", path.display())
-            }
+            Err(error) => say(format_args!(
+                "warning: no request has a class yet: cannot read {}: {error}",
+                path.display()
+            )),
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ use crate::admin::{Endpoint, MetricKind, Purge, State, Stats, Status, Value};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, printable, span};
+use crate::stderr::say;
 
 impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
@@ -254,9 +255,10 @@ pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
         return json(&reloaded);
     }
     for warning in &reloaded.warnings {
-        eprintln!("{}", warning.trim_end());
+        say(warning.trim_end());
     }
-    writeln!(io::stdout(), "{} is in force", reloaded.config)?;
+    // It is in force, whether that can be said or not.
+    let _ = writeln!(io::stdout(), "{} is in force", reloaded.config);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use sandarac_config::Diagnostics;
 
 use crate::admin::{Fault, Refusal, client};
+use crate::stderr::say;
 
 /// Why a command was not done.
 #[derive(Debug)]
@@ -28,11 +29,11 @@ impl Failure {
             // Whoever read the output has seen enough, as `head` does.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Failure::Usage(_) | Failure::Configuration(_) => {
-                eprintln!("{self}");
+                say(self);
                 ExitCode::from(2)
             }
             Failure::Failed(_) | Failure::Output(_) => {
-                eprintln!("{self}");
+                say(self);
                 ExitCode::FAILURE
             }
         }

@@ -21,4 +21,5 @@ mod service;
 pub mod signals;
 pub mod simulate;
 pub mod startup;
+pub mod stderr;
 pub mod top;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
+use sandarac_server::stderr::say;
 use sandarac_server::{check, commands, demo, replay, run, simulate, top};
 
 /// Faster than the system's where small blocks come and go, as with every exchange.
@@ -61,7 +62,7 @@ fn start(args: &RunArgs) -> Result<(), Failure> {
     }
     let (config, warnings) = check::effective(args)?;
     for warning in &warnings {
-        eprintln!("{warning}");
+        say(warning);
     }
     run::run(config, args)
 }

@@ -22,6 +22,7 @@ use crate::admin::{Access, Bound, Endpoint, Server, Token};
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Destination, Feed, Format, Target};
 use crate::recorder::WorkerRecorder;
+use crate::stderr::say;
 use control::ProcessControl;
 
 /// How often the store is swept, and for how many places each time: a million objects in about a minute.
@@ -88,7 +89,7 @@ impl Process {
             .map(|(listener, address)| entrance(address, listener.proxy_protocol))
             .collect();
         let site = Site::new(config, &bound, None, seed());
-        let complain = Box::new(|what: &str| eprintln!("sandarac: {what}"));
+        let complain = Box::new(|what: &str| say(format_args!("sandarac: {what}")));
         let shared = Shared::new(site, store.clone(), count, connections, complain);
         let feed = Feed::new();
         let mut workers = Vec::with_capacity(count);
@@ -102,7 +103,7 @@ impl Process {
                     Worker::new(shared, index, Box::new(WorkerRecorder::new(outlet, feed)), sessions)
                 });
                 if let Err(error) = ended {
-                    eprintln!("sandarac: worker {index} cannot start: {error}");
+                    say(format_args!("sandarac: worker {index} cannot start: {error}"));
                 }
             });
             let thread = thread.map_err(|error| about(&format!("cannot start worker {index}"), &error))?;

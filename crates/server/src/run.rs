@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::process::Process;
 use crate::signals::{Event, Signals};
 use crate::startup;
+use crate::stderr::say;
 
 /// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
@@ -33,11 +34,11 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
                 Event::Exit => return Ok(()),
             }
         }
-        eprintln!("sandarac: draining; once more to exit at once");
+        say("sandarac: draining; once more to exit at once");
         tokio::select! {
             drained = process.drain() => {
                 if !drained {
-                    eprintln!("sandarac: some exchanges did not end in time and were cut off");
+                    say("sandarac: some exchanges did not end in time and were cut off");
                 }
             }
             () = exit(&mut signals) => return Err(Failure::Failed("ended before the drain was over".to_owned())),

@@ -4,6 +4,7 @@ use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::stderr::say;
 use tokio::sync::oneshot;
 
 /// A call that hangs must not hold up the end of the process for longer.
@@ -40,7 +41,7 @@ impl Service {
             runtime.block_on(async {
                 tokio::select! {
                     served = serve() => if let Err(error) = served {
-                        eprintln!("sandarac: {name} stopped: {error}");
+                        say(format_args!("sandarac: {name} stopped: {error}"));
                     },
                     _ = stopped => {}
                 }
@@ -57,7 +58,7 @@ impl Drop for Service {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            eprintln!("sandarac: the thread of {} panicked", self.name);
+            say(format_args!("sandarac: the thread of {} panicked", self.name));
         }
     }
 }

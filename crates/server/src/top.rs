@@ -153,6 +153,6 @@ impl Drop for Terminal {
             // The terminal may be gone; there is nothing left to put back then.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
-        println!();
+        let _ = writeln!(io::stdout());
     }
 }

@@ -9,6 +9,9 @@ use std::thread;
 
 use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, Terminal, get, within};
 
+/// What it says once it answers.
+const READY: &str = "sandarac: ready";
+
 /// How the binary is to be started.
 pub struct Setup {
     binary: PathBuf,
@@ -17,6 +20,7 @@ pub struct Setup {
     config: Option<String>,
     descriptors: Option<u64>,
     admin: bool,
+    unheard: bool,
     dir: TempDir,
 }
 
@@ -51,6 +55,7 @@ impl Setup {
             config: None,
             descriptors: None,
             admin: true,
+            unheard: false,
             dir: TempDir::new(),
         }
     }
@@ -96,6 +101,12 @@ impl Setup {
     /// Gives no `--admin`: the configuration says where that is.
     pub fn without_admin(mut self) -> Setup {
         self.admin = false;
+        self
+    }
+
+    /// Closes the other end of its standard error as soon as it is ready.
+    pub fn unheard(mut self) -> Setup {
+        self.unheard = true;
         self
     }
 
@@ -155,11 +166,15 @@ impl Setup {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
-        let stderr = Lines::of(child.stderr.take().expect("stderr is a pipe"));
+        let last = self.unheard.then_some(READY);
+        let stderr = Lines::up_to(last, child.stderr.take().expect("stderr is a pipe"));
         let mut running = Sandarac { child: Some(child), listening: Vec::new(), stdout, stderr, setup: self };
-        if !running.stderr.wait_for("sandarac: ready") {
+        if !running.stderr.wait_for(READY) {
             assert!(running.stderr.has_ended(), "the binary was not ready after {PATIENCE:?}");
             panic!("the binary ended with {} before it was ready", running.wait());
+        }
+        if running.setup.unheard {
+            running.stderr.wait_for_end();
         }
         running.listening = running.addresses_told();
         assert!(!running.listening.is_empty(), "the binary is ready but listens nowhere");
@@ -448,6 +463,11 @@ struct Collected {
 
 impl Lines {
     fn of(pipe: impl std::io::Read + Send + 'static) -> Lines {
+        Lines::up_to(None, pipe)
+    }
+
+    /// Reads no further than the line with `last`, if there is one, and closes the pipe then.
+    fn up_to(last: Option<&'static str>, pipe: impl std::io::Read + Send + 'static) -> Lines {
         let shared = Arc::new((Mutex::new(Collected::default()), Condvar::new()));
         let writer = Arc::clone(&shared);
         thread::spawn(move || {
@@ -456,9 +476,14 @@ impl Lines {
             while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
                 let text = String::from_utf8_lossy(&line).into_owned();
                 line.clear();
+                let is_last = last.is_some_and(|last| text.contains(last));
                 writer.0.lock().expect("the lock is not poisoned").lines.push(text);
                 writer.1.notify_all();
+                if is_last {
+                    break;
+                }
             }
+            drop(reader);
             writer.0.lock().expect("the lock is not poisoned").ended = true;
             writer.1.notify_all();
         });

@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Endpoint;
+use crate::stderr::say;
 
 /// How many callers there may be at a time; more wait to be accepted.
 const CALLERS: usize = 64;
@@ -48,7 +49,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let same = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
         if same && let Err(error) = fs::remove_file(&self.path) {
-            eprintln!("sandarac: cannot remove the admin socket {}: {error}", self.path.display());
+            say(format_args!("sandarac: cannot remove the admin socket {}: {error}", self.path.display()));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -144,7 +145,9 @@ pub fn check_pool(args: &CheckPoolArgs) -> ExitCode {
 
 /// What is said, and with what exit status, where the command line cannot be read.
 pub fn unreadable(what: &str) -> ExitCode {
-    println!("POOL {} - {}", Verdict::Unknown, what.lines().next().unwrap_or_default());
+    let what = what.lines().next().unwrap_or_default();
+    // The status tells it where nothing can be written.
+    let _ = writeln!(io::stdout(), "POOL {} - {what}", Verdict::Unknown);
     ExitCode::from(Verdict::Unknown as u8)
 }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sandarac_proxy::Record;
 
 use super::Format;
+use crate::stderr::say;
 
 /// A batch is handed over when it holds this many bytes.
 const BATCH: usize = 32 * 1024;
@@ -118,7 +119,7 @@ impl Log {
     /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
     pub(super) fn finish(&self) {
         if !self.finished.swap(true, Relaxed) && !self.flush(LAST_LINES) {
-            eprintln!("sandarac: the last lines of the access log could not be written in time");
+            say("sandarac: the last lines of the access log could not be written in time");
         }
     }
 }
@@ -165,7 +166,7 @@ impl Batch {
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
                 counts.dropped.fetch_add(self.lines, Relaxed);
                 if !counts.overflowing.swap(true, Relaxed) {
-                    eprintln!("sandarac: the access log cannot be written fast enough; lines are dropped");
+                    say("sandarac: the access log cannot be written fast enough; lines are dropped");
                 }
                 if let Message::Lines { mut bytes, .. } = message {
                     bytes.clear();
@@ -281,7 +282,7 @@ impl Sink {
 
 fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
     if !std::mem::replace(failing, true) {
-        eprintln!("sandarac: cannot write the access log {}: {error}", path.display());
+        say(format_args!("sandarac: cannot write the access log {}: {error}", path.display()));
     }
 }
 

@@ -16,6 +16,7 @@ use crate::admin::{
 use crate::calendar;
 use crate::check;
 use crate::logs::Subscription;
+use crate::stderr::say;
 
 /// The process as the admin interface sees it.
 pub(super) struct ProcessControl(pub(super) Arc<Inner>);
@@ -141,12 +142,12 @@ impl Inner {
         match &outcome {
             Ok(reloaded) => {
                 for warning in &reloaded.warnings {
-                    eprintln!("{warning}");
+                    say(warning);
                 }
-                eprintln!("sandarac: reloaded {}", reloaded.config);
+                say(format_args!("sandarac: reloaded {}", reloaded.config));
             }
             Err(refusal) => {
-                eprintln!("sandarac: not reloaded, the configuration in force stays: {refusal}");
+                say(format_args!("sandarac: not reloaded, the configuration in force stays: {refusal}"));
             }
         }
         outcome
