@@ -157,3 +157,24 @@ fn a_backend_has_its_time_for_the_body_from_the_head_on() {
     let _ = origin.try_send("body");
     client.expect("body");
 }
+
+/// Regression: the answer was stored, and the connection kept for the next request, which the backend took for the rest of the body.
+#[test]
+fn a_connection_whose_request_is_not_whole_is_not_used_again() {
+    let (proxy, listener) = start("", "[cache]\nprofile = \"rfc\"");
+    let mut client = proxy.connect();
+    client.send("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nsome");
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.expect("some").send(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Location: http://a/a\r\nContent-Length: 5\r\n\r\nearly",
+    );
+    assert_eq!(client.response().expect(200).text(), "early");
+    let mut other = proxy.connect();
+    other.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
+    origin.expect_end();
+    let mut next = listener.accept();
+    assert_eq!(next.request().target, "/b");
+    next.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    other.response().expect(200);
+}

@@ -1,5 +1,6 @@
 //! Purge: what is stored is removed, on request and because an unsafe request changed it.
 
+use crate::downstream::Upload;
 use crate::exchange::Exchange;
 use crate::forward::is_for_all;
 use crate::respond::Synthetic;
@@ -69,7 +70,8 @@ fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &Respo
 
 /// Takes the response to a request that went past the store: removes what it made invalid, and stores it where it answers a
 /// POST and says that it is also what a GET of the target would bring (RFC 9110 §9.3.3), if a GET with the same fields would
-/// have been for all. Gives it back where it is not of that kind. `begun` is from before the request.
+/// have been for all. Gives it back where it is not of that kind, and where the request is still on its way: only a relay sees to
+/// the end of that. `begun` is from before the request.
 pub(crate) fn passed(
     exchange: &mut Exchange<'_>,
     received: &Received<'_>,
@@ -81,6 +83,7 @@ pub(crate) fn passed(
     let shares = |rule: &CacheRule| {
         let view = arrived.head.view();
         request.method == Method::Post
+            && arrived.upload == Upload::Done
             && content_location_is_target(&request, view.fields)
             && !is_personal(&request, &rule.policy)
             && is_for_all(&request, received, rule)
