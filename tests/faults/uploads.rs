@@ -178,3 +178,20 @@ fn a_connection_whose_request_is_not_whole_is_not_used_again() {
     next.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     other.response().expect(200);
 }
+
+/// Regression: nothing limited how long the connection was kept for the answer to be taken.
+#[test]
+fn a_client_that_sends_a_body_without_end_and_takes_no_answer_is_let_go() {
+    let (proxy, listener) = start("", "[timeouts]\nwrite = \"1s\"");
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\nsome");
+    let mut origin = listener.accept();
+    origin.request_head();
+    let length = 6 << 20;
+    origin.send(format!("HTTP/1.1 413 Content Too Large\r\nContent-Length: {length}\r\n\r\n"));
+    origin.send(vec![b'x'; length]);
+    origin.expect("some").expect_end();
+    proxy.counts("connections_open", 0);
+    drop(client);
+}

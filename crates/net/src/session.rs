@@ -260,7 +260,10 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                     }
                     Next::Close => client.close = true,
                     Next::CloseLingering => {
-                        Box::pin(linger(&mut client, LINGER)).await;
+                        // The client has its time to take the answer, and no more than that.
+                        if client.conn.queued() == 0 || Box::pin(flush(&mut client, &*service)).await {
+                            Box::pin(linger(&mut client, LINGER)).await;
+                        }
                         return;
                     }
                 }
