@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
-use crate::sandarac;
+use crate::{sandarac, site};
 
 /// How long connections that were asked on together have for their answers. Some get none: they wait to be accepted.
 const TOGETHER: Duration = Duration::from_secs(2);
@@ -63,4 +63,52 @@ fn an_origin_that_cannot_be_reached_for_want_of_descriptors_is_an_error_and_no_c
         assert!(proxy.is_running());
     }
     serves_again(&proxy);
+}
+
+/// Regression: the backend was held to have failed, was ejected, and the error had no name.
+#[test]
+fn that_no_descriptor_is_left_is_not_held_against_a_backend() {
+    let origins = [0; 2].map(|_| Origin::new(|_| reply(200).cache("no-store").with("Connection", "close")));
+    let keys =
+        "check = { path = \"/\", interval = \"10ms\", rise = 1, fall = 1 }\nejection = { failures = 1 }";
+    let config = site(&origins.each_ref().map(Origin::url).join("\", \""), keys, "");
+    let proxy = sandarac().config(config).start();
+    let mut client = proxy.connect();
+    client.get("/").expect(200);
+    proxy.limit_descriptors(3);
+    for _ in 0..5 {
+        let refused = client.get("/").expect(503);
+        assert!(refused.field("proxy-status").unwrap().contains("too many files are open"), "{refused:?}");
+    }
+    proxy.limit_descriptors(500);
+    client.get("/").expect(200);
+    assert_eq!(proxy.metric("backend_connect_failures") + proxy.metric("backend_ejections"), 0);
+    assert!(!proxy.stderr().contains("is down"), "{}", proxy.stderr());
+}
+
+/// Regression: each was kept for a fifth of a second, whatever their number, and used what is kept for backends.
+#[test]
+fn clients_that_are_turned_away_hold_few_descriptors() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac()
+        .config(format!("threads = 1\n{}", site(&origin.url(), "", "[limits]\nconnections = 1")))
+        .start();
+    let mut first = proxy.connect();
+    first.get("/").expect(200);
+    let resting = proxy.open_descriptors();
+    let mut most = 0;
+    let clients: Vec<Conn> = (0..200)
+        .map(|_| {
+            most = most.max(proxy.open_descriptors());
+            proxy.connect()
+        })
+        .collect();
+    let mut told = 0;
+    for mut client in clients {
+        told += usize::from(client.try_response("GET").is_ok_and(|response| response.status == 503));
+        most = most.max(proxy.open_descriptors());
+    }
+    assert!(most <= resting + 12, "{most} descriptors, {resting} before");
+    assert_eq!(told, 200, "who has sent nothing is told, too");
+    first.get("/").expect(200);
 }

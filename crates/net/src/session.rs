@@ -4,7 +4,7 @@
 //! wait of their own; pipelined ones go out in one write. Any other request becomes an exchange that has the
 //! connection to itself until it is done.
 
-use crate::worker::{Entrance, Membership, Sessions};
+use crate::worker::{Entrance, Lingering, Membership, Sessions};
 use crate::{BodyStep, Conn, Framer, LeastRate, Output, Pace, Stream, Timer};
 use sandarac_message::{RequestHeadBuf, Span};
 use sandarac_wire::h1::request::{self, Request};
@@ -225,22 +225,21 @@ impl Scratch {
     }
 }
 
-/// Serves one connection to its end.
-pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions: Rc<Sessions>) {
-    let number = service.number();
-    let peer = Peer { number, client: arrival.remote, entrance: arrival.entrance, requests: 0 };
-    let mut client = Client {
-        conn: Conn::new(arrival.stream),
-        timer: Timer::new(),
-        peer,
-        partial: false,
-        in_head: true,
-        close: false,
-    };
-    if !service.admit() {
-        Box::pin(refuse(&mut client, &*service, Refused::Crowded)).await;
-        return;
+/// Tells a client that there are too many connections. Where it has a `place` to linger in, it is given the time to read
+/// that; else this waits for nothing, and the answer may be lost with the connection.
+pub(crate) async fn turn_away<S: Service>(arrival: Arrival, service: Rc<S>, place: Option<Lingering>) {
+    let mut client = Client::new(arrival, &*service);
+    let mut output = Output::new();
+    service.refuse(&client.peer, &Refused::Crowded, &[], &mut output);
+    let written = poll_fn(|cx| Poll::Ready(client.conn.write_output(cx, &mut output))).await;
+    if place.is_some() && written.is_ok() {
+        linger(&mut client, LINGER_CROWDED).await;
     }
+}
+
+/// Serves one connection, which was admitted, to its end.
+pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions: Rc<Sessions>) {
+    let mut client = Client::new(arrival, &*service);
     let _place = Place {
         service: &*service,
         _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
@@ -317,6 +316,18 @@ impl<S: Service> Drop for Place<'_, S> {
 }
 
 impl Client {
+    fn new<S: Service>(arrival: Arrival, service: &S) -> Client {
+        let Arrival { stream, remote, entrance } = arrival;
+        Client {
+            conn: Conn::new(stream),
+            timer: Timer::new(),
+            peer: Peer { number: service.number(), client: remote, entrance, requests: 0 },
+            partial: false,
+            in_head: true,
+            close: false,
+        }
+    }
+
     fn await_request(&mut self, limits: &SessionLimits) {
         self.partial = false;
         self.in_head = false;
@@ -510,9 +521,8 @@ async fn refuse<S: Service>(client: &mut Client, service: &S, refused: Refused) 
     let mut output = Output::new();
     service.refuse(&client.peer, &refused, client.conn.data(), &mut output);
     let limits = service.limits();
-    let linger_for = if matches!(refused, Refused::Crowded) { LINGER_CROWDED } else { LINGER };
     if client.send(&mut output, 0, &limits, &mut Pace::new(service.hurry())).await.is_ok() {
-        linger(client, linger_for).await;
+        linger(client, LINGER).await;
     }
 }
 

@@ -18,6 +18,10 @@ use tokio::task::JoinHandle;
 /// How long a worker that could not accept waits before it tries again: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Clients that there was no place for and that may be given the time to read that, for each worker. More are let go at once:
+/// under a flood their descriptors are wanted, for connections to backends above all.
+const LINGERING: usize = 4;
+
 /// What a listener says about the connections it takes.
 #[derive(Debug)]
 pub struct Entrance {
@@ -45,6 +49,7 @@ pub enum Command {
 pub struct Sessions {
     wakers: RefCell<Slab<Waker>>,
     draining: Cell<bool>,
+    lingering: Cell<usize>,
     drained: Notify,
 }
 
@@ -61,6 +66,15 @@ impl Sessions {
 
     pub(crate) fn enter(self: &Rc<Sessions>, waker: &Waker) -> Membership {
         Membership { slot: self.wakers.borrow_mut().insert(waker.clone()), sessions: self.clone() }
+    }
+
+    /// A place for one more client that is to read that there was none for it, if there is one.
+    fn linger(self: &Rc<Sessions>) -> Option<Lingering> {
+        let others = self.lingering.get();
+        (others < LINGERING).then(|| {
+            self.lingering.set(others + 1);
+            Lingering(self.clone())
+        })
     }
 
     /// Waits until no further request is to be taken.
@@ -93,6 +107,15 @@ impl Drop for Membership {
         if wakers.is_empty() && wakers.capacity() > 1024 {
             *wakers = Slab::new();
         }
+    }
+}
+
+/// A place among those who are turned away and may linger.
+pub(crate) struct Lingering(Rc<Sessions>);
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        self.0.lingering.set(self.0.lingering.get() - 1);
     }
 }
 
@@ -160,7 +183,17 @@ async fn accept_loop<S: Service>(
         match accepted {
             Ok((stream, remote)) => {
                 let arrival = Arrival { stream, remote, entrance: entrance.clone() };
-                tokio::task::spawn_local(session::serve(arrival, service.clone(), sessions.clone()));
+                if service.admit() {
+                    tokio::task::spawn_local(session::serve(arrival, service.clone(), sessions.clone()));
+                    continue;
+                }
+                match sessions.linger() {
+                    place @ Some(_) => {
+                        let away = session::turn_away(arrival, service.clone(), place);
+                        tokio::task::spawn_local(away);
+                    }
+                    None => session::turn_away(arrival, service.clone(), None).await,
+                }
             }
             Err(error) => {
                 service.accept_failed(&error);

@@ -45,6 +45,8 @@ pub enum Fault {
     Unresolved,
     /// The backend refused the connection, or it failed before a byte was sent.
     ConnectFailed(io::ErrorKind),
+    /// This process, or the system, has no descriptor left for a connection: no fault of the backend.
+    NoDescriptors,
     /// The connection was not made in time.
     ConnectLate,
     /// The connection ended before a response came.
@@ -69,7 +71,7 @@ pub enum Fault {
 
 impl Fault {
     /// The names of all faults.
-    pub const NAMES: [&'static str; 28] = [
+    pub const NAMES: [&'static str; 29] = [
         "bad-target",
         "bad-path",
         "no-host",
@@ -88,6 +90,7 @@ impl Fault {
         "queued-too-long",
         "unresolved",
         "connect-failed",
+        "no-descriptors",
         "connect-late",
         "no-response",
         "response-late",
@@ -121,6 +124,7 @@ impl Fault {
             Fault::QueuedTooLong => "queued-too-long",
             Fault::Unresolved => "unresolved",
             Fault::ConnectFailed(_) => "connect-failed",
+            Fault::NoDescriptors => "no-descriptors",
             Fault::ConnectLate => "connect-late",
             Fault::NoResponse => "no-response",
             Fault::ResponseLate => "response-late",
@@ -146,7 +150,7 @@ impl Fault {
             Fault::BodyTooLarge => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
-            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::TooManyTurns => 503,
+            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::NoDescriptors | Fault::TooManyTurns => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -189,7 +193,9 @@ impl Fault {
             Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::HeadTooLarge | Fault::TooManyTurns => ProxyError::ProxyInternalError,
+            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::TooManyTurns => {
+                ProxyError::ProxyInternalError
+            }
         }
     }
 
@@ -215,6 +221,9 @@ impl Fault {
             Fault::Unresolved => "the backend's name has no address".into(),
             Fault::ConnectFailed(io::ErrorKind::NotFound) => "the backend's socket does not exist".into(),
             Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
+            Fault::NoDescriptors => {
+                "no connection to the backend: too many files are open (limit on open files)".into()
+            }
             Fault::ConnectLate => "no connection to the backend in time".into(),
             Fault::NoResponse => "the backend closed the connection without a response".into(),
             Fault::ResponseLate => "the backend did not respond in time".into(),
@@ -237,6 +246,7 @@ impl Fault {
                 | Fault::QueuedTooLong
                 | Fault::Unresolved
                 | Fault::ConnectFailed(_)
+                | Fault::NoDescriptors
                 | Fault::ConnectLate
                 | Fault::NoResponse
                 | Fault::ResponseLate

@@ -4,6 +4,7 @@ use crate::Fault;
 use crate::names::Names;
 use crate::step::fetch::OriginTimeouts;
 use hashbrown::HashMap;
+use rustix::io::Errno;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
 use sandarac_net::{Conn, Moment, Stream, within};
@@ -179,5 +180,8 @@ async fn connect_tcp(address: SocketAddr) -> Result<Stream, Fault> {
 }
 
 fn connect_failed(error: io::Error) -> Fault {
-    Fault::ConnectFailed(error.kind())
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE) => Fault::NoDescriptors,
+        _ => Fault::ConnectFailed(error.kind()),
+    }
 }

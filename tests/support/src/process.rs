@@ -378,6 +378,15 @@ impl Sandarac {
         line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of kB")
     }
 
+    /// Lets it open descriptors below `limit` only, from now on; what it has open stays.
+    pub fn limit_descriptors(&self, limit: u64) {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let pid = Pid::from_child(self.child.as_ref().expect("the binary runs"));
+        let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
+        let limit = Rlimit { current: Some(limit), maximum: hard };
+        prlimit(Some(pid), Resource::Nofile, limit).expect("the limit can be lowered");
+    }
+
     /// How many descriptors it has open.
     pub fn open_descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the binary runs").count()

@@ -251,7 +251,7 @@ pub(crate) async fn fetch(
         }
         // Not what load is multiplied by: who refuses has done nothing, and who dies does so once.
         let is_free = match failed.fault {
-            Fault::ConnectFailed(_) => true,
+            Fault::ConnectFailed(_) | Fault::NoDescriptors => true,
             Fault::NoResponse => stale || !was_failing,
             _ => false,
         };
@@ -364,7 +364,8 @@ pub(super) async fn linked(
             })
         }
         Err(fault) => {
-            pick.finish(Outcome::ConnectFailed, around.now());
+            let own = fault == Fault::NoDescriptors;
+            pick.finish(if own { Outcome::Aborted } else { Outcome::ConnectFailed }, around.now());
             Err(Failed { fault, sent: false, answered: false })
         }
     }

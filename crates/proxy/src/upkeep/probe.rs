@@ -1,6 +1,7 @@
 //! Active checks: each backend is asked time and again whether it is well.
 
 use super::client::{Client, Question};
+use crate::Fault;
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::{BackendId, Checked, Pool};
@@ -23,7 +24,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
     };
     let mut rounds = tokio::time::interval(check.interval);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut running: JoinSet<(BackendId, Result<(), String>)> = JoinSet::new();
+    let mut running: JoinSet<(BackendId, Option<Result<(), String>>)> = JoinSet::new();
     let mut asked: HashSet<BackendId> = HashSet::new();
     let mut spared: HashSet<BackendId> = HashSet::new();
     loop {
@@ -34,7 +35,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
                     if asked.insert(id) {
                         let (site, client, address) = (site.clone(), client.clone(), backend.address().clone());
                         running.spawn_local(async move {
-                            let Some(check) = &site.config.pools[place].check else { return (id, Ok(())) };
+                            let Some(check) = &site.config.pools[place].check else { return (id, None) };
                             (id, ask(check, &client, &address).await)
                         });
                     }
@@ -43,6 +44,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
             Some(done) = running.join_next() => {
                 let Ok((id, result)) = done else { continue };
                 asked.remove(&id);
+                let Some(result) = result else { continue };
                 let live = pool.live();
                 let checked = live.checked(id, result.is_ok());
                 let news = match checked {
@@ -61,12 +63,12 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
     }
 }
 
-/// Asks one backend. What is wrong with it, if anything is.
+/// Asks one backend. What is wrong with it, if anything is; nothing where it could not be asked, which is not its fault.
 async fn ask(
     check: &CheckConfig,
     client: &Client,
     address: &sandarac_balance::Address,
-) -> Result<(), String> {
+) -> Option<Result<(), String>> {
     let question = Question {
         address,
         host: check.host.as_deref(),
@@ -76,9 +78,10 @@ async fn ask(
         patience: check.timeout,
     };
     match client.get(&question).await {
-        Ok(answer) if check.passes(answer.status) => Ok(()),
-        Ok(answer) => Err(format!("it answered {}", answer.status)),
-        Err(fault) => Err(fault.text()),
+        Ok(answer) if check.passes(answer.status) => Some(Ok(())),
+        Ok(answer) => Some(Err(format!("it answered {}", answer.status))),
+        Err(Fault::NoDescriptors) => None,
+        Err(fault) => Some(Err(fault.text())),
     }
 }
 

@@ -150,7 +150,9 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
         }
         Ok(answer) => (Asked::InVain, (Unbelieved::NoResume, format!("it answered {}", answer.status))),
         // Backends that are not there are another matter, and said elsewhere.
-        Err(Fault::ConnectFailed(_) | Fault::ConnectLate | Fault::Unresolved) => return Asked::InVain,
+        Err(Fault::ConnectFailed(_) | Fault::NoDescriptors | Fault::ConnectLate | Fault::Unresolved) => {
+            return Asked::InVain;
+        }
         Err(fault) => (Asked::Badly, (Unbelieved::NoResume, fault.text())),
     };
     shared.upkeep_counters().unbelieved.one(&why.0);
