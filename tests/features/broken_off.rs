@@ -1,7 +1,9 @@
 //! Responses that break off at the origin: their clients see it, and what had come is kept as a part, to be completed by a request
 //! for the rest (RFC 9111 §3.3, §3.4, RFC 9110 §15.3.7).
 
-use sandarac_test_support::{Conn, Gate, Origin, Reply, Request, Sandarac, get, head, http_date, reply};
+use sandarac_test_support::{
+    Conn, Gate, Origin, Reply, Request, Sandarac, Trouble, get, head, http_date, reply,
+};
 
 use crate::{sandarac, site, stat};
 
@@ -310,4 +312,17 @@ fn what_had_come_never_stands_in_for_the_whole() {
     let proxy = sandarac().before(&origin).rfc().start();
     see_it_break_off(&proxy);
     assert_eq!(proxy.get("/").expect(503).text(), "busy");
+}
+
+/// Regression: it looked like the end of the body, which an HTTP/1.0 client takes for the whole and may store.
+#[test]
+fn an_http_1_0_client_can_tell_by_a_reset() {
+    for cache in ["no-store", "max-age=60"] {
+        let origin = Origin::new(move |_| reply(200).cache(cache).chunked().body("begun").cut());
+        let proxy = sandarac().before(&origin).start();
+        let mut client = proxy.connect();
+        client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+        let trouble = client.try_response("GET").expect_err("the response is not whole");
+        assert!(matches!(trouble, Trouble::Reset(_)), "{cache}: {trouble:?}");
+    }
 }

@@ -214,6 +214,14 @@ impl Conn {
         }
     }
 
+    /// Ends the connection so that the peer can tell that from an orderly end, as far as the transport can say it. What is still
+    /// queued is lost.
+    pub fn reset(&mut self) {
+        self.queue.clear();
+        self.queued = 0;
+        self.stream.reset_when_dropped();
+    }
+
     /// Ends the writing direction.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_shutdown(cx)

@@ -85,6 +85,8 @@ pub enum Next {
     Close,
     /// The connection is to be closed although the client may still be sending.
     CloseLingering,
+    /// The connection is to be reset: its end would pass for the end of a response that is not whole.
+    Reset,
 }
 
 /// The application of sessions: the proxy.
@@ -258,6 +260,10 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                         client.await_request(&service.limits());
                     }
                     Next::Close => client.close = true,
+                    Next::Reset => {
+                        client.conn.reset();
+                        return;
+                    }
                     Next::CloseLingering => {
                         // The client has its time to take the answer, and no more than that.
                         if client.conn.queued() == 0 || Box::pin(flush(&mut client, &*service)).await {

@@ -1,9 +1,11 @@
 //! A connected socket, TCP or Unix.
 
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -115,6 +117,18 @@ impl Stream {
             Stream::Accepted(_) => Poll::Ready(Err(unregistered())),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+
+    /// Has the connection reset, not ended in order, when this is dropped. A Unix socket knows no such thing.
+    pub fn reset_when_dropped(&self) {
+        // Where it fails, the peer is told as much as before: the end of the connection.
+        let _ = match self {
+            Stream::Tcp(stream) => set_socket_linger(stream, Some(Duration::ZERO)),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => {
+                set_socket_linger(stream, Some(Duration::ZERO))
+            }
+            Stream::Accepted(_) | Stream::Unix(_) => Ok(()),
+        };
     }
 
     /// Whether something has arrived (data or the end of the stream) that was not read yet, as far as the runtime was

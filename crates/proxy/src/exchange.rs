@@ -81,11 +81,14 @@ pub(crate) struct Sent {
     pub(crate) bytes: u64,
     /// Whether the connection can serve another request.
     pub(crate) keep_alive: bool,
+    /// Whether it broke off where nothing but the way the connection ends can tell: the end of the body was to be that of the
+    /// connection.
+    pub(crate) cut: bool,
 }
 
 impl Sent {
     fn nothing() -> Sent {
-        Sent { status: 0, bytes: 0, keep_alive: false }
+        Sent { status: 0, bytes: 0, keep_alive: false, cut: false }
     }
 }
 
@@ -135,6 +138,9 @@ pub(crate) async fn run(
     let first_byte = down.answered.map(|answered| answered.duration_since(began));
     let mut rest: Framer = down.into_body();
     exchange.record(client, sent, fault.as_ref(), began, first_byte);
+    if sent.cut {
+        return Next::Reset;
+    }
     match (sent.keep_alive, uploaded) {
         (false, true) => Next::Close,
         (false, false) => Next::CloseLingering,
@@ -596,7 +602,8 @@ impl<'e> Exchange<'e> {
             Relayed::Whole | Relayed::ClientGone => {}
         }
         let keep_alive = keep_alive && relayed == Relayed::Whole && !down.is_spoiled();
-        Ok(Sent { status, bytes, keep_alive })
+        let cut = framing == BodyFraming::UntilClose && relayed != Relayed::Whole;
+        Ok(Sent { status, bytes, keep_alive, cut })
     }
 
     /// Whether the connection can serve another request after a response that begins now. A client that waits to be told
@@ -658,12 +665,14 @@ impl<'e> Exchange<'e> {
             status: delivered.status,
             bytes: delivered.bytes,
             keep_alive: delivered.keep_alive,
+            cut: false,
         });
         if let (Ok(sent), Some(rest)) = (&mut sent, delivered.rest) {
             let Some(reader) = reader else { return Err(Fault::ResponseBroken) };
             let streamed = stream::stream(&self.worker.counters, down, reader, rest).await;
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
+            sent.cut = !streamed.whole && self.request.version == Version::Http10;
         }
         sent.map_err(|error| {
             self.worker.counters.cut_off(&error);
@@ -690,6 +699,7 @@ impl<'e> Exchange<'e> {
             status: answer.status,
             bytes: answer.body.len() as u64,
             keep_alive: keep_alive && sent.is_ok(),
+            cut: false,
         }
     }
 

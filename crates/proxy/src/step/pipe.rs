@@ -47,7 +47,7 @@ pub(crate) async fn pipe(
     let idle = *exchange.site.config.timeouts.tunnel;
     let bytes = tunnel(down.client, &mut arrived.link.conn, idle).await;
     arrived.link.close();
-    Ok(Sent { status: arrived.head.status, bytes, keep_alive: false })
+    Ok(Sent { status: arrived.head.status, bytes, keep_alive: false, cut: false })
 }
 
 /// Copies both ways until both sides have ended, one has failed, or neither has said anything for `idle`. Returns
