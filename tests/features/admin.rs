@@ -6,7 +6,7 @@ use sandarac_test_support::{
     Address, Conn, Gate, Origin, Sandarac, Signal, eventually, get, post, reply, within,
 };
 
-use crate::{cache, numbered, sandarac, site};
+use crate::{before, cache, numbered, sandarac, site};
 
 #[test]
 fn the_admin_socket_is_its_owners_alone() {
@@ -341,4 +341,43 @@ fn stats_are_watched_second_by_second() {
 fn commands_say_so_when_nothing_runs() {
     let output = sandarac().arg("status").option("--admin", "./nobody-here").run().failure();
     assert!(output.stderr.contains("nobody-here"), "{output:?}");
+}
+
+/// Regression: 64 of them shut everybody out, for a minute and longer.
+#[test]
+fn callers_that_say_nothing_are_no_hindrance() {
+    let (proxy, _origin) = before(|_| reply(200));
+    let connect = || Conn::to(&Address::Unix(proxy.admin_path()));
+    let silent: Vec<Conn> = (0..80).map(|_| connect()).collect();
+    let half: Vec<Conn> = (0..80)
+        .map(|_| {
+            let mut caller = connect();
+            let _ = caller.try_send("GET /status HTTP/1.1\r\nHo");
+            caller
+        })
+        .collect();
+    let asked = std::time::Instant::now();
+    proxy.admin(&["status"]).success();
+    assert!(asked.elapsed().as_secs() < 4, "{:?}", asked.elapsed());
+    drop((silent, half));
+}
+
+/// Regression: it was kept, for whoever has no token to hold a place with.
+#[test]
+fn a_caller_without_a_token_is_let_go() {
+    let origin = Origin::new(|_| reply(200));
+    let start = sandarac().before(&origin).option("--admin", "127.0.0.1:0");
+    let proxy = start.without_admin().variable("SANDARAC_TOKEN", TOKEN).start();
+    let mut caller = Conn::to(&Address::parse(&admin_address(&proxy)));
+    assert_eq!(caller.get("/status").expect(401).field("connection"), Some("close"));
+    caller.expect_end();
+}
+
+/// Regression: each byte gave it another minute.
+#[test]
+fn a_callers_request_that_comes_in_drops_gets_no_more_time() {
+    let (proxy, _origin) = before(|_| reply(200));
+    let mut caller = Conn::to(&Address::Unix(proxy.admin_path()));
+    caller.send("GET /status HTTP/1.1\r\nX: ");
+    within("the connection to end", || caller.try_send("y").is_err().then_some(()));
 }

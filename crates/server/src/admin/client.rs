@@ -4,8 +4,10 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,8 +16,11 @@ use super::{
     Reloaded, RemoveBackend, Stats, Status,
 };
 
-/// How long the process may take to begin an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the process may take to take a request, to begin an answer, and between two pieces of one.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often a socket that has no room for one more caller is tried.
+const TRY_AGAIN: Duration = Duration::from_millis(20);
 
 /// How long connecting over TCP may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -39,6 +44,8 @@ pub struct Client {
 pub enum Error {
     /// Nobody answers there.
     NotRunning(Endpoint, io::Error),
+    /// Somebody is there, but nothing came for so long.
+    Silent(Endpoint, Duration),
     /// The connection failed.
     Io(Endpoint, io::Error),
     /// What answers there is no admin interface of this program.
@@ -54,6 +61,12 @@ impl fmt::Display for Error {
                 f,
                 "no sandarac answers at {endpoint} ({error})\n  help: is it running? Where it says another admin \
                  address at its start, give that with --admin"
+            ),
+            Error::Silent(endpoint, patience) => write!(
+                f,
+                "the sandarac at {endpoint} did not answer in {} s\n  help: it is there, but stopped, or busy with other \
+                 callers of its admin interface; whether it has done what it was asked is not known",
+                patience.as_secs()
             ),
             Error::Io(endpoint, error) if error.kind() == ErrorKind::PermissionDenied => write!(
                 f,
@@ -213,6 +226,15 @@ impl Client {
         serde_json::from_slice(&answer).map_err(|_| self.foreign("its answer is not the expected JSON"))
     }
 
+    fn failed(&self, error: io::Error) -> Error {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                Error::Silent(self.endpoint.clone(), self.patience)
+            }
+            _ => Error::Io(self.endpoint.clone(), error),
+        }
+    }
+
     fn foreign(&self, what: &'static str) -> Error {
         Error::Foreign(self.endpoint.clone(), what)
     }
@@ -235,7 +257,7 @@ impl Client {
     fn whole(&self, reader: BufReader<Stream>) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         let read = reader.take(MAX_ANSWER + 1).read_to_end(&mut body);
-        read.map_err(|error| Error::Io(self.endpoint.clone(), error))?;
+        read.map_err(|error| self.failed(error))?;
         if body.len() as u64 > MAX_ANSWER {
             return Err(self.foreign("its answer has no end"));
         }
@@ -245,13 +267,15 @@ impl Client {
     fn connect(&self) -> io::Result<Stream> {
         match &self.endpoint {
             Endpoint::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
+                let stream = connect_unix(path, self.patience)?;
                 stream.set_read_timeout(Some(self.patience))?;
+                stream.set_write_timeout(Some(self.patience))?;
                 Ok(Stream::Unix(stream))
             }
             Endpoint::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, self.patience.min(CONNECT))?;
                 stream.set_read_timeout(Some(self.patience))?;
+                stream.set_write_timeout(Some(self.patience))?;
                 Ok(Stream::Tcp(stream))
             }
         }
@@ -269,9 +293,9 @@ impl Client {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::TimedOut => {
                 Error::NotRunning(self.endpoint.clone(), error)
             }
-            _ => Error::Io(self.endpoint.clone(), error),
+            _ => self.failed(error),
         })?;
-        let failed = |error| Error::Io(self.endpoint.clone(), error);
+        let failed = |error| self.failed(error);
         let mut request = format!("{method} {target} HTTP/1.0\r\nHost: sandarac\r\n");
         if let Some(token) = &self.token {
             request.push_str(&format!("Authorization: Bearer {token}\r\n"));
@@ -302,6 +326,25 @@ impl Client {
             None => Err(self.foreign("its answer is not HTTP")),
         }
     }
+}
+
+/// Connects to a Unix socket. Its own way to do so waits for ever where as many callers as may wait do so already.
+fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+    let until = Instant::now() + patience;
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => break,
+            Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(TRY_AGAIN),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// `text` as a part of a query.

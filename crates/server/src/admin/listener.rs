@@ -1,6 +1,7 @@
 //! The admin interface's own listener: a Unix socket that only its owner may open, or TCP; few connections at a
-//! time, and none that is silent for long.
+//! time, and none that is silent for long, or has no request to show.
 
+use std::collections::VecDeque;
 use std::fs::{self, Permissions};
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -10,12 +11,15 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Endpoint;
@@ -24,8 +28,11 @@ use crate::stderr::say;
 /// How many callers there may be at a time; more wait to be accepted.
 const CALLERS: usize = 64;
 
-/// How long a connection may neither receive nor take anything.
-const SILENCE: Duration = Duration::from_secs(60);
+/// How long a connection may take until a request of its is let in, however it spends the time.
+const FIRST_REQUEST: Duration = Duration::from_secs(5);
+
+/// How long it may neither receive nor take anything after that.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// A bound admin endpoint, not served yet. The file of a Unix socket is removed when this is dropped.
 pub struct Bound {
@@ -124,7 +131,8 @@ impl Bound {
             Kind::Unix(listener) => Kind::Unix(UnixListener::from_std(listener)?),
             Kind::Tcp(listener) => Kind::Tcp(TcpListener::from_std(listener)?),
         };
-        Ok(Listener { kind, callers: Arc::new(Semaphore::new(CALLERS)), _socket: self._socket })
+        let callers = Arc::new(Semaphore::new(CALLERS));
+        Ok(Listener { kind, callers, strangers: VecDeque::new(), _socket: self._socket })
     }
 }
 
@@ -160,7 +168,43 @@ fn check_directory(directory: &Path) -> io::Result<()> {
 pub(super) struct Listener {
     kind: Kind<UnixListener, TcpListener>,
     callers: Arc<Semaphore>,
+    /// Those whose first request has not been let in yet as far as is known, the oldest first, and how they are sent away.
+    strangers: VecDeque<(Caller, oneshot::Sender<()>)>,
     _socket: Option<SocketFile>,
+}
+
+/// Whether a request of a connection was let in.
+#[derive(Clone, Default)]
+pub(super) struct Caller(Arc<AtomicBool>);
+
+impl Caller {
+    /// One was.
+    pub(super) fn let_in(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Connected<IncomingStream<'_, Listener>> for Caller {
+    fn connect_info(stream: IncomingStream<'_, Listener>) -> Caller {
+        stream.io().caller.clone()
+    }
+}
+
+impl Listener {
+    /// A place for one more. Where there is none, whoever has been there for longest without a request makes room.
+    async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.strangers.retain(|(caller, away)| !caller.is_known() && !away.is_closed());
+        if self.callers.available_permits() == 0
+            && let Some((_, away)) = self.strangers.pop_front()
+        {
+            let _ = away.send(());
+        }
+        Arc::clone(&self.callers).acquire_owned().await.ok()
+    }
 }
 
 impl axum::serve::Listener for Listener {
@@ -169,7 +213,6 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Connection, Option<SocketAddr>) {
         loop {
-            let permit = Arc::clone(&self.callers).acquire_owned().await.ok();
             let accepted = match &self.kind {
                 Kind::Unix(listener) => listener.accept().await.map(|(stream, _)| (Kind::Unix(stream), None)),
                 Kind::Tcp(listener) => {
@@ -178,8 +221,12 @@ impl axum::serve::Listener for Listener {
             };
             match accepted {
                 Ok((stream, address)) => {
-                    let silence = Box::pin(sleep(SILENCE));
-                    return (Connection { stream, silence, _permit: permit }, address);
+                    let permit = self.place().await;
+                    let (caller, (away, sent_away)) = (Caller::default(), oneshot::channel());
+                    self.strangers.push_back((caller.clone(), away));
+                    let patience = Box::pin(sleep(FIRST_REQUEST));
+                    let sent_away = Some(sent_away);
+                    return (Connection { stream, caller, patience, sent_away, _permit: permit }, address);
                 }
                 // Descriptors have run out, most likely: trying again at once would only burn the processor.
                 Err(_) => sleep(Duration::from_millis(200)).await,
@@ -195,21 +242,32 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// A caller's connection. It fails when it has been silent for too long.
+/// A caller's connection. It fails when its first request has not come in time, when it has been silent for too long after
+/// that, and when it is sent away.
 pub(super) struct Connection {
     stream: Kind<UnixStream, TcpStream>,
-    silence: Pin<Box<Sleep>>,
+    caller: Caller,
+    patience: Pin<Box<Sleep>>,
+    /// Nothing once a request was let in.
+    sent_away: Option<oneshot::Receiver<()>>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
-    /// Restarts the clock after progress, and fails a wait that has lasted too long.
+    /// Restarts the clock of one that was let in after progress, and fails a wait that has lasted too long.
     fn watch<T>(&mut self, context: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        let newly_known = self.caller.is_known() && self.sent_away.take().is_some();
+        if newly_known || (progress.is_ready() && self.caller.is_known()) {
+            self.patience.as_mut().reset(Instant::now() + SILENCE);
+        }
         if progress.is_ready() {
-            self.silence.as_mut().reset(Instant::now() + SILENCE);
             return progress;
         }
-        self.silence.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))
+        let away = self.sent_away.as_mut().map(|away| Pin::new(away).poll(context));
+        if matches!(away, Some(Poll::Ready(_))) {
+            return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+        }
+        self.patience.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))
     }
 }
 

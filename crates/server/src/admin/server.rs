@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, Query, Request, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Query, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::listener::Caller;
 use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::logs::Subscription;
 use crate::service::Service;
@@ -86,7 +87,7 @@ impl Server {
         let endpoint = bound.endpoint().clone();
         let router = router(Arc::new(Shared { control, token }), access.max_body);
         let service = Service::start("the admin interface", "admin", || async move {
-            axum::serve(bound.into_listener()?, router).await
+            axum::serve(bound.into_listener()?, router.into_make_service_with_connect_info::<Caller>()).await
         })?;
         Ok(Server { endpoint, _service: service })
     }
@@ -151,8 +152,14 @@ fn as_json(value: &impl Serialize) -> Response {
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
 }
 
-async fn authorize(State(shared): Process, request: Request, next: Next) -> Response {
+async fn authorize(
+    State(shared): Process,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+    next: Next,
+) -> Response {
     let Some(expected) = &shared.token else {
+        caller.let_in();
         return next.run(request).await;
     };
     let presented = request.headers().get(header::AUTHORIZATION).and_then(|value| {
@@ -160,6 +167,7 @@ async fn authorize(State(shared): Process, request: Request, next: Next) -> Resp
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| blake3::hash(token))
     });
     if presented.is_some_and(|presented| expected.is(presented)) {
+        caller.let_in();
         return next.run(request).await;
     }
     let what = if presented.is_some() { "the token is not the right one" } else { "there is no token" };
@@ -168,7 +176,9 @@ async fn authorize(State(shared): Process, request: Request, next: Next) -> Resp
          [admin] section of -c FILE",
     );
     let mut response = Failure(StatusCode::UNAUTHORIZED, refusal).into_response();
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    // Whoever has no token holds no place that somebody else may want.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

@@ -267,3 +267,26 @@ fn latencies_are_counted_from_one_moment_to_another() {
     assert_eq!(between, Latency { buckets: vec![(20, 1), (40, 2)], sum_us: 90 });
     assert_eq!((between.quantile_us(0.5), Latency::default().quantile_us(0.5)), (Some(40), None));
 }
+
+/// Regression: it waited for ever, without a word.
+#[test]
+fn a_client_does_not_wait_for_ever() {
+    let dir = TempDir::new();
+    let path = dir.join("admin");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let client = Client::new(Endpoint::Unix(path.clone()), None).patience(std::time::Duration::from_secs(1));
+    let error = client.status().unwrap_err();
+    assert!(error.to_string().contains("did not answer in 1 s"), "{error}");
+    // As many as may wait to be accepted do so: not even connecting is possible.
+    let others =
+        || rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
+    let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+    let _waiting: Vec<_> = std::iter::repeat_with(|| {
+        let socket = others().unwrap();
+        rustix::io::ioctl_fionbio(&socket, true).unwrap();
+        rustix::net::connect(&socket, &address).map(|()| socket)
+    })
+    .take_while(Result::is_ok)
+    .collect();
+    assert!(matches!(client.status().unwrap_err(), client::Error::Silent(..)));
+}

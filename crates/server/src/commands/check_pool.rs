@@ -180,13 +180,13 @@ fn of_failure(failure: &Failure) -> Finding {
 /// The guidelines keep UNKNOWN for wrong usage and for what goes wrong in the check itself; that a service is not running,
 /// or does not answer in time, is CRITICAL.
 fn unanswered(error: &client::Error) -> Finding {
-    use std::io::ErrorKind::{PermissionDenied, TimedOut, WouldBlock};
+    use std::io::ErrorKind::PermissionDenied;
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let verdict = match error {
         client::Error::NotRunning(..) => Verdict::Critical,
         client::Error::Io(_, error) if error.kind() == PermissionDenied => Verdict::Unknown,
-        client::Error::Io(_, error) if matches!(error.kind(), TimedOut | WouldBlock) => {
+        client::Error::Silent(..) => {
             return Finding {
                 verdict: Verdict::Critical,
                 ..Finding::unknown("the process does not answer in time")
