@@ -121,3 +121,17 @@ fn a_response_of_the_origin_has_no_proxy_status_of_ours() {
     let (proxy, _origin) = cache(|_| reply(503));
     assert!(!proxy.get("/").expect(503).fields.has("proxy-status"));
 }
+
+/// Regression: the length went on, and was stored (RFC 9110 §8.6).
+#[test]
+fn a_204_goes_on_without_a_length() {
+    for cache in ["no-store", "max-age=60"] {
+        let answer =
+            format!("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nCache-Control: {cache}\r\n\r\n");
+        let origin = Origin::new(move |_| Reply::verbatim(&answer));
+        let proxy = sandarac().before(&origin).rfc().start();
+        for _ in 0..2 {
+            assert_eq!(proxy.get("/").expect(204).field("content-length"), None, "{cache}");
+        }
+    }
+}

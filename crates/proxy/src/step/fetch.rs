@@ -9,7 +9,7 @@ use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
 use sandarac_message::hop::{self, is_of_workers};
-use sandarac_message::{Fields, FieldsBuf, Method, ResponseHeadBuf, Span, Timestamp, TooLarge};
+use sandarac_message::{Fields, FieldsBuf, Method, Name, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
 use sandarac_wire::h1::response::{self, Kind};
 use sandarac_wire::h1::{BodyFraming, Parsed, encode};
@@ -559,7 +559,12 @@ fn receive(
                     };
                     let mut first = Vec::with_capacity(fields.encoded_len() + ADDED + body);
                     encode::status_line(&mut first, response.head.status, response.head.reason);
-                    end_to_end(first, fields).map_err(|_| Fault::HeadTooLarge)?
+                    let mut fields = end_to_end(first, fields).map_err(|_| Fault::HeadTooLarge)?;
+                    if response.head.status == 204 {
+                        // It has no content, not even none of a length (RFC 9110 §8.6).
+                        fields.remove(Name::ContentLength);
+                    }
+                    fields
                 };
                 let head = Head {
                     head: ResponseHeadBuf {
