@@ -117,3 +117,15 @@ fn thousands_of_small_objects_are_all_found() {
     }
     assert_eq!(origin.count(), 10_000);
 }
+
+/// Regression: it announced trailers that came no more.
+#[test]
+fn a_stored_response_announces_no_trailers() {
+    let (proxy, _origin) = crate::before(|_| {
+        reply(200).cache("max-age=60").with("Trailer", "Sum").chunked().body("hello").trailer("Sum", "5")
+    });
+    proxy.get("/").expect(200);
+    let hit = proxy.get("/").expect(200);
+    assert!(hit.is_hit() && hit.field("content-length") == Some("5"), "{hit:?}");
+    assert_eq!(hit.field("trailer"), None);
+}

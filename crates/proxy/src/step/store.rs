@@ -198,6 +198,8 @@ impl Landing<'_> {
     fn stored_head(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, sandarac_message::TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
+        // A stored body is told by its length, and its trailers are not.
+        fields.remove(Name::Trailer);
         add_date(&mut fields, arrived.received);
         if whole {
             fields.remove(Name::ContentRange);
