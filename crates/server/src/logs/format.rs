@@ -9,6 +9,7 @@ use sandarac_proxy::Record;
 
 use super::basic_user;
 use crate::calendar::Civil;
+use crate::human::is_unseen;
 
 /// How an access log writes an record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,8 +145,8 @@ fn text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
         for letter in chunk.valid().chars() {
             match letter {
                 '"' | '\\' => out.extend_from_slice(&[b'\\', letter as u8]),
-                // JSON would allow DEL and the C1 controls as they are; terminals obey them.
-                letter if letter.is_control() => put!(out, "\\u{:04x}", letter as u32),
+                // JSON would allow DEL, the C1 controls and what turns the direction of writing as they are; terminals obey them.
+                letter if is_unseen(letter) => put!(out, "\\u{:04x}", letter as u32),
                 letter => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
@@ -174,6 +175,13 @@ mod tests {
             line(Format::Combined, &example()),
             "192.0.2.7 - - [21/Nov/2026:13:55:36 +0000] \"GET /articles/3?q=%22 HTTP/1.1\" 200 8192 \"-\" \"curl/8\"\n"
         );
+    }
+
+    /// Regression: what turns the direction of writing, and what ends a line for some readers, went out as it came.
+    #[test]
+    fn json_escapes_what_is_not_to_be_seen() {
+        let record = Record { target: "/a\u{202e}gpj\u{2028}é".as_bytes(), ..example() };
+        assert!(line(Format::Json, &record).contains("\"/a\\u202egpj\\u2028é\""));
     }
 
     #[test]
@@ -220,7 +228,7 @@ mod tests {
             prop_assert!(combined.trim_end_matches('\n').bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             prop_assert_eq!(combined.split(' ').nth(3), Some("[21/Nov/2026:13:55:36"));
             let json = line(Format::Json, &record);
-            prop_assert!(!json.trim_end_matches('\n').chars().any(char::is_control));
+            prop_assert!(!json.trim_end_matches('\n').chars().any(is_unseen));
             let value: serde_json::Value = serde_json::from_str(&json).unwrap();
             if let Ok(text) = std::str::from_utf8(&bytes) {
                 prop_assert_eq!(value["target"].as_str(), Some(text));
