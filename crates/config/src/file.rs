@@ -261,6 +261,11 @@ impl Value for CacheChoice {
         if node.get_ref().is_table() {
             return report.section(node).map(|rules| CacheChoice::Rules(Box::new(rules)));
         }
+        if let Some(on) = node.get_ref().as_bool() {
+            let word = if on { "lookup" } else { "pass" };
+            report.unexpected(node, &CacheChoice::kind()).help = Some(format!("cache = {word:?}?"));
+            return None;
+        }
         <CacheWord as Value>::read(node, report).map(|word| match word {
             CacheWord::Lookup => CacheChoice::Lookup,
             CacheWord::Pass => CacheChoice::Pass,

@@ -211,6 +211,10 @@ fn of_kind(kind: &Kind) -> Map<String, Json> {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Kind::Decimal { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
+        // A number without a unit is the usual slip.
+        Kind::Text { name: "duration" | "size", examples, .. } => {
+            json!({ "type": "string", "pattern": "[A-Za-z]\\s*$", "examples": examples })
+        }
         Kind::Text { examples: [], .. } => json!({ "type": "string" }),
         Kind::Text { examples, .. } => json!({ "type": "string", "examples": examples }),
         Kind::Choice(names) => json!({ "enum": names }),

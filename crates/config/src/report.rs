@@ -8,6 +8,9 @@ use crate::diagnostics::{Diagnostic, Severity};
 use crate::setting::{Kind, Node, Section};
 use crate::suggest::closest;
 
+/// What settings are called elsewhere, where that is too far from their names here to be seen as a slip.
+const OTHER_WORDS: [(&str, &str); 2] = [("stale_while_revalidate", "grace"), ("swr", "grace")];
+
 /// A place in the file, in bytes.
 pub(crate) type Place = Range<usize>;
 
@@ -160,7 +163,9 @@ impl Report {
             .filter(|(_, keys)| keys.contains(&key))
             .map(|(table, _)| if table.is_empty() { "the top of the file".to_owned() } else { table.clone() })
             .collect();
+        let here = |other: &&(&str, &str)| other.0 == key && names.contains(&other.1);
         let help = match closest(key, &names) {
+            _ if let Some((_, name)) = OTHER_WORDS.iter().find(here) => format!("`{name}` is that here"),
             Some(name) => format!("did you mean `{name}`?"),
             None if !elsewhere.is_empty() => format!("`{key}` belongs to {}", elsewhere.join(" or ")),
             None => format!("known here: {}", names.join(", ")),

@@ -241,7 +241,12 @@ impl Text for ByteSize {
         let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (digits, unit) = (&text[..at], text[at..].trim_start());
         if unit.is_empty() && !digits.is_empty() {
-            return Err(Complaint::new(format!("{text:?} has no unit")).help(format!("\"{digits}MiB\"?")));
+            // So many MiB fit no machine: bytes were meant.
+            let meant = match digits.parse() {
+                Ok(bytes) if bytes >= 1 << 20 => ByteSize(bytes).to_string(),
+                _ => format!("{digits}MiB"),
+            };
+            return Err(Complaint::new(format!("{text:?} has no unit")).help(format!("\"{meant}\"?")));
         }
         let named = |&&(name, _): &&(&str, u64)| {
             let binary = name.strip_suffix("iB");

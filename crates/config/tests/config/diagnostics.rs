@@ -53,6 +53,17 @@ fn several_errors_are_told_in_one_run_in_the_order_of_the_file() {
 }
 
 #[test]
+fn what_was_probably_meant_is_named_where_the_word_is_another() {
+    let (message, _, help) = told("cache = false\n");
+    assert!(message.contains("a table of settings, found a boolean"), "{message}");
+    assert_eq!(help, "cache = \"pass\"?");
+    let (_, marked, help) = told("cache = { stale_while_revalidate = \"1m\" }\n");
+    assert_eq!((marked.as_str(), help.as_str()), ("stale_while_revalidate", "`grace` is that here"));
+    let (_, _, help) = told("[cache]\nmemory = 100000000\n");
+    assert_eq!(help, "\"100MB\"?");
+}
+
+#[test]
 fn slips_get_a_suggestion() {
     for (text, marked, help) in [
         ("[cashe]\n", "cashe", "did you mean `cache`?"),
