@@ -2,6 +2,9 @@
 //!
 //! Everything that moves a request lives in the crates below; this one starts it, watches it and reports on it.
 
+// They panic where nothing can be written; see [`stderr::say`].
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod admin;
 pub mod calendar;
 pub mod check;

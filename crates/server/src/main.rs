@@ -1,5 +1,7 @@
 //! The `sandarac` binary.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -59,7 +59,7 @@ impl Control for ProcessControl {
         let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
         metrics.push(Metric::counter(
             "log_lines_dropped",
-            "Access log lines lost because they could not be written fast enough.",
+            "Access log lines lost because they could not be written, or not fast enough.",
             inner.log.dropped(),
         ));
         metrics.push(Metric::gauge(

@@ -38,7 +38,7 @@ pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
     let configs: Result<Vec<_>, Failure> = algorithms.iter().map(|name| configured(args, *name)).collect();
     let configs = configs?;
     if let Some((_, warnings)) = configs.first() {
-        warnings.iter().for_each(|warning| say(warning));
+        warnings.iter().for_each(say);
     }
     let (mut table, mut details, mut tally) = (Vec::new(), String::new(), String::new());
     let mut failure = None;
