@@ -1,10 +1,10 @@
 //! Names that have addresses and SRV records.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use sandarac_config::{NameServer as Server, Source};
-use sandarac_proxy::discover::{Event, LossReason};
+use sandarac_proxy::discover::{Event, LossReason, Memory};
 use sandarac_test_support::{NameServer, within};
 
 use crate::watched::Watched;
@@ -65,6 +65,23 @@ fn a_name_server_that_fails_freezes_the_list() {
     server.answer_with(0);
     watched.is_back();
     watched.lists(&["http://10.0.0.2:8000"]);
+}
+
+/// Regression: a reload forgot what it was, and obeyed the rest as the whole list.
+#[test]
+fn a_family_that_is_not_answered_is_what_it_was_for_the_next_to_watch_too() {
+    let server = NameServer::new(&[ONE], 1);
+    server.serve_ipv6(&[Ipv6Addr::LOCALHOST]);
+    let source = Source::Dns { name: "app.example.com.".into(), port: 8000 };
+    let memory = Memory::default();
+    let watch = || Watched::remembering(source.clone(), vec![Server(server.address())], memory.clone());
+    let both = ["http://10.0.0.1:8000", "http://[::1]:8000"];
+    watch().lists(&both);
+    server.lose_ipv4();
+    match watch().next() {
+        Event::Listing(listing) => assert_eq!(listing.members.len(), both.len(), "{listing:?}"),
+        other => panic!("told {other:?}"),
+    }
 }
 
 #[test]

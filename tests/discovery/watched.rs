@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sandarac_config::{Dns, NameServer, Source};
-use sandarac_proxy::discover::{Event, Listing, LossReason, watch};
+use sandarac_proxy::discover::{Event, Listing, LossReason, Memory, watch};
 use sandarac_test_support::PATIENCE;
 use tokio::sync::oneshot;
 
@@ -26,6 +26,11 @@ impl Watched {
 
     /// Watches a source that asks these name servers.
     pub(crate) fn asking(source: Source, servers: Vec<NameServer>) -> Watched {
+        Watched::remembering(source, servers, Memory::default())
+    }
+
+    /// Watches a source of which this is remembered.
+    pub(crate) fn remembering(source: Source, servers: Vec<NameServer>, memory: Memory) -> Watched {
         let (teller, events) = channel();
         let (stop, stopped) = oneshot::channel();
         thread::spawn(move || {
@@ -33,7 +38,7 @@ impl Watched {
             runtime.expect("a runtime").block_on(async move {
                 let dns = Dns { servers };
                 tokio::select! {
-                    _ = watch(source, &dns, 1, |event| drop(teller.send(event))) => {}
+                    _ = watch(source, &dns, memory, 1, |event| drop(teller.send(event))) => {}
                     _ = stopped => {}
                 }
             });

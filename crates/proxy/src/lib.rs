@@ -11,6 +11,7 @@ mod exchange;
 mod fault;
 mod forward;
 mod handling;
+mod members;
 mod names;
 mod origin;
 mod pool;
@@ -27,7 +28,8 @@ mod worker;
 
 pub use counters::{Counter, Counters, Latency};
 pub use fault::Fault;
-pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
+pub use members::{Member, SourceState};
+pub use pool::{Live, PoolRefusal, SitePool};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
 pub use shared::Shared;

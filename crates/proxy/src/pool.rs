@@ -1,14 +1,14 @@
 //! A pool of the configuration in force: its backends, which come and go while requests are under way, and what sorts
 //! requests into classes.
 
+use crate::members::{Member, Members, SourceState};
 use crate::step::fetch::OriginTimeouts;
-use crate::upkeep::discover::LiveSettings;
+use crate::upkeep::discover::Memory;
 use crate::{Counter, Counters};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget};
-use sandarac_config::{BackendConfig, Classifier, PoolConfig, Sticky, Subject};
-use std::collections::HashSet;
+use sandarac_config::{Classifier, PoolConfig, Sticky, Subject};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,7 @@ impl Live {
     /// The pool that `config` and `members` make up, which goes on with what `before` knew; and whether orders were given up, as
     /// they would have left no backend to get requests.
     fn new(config: &PoolConfig, members: &mut Members, seed: u64, before: Option<&Live>) -> (Live, bool) {
-        let mut lifted = members.lift_removals(config);
+        let mut lifted = members.tidy(config);
         let pool = config.of_backends(members.backends(config), seed, before.map(|before| &before.pool));
         if !pool.backends().is_empty() && pool.backends().iter().all(Backend::is_draining) {
             lifted = true;
@@ -90,43 +90,6 @@ impl Live {
         }
         class
     }
-}
-
-/// A backend that is not in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Where it is.
-    pub address: Address,
-    /// How much of the load it is to bear, compared with others.
-    pub weight: u32,
-}
-
-/// What makes up the backends of a pool.
-#[derive(Clone, Debug, Default)]
-struct Members {
-    /// What each source of the pool, by its place in the configuration, has found.
-    found: Vec<Vec<Member>>,
-    /// Added by order.
-    added: Vec<Member>,
-    /// How each source is.
-    sources: Vec<SourceState>,
-    /// Removed by order.
-    removed: Vec<Address>,
-}
-
-/// How a source of backends is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SourceState {
-    /// Whether anything was heard of it yet.
-    pub told: bool,
-    /// How many backends it names.
-    pub members: usize,
-    /// How many of its entries were not taken.
-    pub ignored: u32,
-    /// The settings that it gives beside the list.
-    pub settings: LiveSettings,
-    /// Why it cannot be reached or read, if it cannot; what it named last stays in force.
-    pub lost: Option<String>,
 }
 
 /// Why an order to a pool was not carried out.
@@ -164,11 +127,10 @@ impl SitePool {
         seed: u64,
         changed: Arc<Notify>,
     ) -> SitePool {
-        let mut members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
-        // What a source has found that is no more stays until the one in its place names something: no reload empties a pool.
-        members.found.truncate(config.discover.len());
-        members.sources.clear();
+        let members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
+        let mut members = members.under(config);
         let mut config = config.clone();
+        config.settings = members.settings().applied_to(&config.settings, &config.settings);
         let path = |config: &PoolConfig| Some(config.classifier.as_ref()?.table_path()?.to_path_buf());
         if let Some(before) = before.map(|before| before.config.lock())
             && path(&config).is_some_and(|table| path(&before).is_some_and(|before| before == table))
@@ -226,11 +188,8 @@ impl SitePool {
     /// The source at this place among the pool's has found these backends, and no others.
     pub fn found(&self, source: usize, found: Vec<Member>) {
         let mut members = self.members.lock();
-        if members.found.len() <= source {
-            members.found.resize(source + 1, Vec::new());
-        }
-        if members.found[source] != found {
-            members.found[source] = found;
+        if members.sources[source].found != found {
+            members.sources[source].found = found;
             self.put(&mut members);
         }
     }
@@ -239,12 +198,9 @@ impl SitePool {
     /// whether there were any, and they went: they stay where the pool would be left without backends.
     pub(crate) fn emptied(&self, source: usize) -> bool {
         let mut members = self.members.lock();
-        let Some(found) = members.found.get_mut(source).filter(|found| !found.is_empty()) else {
-            return false;
-        };
-        let before = std::mem::take(found);
-        if self.all(&members).is_empty() {
-            members.found[source] = before;
+        let before = std::mem::take(&mut members.sources[source].found);
+        if before.is_empty() || self.all(&members).is_empty() {
+            members.sources[source].found = before;
             return false;
         }
         self.put(&mut members);
@@ -253,15 +209,19 @@ impl SitePool {
 
     /// Whether any backend is in the pool because the source at this place among the pool's named it.
     pub(crate) fn has_found(&self, source: usize) -> bool {
-        self.members.lock().found.get(source).is_some_and(|found| !found.is_empty())
+        !self.members.lock().sources[source].found.is_empty()
     }
 
     /// The sources of the pool, each with its state.
     pub fn sources(&self) -> Vec<(String, SourceState)> {
         let members = self.members.lock();
-        let state = |at: usize| members.sources.get(at).cloned().unwrap_or_default();
-        let sources = &self.config.lock().discover;
-        sources.iter().enumerate().map(|(at, source)| (source.to_string(), state(at))).collect()
+        members.sources.iter().map(|followed| (followed.source.to_string(), followed.state.clone())).collect()
+    }
+
+    /// How the source at this place among the pool's is, and what is to be remembered to go on following it.
+    pub(crate) fn followed(&self, source: usize) -> (SourceState, Memory) {
+        let followed = &self.members.lock().sources[source];
+        (followed.state.clone(), followed.memory.clone())
     }
 
     /// From now on, classes are told by this. Says whether that is news.
@@ -302,8 +262,8 @@ impl SitePool {
         }
         let live = self.live();
         if live.backends().is_empty() {
-            let told = self.members.lock().sources.iter().filter(|state| state.told).count();
-            return (told < self.config.lock().discover.len()).then_some("the word of its sources");
+            let all_told = self.members.lock().sources.iter().all(|followed| followed.state.told);
+            return (!all_told).then_some("the word of its sources");
         }
         let told = live.reported_resumes().is_none() || self.resumes_told.load(Ordering::Relaxed);
         (!told).then_some("the résumés of its workers")
@@ -317,15 +277,11 @@ impl SitePool {
     /// How the source at this place among the pool's is. The settings that it gives are in force from now on; where several
     /// sources give one, that of the first.
     pub(crate) fn set_source_state(&self, configured: &PoolConfig, source: usize, state: SourceState) {
-        let mut told = LiveSettings::default();
-        {
-            let sources = &mut self.members.lock().sources;
-            if sources.len() <= source {
-                sources.resize(source + 1, SourceState::default());
-            }
-            sources[source] = state;
-            sources.iter().for_each(|state| told = told.or(state.settings));
-        }
+        let told = {
+            let mut members = self.members.lock();
+            members.sources[source].state = state;
+            members.settings()
+        };
         self.reconfigure(|now| PoolConfig {
             settings: told.applied_to(&now.settings, &configured.settings),
             ..now
@@ -421,35 +377,6 @@ impl SitePool {
     }
 }
 
-impl Members {
-    /// Gives up the orders to remove backends where they leave none. Says whether that brings any back.
-    fn lift_removals(&mut self, config: &PoolConfig) -> bool {
-        if self.removed.is_empty() || !self.backends(config).is_empty() {
-            return false;
-        }
-        let removed = std::mem::take(&mut self.removed);
-        let brings_back = !self.backends(config).is_empty();
-        if !brings_back {
-            self.removed = removed;
-        }
-        brings_back
-    }
-
-    /// The backends, each address once: as it is configured, else as it was added or found first.
-    fn backends(&self, config: &PoolConfig) -> Vec<Backend> {
-        let mut seen: HashSet<&Address> = self.removed.iter().collect();
-        let configured = config.backends.iter().filter(|backend| seen.insert(&backend.address));
-        let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
-        let others = self.added.iter().chain(self.found.iter().flatten());
-        let others = others.filter(|member| seen.insert(&member.address));
-        backends.extend(others.map(|member| {
-            let discovered = config.discovered(member.address.clone());
-            BackendConfig { weight: member.weight, ..discovered }.build()
-        }));
-        backends
-    }
-}
-
 /// Whether orders leave a backend besides this one that gets new requests.
 fn another_serves(pool: &Pool, address: &Address) -> bool {
     pool.backends().iter().any(|backend| backend.address() != address && !backend.is_draining())
@@ -458,14 +385,21 @@ fn another_serves(pool: &Pool, address: &Address) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upkeep::discover::LiveSettings;
     use sandarac_balance::Outcome;
     use sandarac_config::Config;
 
-    /// A pool of these backends; if there are none, of those in a directory.
+    /// A pool of these backends and of those in two directories.
     fn config(backends: &str) -> PoolConfig {
-        let discover = if backends.is_empty() { "\ndiscover = { directory = \"/sockets\" }" } else { "" };
+        discovering(backends, &["/one", "/two"])
+    }
+
+    /// A pool of these backends and of those in directories.
+    fn discovering(backends: &str, directories: &[&str]) -> PoolConfig {
+        let sources: Vec<_> = directories.iter().map(|path| format!("{{ directory = {path:?} }}")).collect();
         let text = format!(
-            "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]{discover}\n[[route]]\npool = \"app\""
+            "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [{backends}]\ndiscover = [{}]\n[[route]]\npool = \"app\"",
+            sources.join(", ")
         );
         let (mut config, _) = Config::from_toml("test.toml", &text).unwrap();
         config.pools.remove(0)
@@ -560,6 +494,49 @@ mod tests {
             assert_eq!((addresses(&found), found.has_lifted_orders()), (vec!["http://a".to_owned()], true));
             assert!(found.live().pick(None, Duration::ZERO, &[]).is_ok());
         }
+    }
+
+    /// Regression: what was found went by the place of its source in the configuration.
+    #[test]
+    fn a_source_keeps_what_it_found_wherever_a_reload_puts_it() {
+        let before = SitePool::new(&discovering("", &["/old", "/main"]), None, 1, Arc::default());
+        before.found(0, vec![member("http://c")]);
+        before.found(1, vec![member("http://a"), member("http://b")]);
+        let without = SitePool::new(&discovering("", &["/main"]), Some(&before), 1, Arc::default());
+        assert_eq!(addresses(&without), ["http://a", "http://b"]);
+        let with = SitePool::new(&discovering("", &["/new", "/main"]), Some(&without), 1, Arc::default());
+        assert_eq!((with.has_found(0), with.has_found(1)), (false, true));
+        with.found(1, vec![member("http://a")]);
+        assert_eq!(addresses(&with), ["http://a"]);
+    }
+
+    #[test]
+    fn what_a_source_found_that_is_gone_stays_until_there_is_another() {
+        let before = pool("");
+        before.found(0, vec![member("http://a")]);
+        let reloaded = SitePool::new(&discovering("", &["/new"]), Some(&before), 1, Arc::default());
+        assert_eq!((addresses(&reloaded), reloaded.has_found(0)), (vec!["http://a".to_owned()], false));
+        reloaded.found(0, vec![member("http://b")]);
+        assert_eq!(addresses(&reloaded), ["http://b"]);
+        reloaded.found(0, Vec::new());
+        assert_eq!(addresses(&reloaded), [""; 0]);
+    }
+
+    /// Regression: the settings of a registry that is lost were those of the configuration after a reload.
+    #[test]
+    fn what_a_source_told_last_is_in_force_after_a_reload() {
+        let configured = config("\"http://a\"");
+        let before = pool("\"http://a\"");
+        let settings = LiveSettings { unskilled_score: Some(7.0), ..LiveSettings::default() };
+        let lost = Some("unreachable".to_owned());
+        let state = SourceState { told: true, settings, lost, ..SourceState::default() };
+        before.set_source_state(&configured, 1, state.clone());
+        let turned = discovering("\"http://a\"", &["/two", "/one"]);
+        let reloaded = SitePool::new(&turned, Some(&before), 1, Arc::default());
+        assert_eq!(reloaded.live().settings().resume.unskilled_score, 7.0);
+        assert_eq!(reloaded.sources()[0].1, state);
+        reloaded.set_source_state(&turned, 0, SourceState::default());
+        assert_eq!(reloaded.live().settings().resume, configured.settings.resume);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! A name server that says what the test wants.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A name server on a free UDP port of 127.0.0.1 that gives every name the same IPv4 addresses, and the same SRV records. It stops
+/// A name server on a free UDP port of 127.0.0.1 that gives every name the same addresses, and the same SRV records. It stops
 /// when dropped.
 pub struct NameServer {
     address: SocketAddr,
@@ -17,6 +17,9 @@ pub type Service<'a> = (u16, u16, u16, &'a str);
 
 struct State {
     addresses: Vec<Ipv4Addr>,
+    ipv6: Vec<Ipv6Addr>,
+    /// Whether questions for IPv4 addresses fail.
+    without_ipv4: bool,
     /// The data of SRV records.
     services: Vec<Vec<u8>>,
     /// What it answers with: 0, or an error.
@@ -36,6 +39,8 @@ impl NameServer {
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout can be set");
         let state = State {
             addresses: addresses.to_vec(),
+            ipv6: Vec::new(),
+            without_ipv4: false,
             services: Vec::new(),
             code: 0,
             ttl,
@@ -72,6 +77,16 @@ impl NameServer {
     /// From now on, names have these addresses.
     pub fn move_to(&self, addresses: &[Ipv4Addr]) {
         self.state.lock().expect("no name server panics").addresses = addresses.to_vec();
+    }
+
+    /// From now on, names have these IPv6 addresses as well.
+    pub fn serve_ipv6(&self, addresses: &[Ipv6Addr]) {
+        self.state.lock().expect("no name server panics").ipv6 = addresses.to_vec();
+    }
+
+    /// From now on, questions for IPv4 addresses fail.
+    pub fn lose_ipv4(&self) {
+        self.state.lock().expect("no name server panics").without_ipv4 = true;
     }
 
     /// From now on, names have these SRV records.
@@ -115,7 +130,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a message with one question (RFC 1035 §4.1); to anything but types A and SRV, that there is nothing of it.
+/// The answer to a message with one question (RFC 1035 §4.1); to anything but types A, AAAA and SRV, that there is nothing of it.
 fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
     let mut end = 12;
     while *query.get(end)? != 0 {
@@ -126,11 +141,16 @@ fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
         _ if state.code != 0 => (0, Vec::new()),
         _ if state.garbled => (0, Vec::new()),
         [.., 0, 1, 0, 1] => (1, state.addresses.iter().map(|address| address.octets().to_vec()).collect()),
+        [.., 0, 28, 0, 1] => (28, state.ipv6.iter().map(|address| address.octets().to_vec()).collect()),
         [.., 0, 33, 0, 1] => (33, state.services.clone()),
         _ => (0, Vec::new()),
     };
+    let (code, records) = match kind {
+        1 if state.without_ipv4 => (2, Vec::new()),
+        _ => (state.code, records),
+    };
     // The same id; a response, authoritative, recursion desired and available; one question.
-    let mut answer = [&query[..2], &[0x85, 0x80 | state.code, 0, 1]].concat();
+    let mut answer = [&query[..2], &[0x85, 0x80 | code, 0, 1]].concat();
     answer.extend((records.len() as u16).to_be_bytes());
     answer.extend([0; 4]);
     answer.extend(question);

@@ -1,7 +1,7 @@
 //! What the sources of a pool find, put into the pool.
 
 use super::discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
-use crate::pool::{Member, SourceState};
+use crate::members::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::Algorithm;
@@ -26,7 +26,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
         }
         false => say(format!("it gives settings: {now}")),
     };
-    let mut state = SourceState::default();
+    let (mut state, memory) = pool.followed(source);
     // For which reasons it was lost since it was last there. One that fails now so, now so, at each attempt, is no news.
     let mut lost_for: Vec<LossReason> = Vec::new();
     let heard = |event| {
@@ -75,7 +75,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
         }
         pool.set_source_state(config, source, state.clone());
     };
-    watch(of.clone(), &site.config.dns, seed, heard).await;
+    watch(of.clone(), &site.config.dns, memory, seed, heard).await;
 }
 
 /// The backends to be used: stand-ins of a later priority are for pools that know an order alone.

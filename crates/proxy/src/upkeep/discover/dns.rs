@@ -8,9 +8,11 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
+use parking_lot::Mutex;
 use sandarac_balance::{Address, Backend};
 use sandarac_config::NameServer;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two questions, whatever the TTL.
@@ -39,9 +41,11 @@ pub(super) struct Names {
     servers: Vec<NameServer>,
     /// Made when it is first needed.
     resolver: Option<TokioResolver>,
-    /// The last answers on IPv4 and IPv6, each outliving a failure to get another.
-    last: [Option<Vec<IpAddr>>; 2],
+    last: Families,
 }
+
+/// The last answers on IPv4 and IPv6, each outliving a failure to get another.
+pub(super) type Families = Arc<Mutex<[Option<Vec<IpAddr>>; 2]>>;
 
 /// What a name server says.
 struct Answer {
@@ -51,8 +55,8 @@ struct Answer {
 }
 
 impl Names {
-    pub(super) fn new(question: Question, servers: &[NameServer]) -> Names {
-        Names { question, servers: servers.to_vec(), resolver: None, last: [None, None] }
+    pub(super) fn new(question: Question, servers: &[NameServer], last: Families) -> Names {
+        Names { question, servers: servers.to_vec(), resolver: None, last }
     }
 
     /// Tells what the name has until no name server answers.
@@ -66,7 +70,7 @@ impl Names {
         loop {
             let answered = match &self.question {
                 Question::Services(name) => services(&resolver, name).await,
-                Question::Addresses(name, port) => addresses(&resolver, name, *port, &mut self.last).await,
+                Question::Addresses(name, port) => addresses(&resolver, name, *port, &self.last).await,
             };
             match answered {
                 Ok((listing, ttl)) => {
@@ -84,9 +88,10 @@ async fn addresses(
     resolver: &TokioResolver,
     name: &str,
     port: u16,
-    last: &mut [Option<Vec<IpAddr>>; 2],
+    last: &Families,
 ) -> Result<(Listing, Duration), Loss> {
     let (v4, v6) = tokio::join!(ask(resolver, name, RecordType::A), ask(resolver, name, RecordType::AAAA));
+    let mut last = last.lock();
     let mut ttl = MOST;
     let mut losses = Vec::new();
     for (answer, last) in [v4, v6].into_iter().zip(last.iter_mut()) {

@@ -24,7 +24,7 @@ pub use event::{Event, Loss, LossReason};
 pub use listing::{Ignored, IgnoredEntry, IgnoredReason, Listing, MAX_ENTRY_BYTES, MAX_MEMBERS, Member};
 pub use settings::LiveSettings;
 
-use self::dns::{Names, Question};
+use self::dns::{Families, Names, Question};
 use self::etcd::Etcd;
 use self::event::Teller;
 use self::zookeeper::ZooKeeper;
@@ -36,14 +36,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Watches `source` for as long as the future is polled, and tells `events` what is found. Names are asked for as `dns`
-/// says. Equal seeds give equal pauses between attempts to reach a source that is lost.
+/// says; `memory` is what was left to remember by whoever watched the same source before. Equal seeds give equal pauses between attempts to reach a source that is lost.
 ///
 /// It never ends by itself; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
 /// which is enough.
-pub async fn watch(source: Source, dns: &Dns, seed: u64, mut events: impl FnMut(Event)) -> Infallible {
+pub async fn watch(
+    source: Source,
+    dns: &Dns,
+    memory: Memory,
+    seed: u64,
+    mut events: impl FnMut(Event),
+) -> Infallible {
     let mut teller = Teller::new(&mut events);
     let mut backoff = Backoff::new(seed);
-    let mut follower = Follower::new(source, dns, seed);
+    let mut follower = Follower::new(source, dns, memory, seed);
     loop {
         let loss = follower.follow(&mut teller).await;
         let lived_long = teller.lost(loss);
@@ -51,7 +57,11 @@ pub async fn watch(source: Source, dns: &Dns, seed: u64, mut events: impl FnMut(
     }
 }
 
-/// A source with what following it needs to remember.
+/// What has to be remembered of a source beside what it named, to go on following it where another watch has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Families);
+
+/// A source with what following it needs.
 enum Follower {
     Directory(PathBuf),
     File(PathBuf),
@@ -61,15 +71,17 @@ enum Follower {
 }
 
 impl Follower {
-    fn new(source: Source, dns: &Dns, seed: u64) -> Follower {
+    fn new(source: Source, dns: &Dns, memory: Memory, seed: u64) -> Follower {
         let connector = || Connector::new(&dns.servers);
         match source {
             Source::Directory(path) => Follower::Directory(path),
             Source::File(path) => Follower::File(path),
             Source::Dns { name, port } => {
-                Follower::Names(Names::new(Question::Addresses(name.into(), port), &dns.servers))
+                Follower::Names(Names::new(Question::Addresses(name.into(), port), &dns.servers, memory.0))
             }
-            Source::Srv(name) => Follower::Names(Names::new(Question::Services(name.into()), &dns.servers)),
+            Source::Srv(name) => {
+                Follower::Names(Names::new(Question::Services(name.into()), &dns.servers, memory.0))
+            }
             Source::ZooKeeper { servers, path, session_timeout } => {
                 let servers = Rota::new(servers.iter().map(ToString::to_string).collect(), seed);
                 Follower::ZooKeeper(ZooKeeper::new(servers, &path, session_timeout, connector()))

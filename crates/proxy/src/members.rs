@@ -1,0 +1,125 @@
+//! What makes up the backends of a pool, and goes on from one configuration to the next.
+
+use crate::upkeep::discover::{LiveSettings, Memory};
+use sandarac_balance::{Address, Backend};
+use sandarac_config::{BackendConfig, PoolConfig, Source};
+use std::collections::HashSet;
+
+/// A backend that is not in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it is.
+    pub address: Address,
+    /// How much of the load it is to bear, compared with others.
+    pub weight: u32,
+}
+
+/// How a source of backends is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceState {
+    /// Whether anything was heard of it yet.
+    pub told: bool,
+    /// How many backends it names.
+    pub members: usize,
+    /// How many of its entries were not taken.
+    pub ignored: u32,
+    /// The settings that it gives beside the list.
+    pub settings: LiveSettings,
+    /// Why it cannot be reached or read, if it cannot; what it named last stays in force.
+    pub lost: Option<String>,
+}
+
+/// A source of the configuration, with all that is known by it.
+#[derive(Clone, Debug)]
+pub(crate) struct Followed {
+    pub(crate) source: Source,
+    /// The backends that it named last.
+    pub(crate) found: Vec<Member>,
+    pub(crate) state: SourceState,
+    /// What is to be remembered to go on following it.
+    pub(crate) memory: Memory,
+}
+
+impl Followed {
+    fn new(source: Source) -> Followed {
+        Followed { source, found: Vec::new(), state: SourceState::default(), memory: Memory::default() }
+    }
+}
+
+/// What makes up the backends of a pool.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    /// The sources of the pool, in the order of the configuration.
+    pub(crate) sources: Vec<Followed>,
+    /// Added by order.
+    pub(crate) added: Vec<Member>,
+    /// Removed by order.
+    pub(crate) removed: Vec<Address>,
+    /// The backends of the sources of the configuration before that are none any more. They count as long as the pool would
+    /// have nobody without them.
+    left_over: Vec<Member>,
+}
+
+impl Members {
+    /// The same members under another configuration. A source that is in both goes on, wherever it stands now.
+    pub(crate) fn under(mut self, config: &PoolConfig) -> Members {
+        let sources = config.discover.iter().map(|source| {
+            match self.sources.iter().position(|followed| followed.source == *source) {
+                Some(at) => self.sources.remove(at),
+                None => Followed::new(source.clone()),
+            }
+        });
+        let sources = sources.collect();
+        self.left_over.extend(self.sources.drain(..).flat_map(|gone| gone.found));
+        Members { sources, ..self }
+    }
+
+    /// The settings that sources give; where several give one, that of the first.
+    pub(crate) fn settings(&self) -> LiveSettings {
+        self.sources.iter().fold(LiveSettings::default(), |told, followed| told.or(followed.state.settings))
+    }
+
+    /// Forgets what is left over of an earlier configuration once there are others; and gives up the orders to remove backends
+    /// where they leave none. Says whether that brings any back.
+    pub(crate) fn tidy(&mut self, config: &PoolConfig) -> bool {
+        if !self.own(config).is_empty() {
+            self.left_over.clear();
+            return false;
+        }
+        let removed = std::mem::take(&mut self.removed);
+        let brings_back = !self.own(config).is_empty();
+        if !brings_back {
+            self.removed = removed;
+        }
+        brings_back
+    }
+
+    /// The backends, each address once: as it is configured, else as it was added or found first.
+    pub(crate) fn backends(&self, config: &PoolConfig) -> Vec<Backend> {
+        let own = self.own(config);
+        if own.is_empty() { self.of(&[], self.left_over.iter(), config) } else { own }
+    }
+
+    /// The backends, without those that are left over.
+    fn own(&self, config: &PoolConfig) -> Vec<Backend> {
+        let found = self.sources.iter().flat_map(|followed| &followed.found);
+        self.of(&config.backends, self.added.iter().chain(found), config)
+    }
+
+    fn of<'a>(
+        &self,
+        configured: &[BackendConfig],
+        others: impl Iterator<Item = &'a Member>,
+        config: &PoolConfig,
+    ) -> Vec<Backend> {
+        let mut seen: HashSet<Address> = self.removed.iter().cloned().collect();
+        let configured = configured.iter().filter(|backend| seen.insert(backend.address.clone()));
+        let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
+        let others = others.filter(|member| seen.insert(member.address.clone()));
+        backends.extend(others.map(|member| {
+            let discovered = config.discovered(member.address.clone());
+            BackendConfig { weight: member.weight, ..discovered }.build()
+        }));
+        backends
+    }
+}
