@@ -47,25 +47,37 @@ struct Registry {
     settings: Arc<Mutex<Option<&'static str>>>,
     /// Opened, it tells of a change.
     change: Gate,
+    /// Opened, it tells what there is.
+    answer: Gate,
 }
 
 impl Registry {
     fn new() -> Registry {
+        let registry = Registry::of("127.0.0.1:9");
+        registry.answer.open();
+        registry
+    }
+
+    /// With this worker, and closed as yet.
+    fn of(worker: &str) -> Registry {
+        let worker = format!("/app/providers/{worker}");
         let settings = Arc::new(Mutex::new(None));
         let (told, change) = (settings.clone(), Gate::new());
         let gate = change.clone();
+        let answer = Gate::new();
+        let answers = answer.clone();
         let origin = Origin::new(move |request| {
             if request.target.ends_with("/watch") {
                 let event = json!({"result": {"events": [{}]}});
                 return reply(200).chunked().pause(&gate).body(format!("{event}\n")).hang();
             }
             let pair = |key: &str, value: &str| json!({"key": base64(key), "value": base64(value)});
-            let mut pairs = vec![pair("/app/providers/127.0.0.1:9", "")];
+            let mut pairs = vec![pair(&worker, "")];
             pairs.extend(told.lock().unwrap().map(|settings| pair("/app/settings", settings)));
-            let answer = json!({"header": {"revision": "7"}, "kvs": pairs});
-            reply(200).body(answer.to_string())
+            let text = json!({"header": {"revision": "7"}, "kvs": pairs});
+            reply(200).pause(&answers).body(text.to_string())
         });
-        Registry { origin, settings, change }
+        Registry { origin, settings, change, answer }
     }
 
     fn says(&self, settings: Option<&'static str>) {
@@ -102,4 +114,36 @@ fn settings_of_a_source_are_told_of_and_shown() {
     registry.says(None);
     proxy.says("etcd /app/: it gives no settings any more");
     within("those configured to be back", || (the_pool(&proxy)["settings"]["variance"] == 6.0).then_some(()));
+}
+
+/// Regression: the pool had no backend until the source answered, and none at all where it did not.
+#[test]
+fn a_reload_to_a_source_keeps_the_backends_until_it_names_others() {
+    let [old, new] = ["old", "new"].map(|name| Origin::new(move |_| reply(200).body(name)));
+    let proxy = sandarac().config(pool(&[old.url()], "")).start();
+    let backends = proxy.dir().join("backends");
+    let found = format!("discover = {{ file = {backends:?} }}");
+    proxy.reload(&pool(&[], &found)).success();
+    assert_eq!(proxy.get("/").expect(200).body, b"old");
+    std::fs::write(&backends, format!("{}\n", new.url())).expect("written");
+    within("the new one to answer", || (proxy.get("/").expect(200).body == b"new").then_some(()));
+}
+
+/// Regression: what was routed to a new pool was answered 503 until its source answered.
+#[test]
+fn a_reload_waits_for_the_backends_of_a_new_pool() {
+    let [old, new] = ["old", "new"].map(|name| Origin::new(move |_| reply(200).body(name)));
+    let registry = Registry::of(&new.address().to_string());
+    let proxy = sandarac().config(pool(&[old.url()], "")).start();
+    let etcd =
+        format!("discover = {{ etcd = {{ endpoints = [{:?}], prefix = \"/app\" }} }}", registry.origin.url());
+    let text = pool(&[], &etcd).replace("pool.app", "pool.other").replace("\"app\"", "\"other\"");
+    std::thread::scope(|scope| {
+        let reload = scope.spawn(|| proxy.reload(&text));
+        registry.answer.reached(1);
+        assert_eq!(proxy.get("/").expect(200).body, b"old");
+        registry.answer.open();
+        reload.join().expect("it ends").success();
+    });
+    assert_eq!(proxy.get("/").expect(200).body, b"new");
 }

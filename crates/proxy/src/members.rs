@@ -55,14 +55,15 @@ pub(crate) struct Members {
     pub(crate) added: Vec<Member>,
     /// Removed by order.
     pub(crate) removed: Vec<Address>,
-    /// The backends of the sources of the configuration before that are none any more. They count as long as the pool would
-    /// have nobody without them.
+    /// The backends under the configuration before. They count as long as the pool would have nobody without them: it has sources
+    /// now that did not tell yet, or that are not there.
     left_over: Vec<Member>,
 }
 
 impl Members {
-    /// The same members under another configuration. A source that is in both goes on, wherever it stands now.
-    pub(crate) fn under(mut self, config: &PoolConfig) -> Members {
+    /// The same members under another configuration, after one whose backends were these. A source that is in both goes on,
+    /// wherever it stands now.
+    pub(crate) fn under(mut self, config: &PoolConfig, before: &[Backend]) -> Members {
         let sources = config.discover.iter().map(|source| {
             match self.sources.iter().position(|followed| followed.source == *source) {
                 Some(at) => self.sources.remove(at),
@@ -70,8 +71,9 @@ impl Members {
             }
         });
         let sources = sources.collect();
-        self.left_over.extend(self.sources.drain(..).flat_map(|gone| gone.found));
-        Members { sources, ..self }
+        let member =
+            |backend: &Backend| Member { address: backend.address().clone(), weight: backend.weight() };
+        Members { sources, left_over: before.iter().map(member).collect(), ..self }
     }
 
     /// The settings that sources give; where several give one, that of the first.

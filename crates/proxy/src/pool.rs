@@ -127,25 +127,30 @@ impl SitePool {
         seed: u64,
         changed: Arc<Notify>,
     ) -> SitePool {
-        let members = before.map(|before| before.members.lock().clone()).unwrap_or_default();
-        let mut members = members.under(config);
+        let mut members = match before {
+            Some(before) => before.members.lock().clone().under(config, before.live().backends()),
+            None => Members::default().under(config, &[]),
+        };
         let mut config = config.clone();
         config.settings = members.settings().applied_to(&config.settings, &config.settings);
         let path = |config: &PoolConfig| Some(config.classifier.as_ref()?.table_path()?.to_path_buf());
-        if let Some(before) = before.map(|before| before.config.lock())
+        let mut table_told = path(&config).is_none();
+        if let Some((before, was_told)) = before.map(|before| (before.config.lock(), &before.table_told))
             && path(&config).is_some_and(|table| path(&before).is_some_and(|before| before == table))
             && let Some(classifier) = &before.classifier
         {
             // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
             config = config.with_classifier(classifier.clone());
+            table_told = was_told.load(Ordering::Relaxed);
         }
+        let resumes_told = before.is_some_and(|before| before.resumes_told.load(Ordering::Relaxed));
         let (live, lifted) = Live::new(&config, &mut members, seed, before.map(SitePool::live).as_deref());
         SitePool {
             live: ArcSwap::from_pointee(live),
             members: Mutex::new(members),
             changed,
-            resumes_told: AtomicBool::new(false),
-            table_told: AtomicBool::new(path(&config).is_none()),
+            resumes_told: AtomicBool::new(resumes_told),
+            table_told: AtomicBool::new(table_told),
             table_lost: Mutex::default(),
             orders_lifted: AtomicBool::new(lifted),
             seed,
@@ -511,15 +516,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_source_found_that_is_gone_stays_until_there_is_another() {
-        let before = pool("");
-        before.found(0, vec![member("http://a")]);
-        let reloaded = SitePool::new(&discovering("", &["/new"]), Some(&before), 1, Arc::default());
-        assert_eq!((addresses(&reloaded), reloaded.has_found(0)), (vec!["http://a".to_owned()], false));
-        reloaded.found(0, vec![member("http://b")]);
-        assert_eq!(addresses(&reloaded), ["http://b"]);
-        reloaded.found(0, Vec::new());
-        assert_eq!(addresses(&reloaded), [""; 0]);
+    fn what_a_pool_had_stays_until_its_new_source_names_somebody() {
+        let found = pool("");
+        found.found(0, vec![member("http://a")]);
+        for before in [found, pool("\"http://a\"")] {
+            let reloaded = SitePool::new(&discovering("", &["/new"]), Some(&before), 1, Arc::default());
+            let again = SitePool::new(&discovering("", &["/newer"]), Some(&reloaded), 1, Arc::default());
+            assert_eq!((addresses(&again), again.has_found(0)), (vec!["http://a".to_owned()], false));
+            assert_eq!(again.awaits(), None);
+            again.found(0, vec![member("http://b")]);
+            assert_eq!(addresses(&again), ["http://b"]);
+            again.found(0, Vec::new());
+            assert_eq!(addresses(&again), [""; 0]);
+        }
     }
 
     /// Regression: the settings of a registry that is lost were those of the configuration after a reload.

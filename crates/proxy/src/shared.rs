@@ -5,7 +5,7 @@ use crate::resume::Unbelieved;
 use crate::site::Site;
 use crate::step::purge::purge_target;
 use crate::tally::Tally;
-use crate::upkeep::Wants;
+use crate::upkeep::{Wants, settle};
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -25,6 +25,8 @@ const HELD_SHARE: usize = 20;
 /// What all workers of a process share.
 pub struct Shared {
     site: ArcSwap<Site>,
+    /// The configuration that the upkeep looks after: the one in force, or the one that is to be.
+    tended: ArcSwap<Site>,
     /// Counts the configurations, so that a worker can tell with one read whether its own is still in force.
     generation: AtomicU64,
     /// The store.
@@ -53,8 +55,10 @@ impl Shared {
         connection_limit: usize,
         complain: Box<dyn Fn(&str) + Send + Sync>,
     ) -> Arc<Shared> {
+        let site = Arc::new(site);
         Arc::new(Shared {
-            site: ArcSwap::from_pointee(site),
+            site: ArcSwap::new(site.clone()),
+            tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
             store,
             counters: (0..workers + 1).map(|_| Arc::default()).collect(),
@@ -73,11 +77,20 @@ impl Shared {
         self.site.load_full()
     }
 
-    /// Puts another configuration in force. Exchanges that have begun end under the one they began with.
-    pub fn set_site(&self, site: Site) {
-        self.site.store(Arc::new(site));
-        self.generation.fetch_add(1, Ordering::Release);
+    /// Puts another configuration in force, once its pools have what a start waits for, or after `patience`. Exchanges that have
+    /// begun end under the one they began with.
+    pub fn set_site(&self, site: Site, patience: Duration) {
+        let site = Arc::new(site);
+        self.tended.store(site.clone());
         self.wants.change_site();
+        settle(self, patience);
+        self.site.store(site);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The configuration that the upkeep looks after.
+    pub(crate) fn tended(&self) -> Arc<Site> {
+        self.tended.load_full()
     }
 
     /// Which configuration is in force.

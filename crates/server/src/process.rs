@@ -29,7 +29,7 @@ use control::ProcessControl;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 const SWEEP_PLACES: usize = 2048;
 
-/// How long a start waits for pools to find their first backends.
+/// How long a start, and a reload, waits for pools to find their first backends.
 const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Descriptors that are not for connections, whatever the number of workers: logs, the admin interface, sources of pools.

@@ -33,7 +33,8 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Starts to look after the pools of the configuration in force, and of those that follow it.
+    /// Starts to look after the pools of the configuration in force, and of those that follow it, each from a while before it is in
+    /// force.
     ///
     /// # Errors
     /// If there can be no thread.
@@ -50,14 +51,14 @@ impl Upkeep {
     }
 }
 
-/// How often a start looks whether the pools have their first backends.
+/// How often it is looked whether the pools have their first backends.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits until every pool has backends, or its sources have told that they have none, at most for `patience`: whoever says
-/// that it is ready before has no one to send the first requests to. What did not come in time is said.
+/// Waits until every pool that is looked after has backends, or its sources have told that they have none, at most for `patience`:
+/// whoever says that it is ready before has no one to send the first requests to. What did not come in time is said.
 pub fn settle(shared: &Shared, patience: Duration) {
     let end = Moment::now().plus(patience);
-    let site = shared.site();
+    let site = shared.tended();
     while site.pools().iter().any(|pool| pool.awaits().is_some()) && Moment::now() < end {
         std::thread::sleep(LOOK);
     }
@@ -81,7 +82,7 @@ impl Drop for Upkeep {
 async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
-        let site = shared.site();
+        let site = shared.tended();
         let client = Client::new(Origins::new(&site.config.dns));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();

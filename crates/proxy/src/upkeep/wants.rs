@@ -27,12 +27,12 @@ impl Wants {
         let _ = self.resumes.try_send((place, worker));
     }
 
-    /// Another configuration is in force.
+    /// Another configuration is to be looked after.
     pub(crate) fn change_site(&self) {
         self.site.notify_one();
     }
 
-    /// Waits until another configuration is in force.
+    /// Waits until another configuration is to be looked after.
     pub(super) async fn site_changed(&self) {
         self.site.notified().await;
     }

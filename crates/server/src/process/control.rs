@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sandarac_cache::{Expression, Purge as Kind, Removal, Settings, Tag};
 use sandarac_message::caching::Profile;
-use sandarac_net::{Command, ListenAddress, wall};
+use sandarac_net::{Command, Entrance, ListenAddress, Listeners, wall};
 use sandarac_proxy::{Counter, Site};
 
-use super::{Inner, bind, connection_limit, entrance, is_bound, listen, log_target, pools, seed};
+use super::{
+    DISCOVERY_PATIENCE, Inner, bind, connection_limit, entrance, is_bound, listen, log_target, pools, seed,
+};
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
     Purged, Refusal, Reloaded, RemoveBackend, State, Stats, Status,
@@ -176,22 +178,23 @@ impl Inner {
         }
         let log = self.log.prepare(log_target(&config.log));
         let log = log.map_err(|error| Refusal::failed(error.to_string()).at("[log] access"))?;
-        let bound = self.rebind(&config, &before)?;
+        let binding = self.bind(&config, &before)?;
         if let Some(log) = log {
             self.log.exchange(log);
         }
         self.token.set(config.admin.token.as_deref());
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config, self.workers.len()));
-        let site = Site::new(config, &bound, Some(&before), seed());
-        self.shared.set_site(site);
+        let site = Site::new(config, &binding.bound, Some(&before), seed());
+        // Before anything is asked of it: a pool that is new finds its backends first.
+        self.shared.set_site(site, DISCOVERY_PATIENCE);
+        self.listen_on(binding);
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }
 
-    /// Binds listeners that are new, keeps those that are there, and closes those that are gone. Where one cannot be
-    /// bound, nothing changes.
-    fn rebind(&self, config: &sandarac_config::Config, before: &Site) -> Result<Vec<ListenAddress>, Refusal> {
+    /// Binds listeners that are new. Where one cannot be bound, nothing changes.
+    fn bind(&self, config: &sandarac_config::Config, before: &Site) -> Result<Binding, Refusal> {
         let mut current = self.listeners.lock();
         let mut kept = vec![false; current.len()];
         let mut bound = Vec::with_capacity(config.listeners.len());
@@ -212,17 +215,32 @@ impl Inner {
                 }
             }
         }
-        for (entrance, listeners) in fresh {
+        let before = std::mem::replace(&mut *current, bound.clone());
+        let gone = before.into_iter().zip(kept).filter(|(_, kept)| !kept).map(|(address, _)| address);
+        Ok(Binding { bound, fresh, gone: gone.collect() })
+    }
+
+    /// Listens on what was bound, and closes the listeners that are gone.
+    fn listen_on(&self, binding: Binding) {
+        for (entrance, listeners) in binding.fresh {
             listen(&self.workers, listeners, &entrance);
         }
-        for (address, _) in current.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+        for address in binding.gone {
             for worker in &self.workers {
                 let _ = worker.send(Command::Unlisten(address.clone()));
             }
         }
-        current.clone_from(&bound);
-        Ok(bound)
     }
+}
+
+/// What becomes of the listeners with another configuration.
+struct Binding {
+    /// The addresses bound, in the order of the configuration.
+    bound: Vec<ListenAddress>,
+    /// Those that are new.
+    fresh: Vec<(Arc<Entrance>, Listeners)>,
+    /// Those that are none any more.
+    gone: Vec<ListenAddress>,
 }
 
 fn latency(inner: &Inner) -> Latency {
