@@ -1,9 +1,12 @@
 //! What makes up the backends of a pool, and goes on from one configuration to the next.
 
 use crate::upkeep::discover::{LiveSettings, Memory};
-use sandarac_balance::{Address, Backend};
+use sandarac_balance::{Address, Backend, Pool};
 use sandarac_config::{BackendConfig, PoolConfig, Source};
 use std::collections::HashSet;
+
+/// The most backends that are remembered to be removed by order, and to be drained: as many as a source may name.
+const MAX_REMEMBERED: usize = 1000;
 
 /// A backend that is not in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub(crate) struct Members {
     pub(crate) added: Vec<Member>,
     /// Removed by order.
     pub(crate) removed: Vec<Address>,
+    /// To be drained by order, whether they are there or not.
+    drained: Vec<Address>,
     /// The backends under the configuration before. They count as long as the pool would have nobody without them: it has sources
     /// now that did not tell yet, or that are not there.
     left_over: Vec<Member>,
@@ -74,6 +79,42 @@ impl Members {
         let member =
             |backend: &Backend| Member { address: backend.address().clone(), weight: backend.weight() };
         Members { sources, left_over: before.iter().map(member).collect(), ..self }
+    }
+
+    /// An order to remove a backend: it stays away until it is added.
+    pub(crate) fn remove(&mut self, address: &Address) {
+        self.added.retain(|member| member.address != *address);
+        remember(&mut self.removed, address);
+    }
+
+    /// An order to add a backend ends all orders to be rid of it.
+    pub(crate) fn ask_back(&mut self, address: &Address) {
+        self.removed.retain(|removed| removed != address);
+        self.drained.retain(|drained| drained != address);
+    }
+
+    /// An order to drain a backend, or not to.
+    pub(crate) fn drain(&mut self, address: &Address, draining: bool) {
+        self.drained.retain(|drained| drained != address);
+        if draining {
+            remember(&mut self.drained, address);
+        }
+    }
+
+    /// Drains the backends of `pool` that are to be drained, unless that leaves none that gets new requests: then the orders for
+    /// these are given up, and this says so.
+    pub(crate) fn obey(&mut self, pool: &Pool) -> bool {
+        let is_drained = |backend: &Backend| self.drained.contains(backend.address());
+        let lifted = !pool.backends().is_empty() && pool.backends().iter().all(is_drained);
+        for (backend, &id) in pool.backends().iter().zip(pool.ids()) {
+            pool.drain(id, !lifted && is_drained(backend));
+        }
+        if lifted {
+            let is_there =
+                |address: &Address| pool.backends().iter().any(|backend| backend.address() == address);
+            self.drained.retain(|address| !is_there(address));
+        }
+        lifted
     }
 
     /// The settings that sources give; where several give one, that of the first.
@@ -124,4 +165,10 @@ impl Members {
         }));
         backends
     }
+}
+
+/// Whoever orders ever new ones is not to fill the memory with them.
+fn remember(orders: &mut Vec<Address>, address: &Address) {
+    orders.push(address.clone());
+    orders.drain(..orders.len().saturating_sub(MAX_REMEMBERED));
 }

@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The most backends that are remembered to be removed by order: as many as a source may name.
-const MAX_REMOVED: usize = 1000;
-
 /// A pool of the configuration in force.
 pub struct SitePool {
     /// What requests are balanced over now.
@@ -63,12 +60,9 @@ impl Live {
     /// The pool that `config` and `members` make up, which goes on with what `before` knew; and whether orders were given up, as
     /// they would have left no backend to get requests.
     fn new(config: &PoolConfig, members: &mut Members, seed: u64, before: Option<&Live>) -> (Live, bool) {
-        let mut lifted = members.tidy(config);
+        let brings_back = members.tidy(config);
         let pool = config.of_backends(members.backends(config), seed, before.map(|before| &before.pool));
-        if !pool.backends().is_empty() && pool.backends().iter().all(Backend::is_draining) {
-            lifted = true;
-            pool.ids().iter().for_each(|&id| _ = pool.drain(id, false));
-        }
+        let lifted = members.obey(&pool) || brings_back;
         (Live { pool, classifier: config.classifier.clone() }, lifted)
     }
 
@@ -302,7 +296,7 @@ impl SitePool {
         if self.all(&members).iter().any(|backend| *backend.address() == member.address) {
             return Err(PoolRefusal::There);
         }
-        members.removed.retain(|address| *address != member.address);
+        members.ask_back(&member.address);
         if !self.all(&members).iter().any(|backend| *backend.address() == member.address) {
             members.added.push(member);
         }
@@ -326,23 +320,19 @@ impl SitePool {
         if !another_serves(&self.live(), address) {
             return Err(PoolRefusal::LastServing);
         }
-        members.added.retain(|member| member.address != *address);
-        members.removed.push(address.clone());
-        // Whoever adds and removes ever new ones is not to fill the memory with them.
-        let forgotten = members.removed.len().saturating_sub(MAX_REMOVED);
-        members.removed.drain(..forgotten);
+        members.remove(address);
         self.put(&mut members);
         Ok(())
     }
 
-    /// Gives a backend no new requests, or gives it some again.
+    /// Gives a backend no new requests, or gives it some again. Holds for whatever is found under its address later.
     ///
     /// # Errors
     /// [`PoolRefusal::NotThere`], [`PoolRefusal::LastServing`].
     pub fn drain(&self, address: &Address, draining: bool) -> Result<(), PoolRefusal> {
         // No other order comes in between: two that each drain one of the last two must not both be carried out. What a
         // source finds meanwhile waits, and then has the same backends.
-        let _members = self.members.lock();
+        let mut members = self.members.lock();
         let live = self.live();
         let place = live.backends().iter().position(|backend| backend.address() == address);
         let backend = live.ids()[place.ok_or(PoolRefusal::NotThere)?];
@@ -350,6 +340,7 @@ impl SitePool {
             return Err(PoolRefusal::LastServing);
         }
         live.drain(backend, draining);
+        members.drain(address, draining);
         Ok(())
     }
 
@@ -442,6 +433,30 @@ mod tests {
         assert_eq!(addresses(&pool), ["http://a", "http://b", "http://c"]);
         assert_eq!(pool.add(member("http://a")), Err(PoolRefusal::There));
         assert_eq!(pool.remove(&member("http://d").address), Err(PoolRefusal::NotThere));
+    }
+
+    /// Regression: an order to drain went with a backend that its source lost for a moment, and did not come back with it.
+    #[test]
+    fn what_an_order_drains_drains_when_it_is_found_again() {
+        let [a, b] = ["http://a", "http://b"].map(member);
+        let pool = pool("");
+        pool.found(0, vec![a.clone(), b.clone()]);
+        pool.drain(&a.address, true).unwrap();
+        pool.found(0, vec![b.clone()]);
+        let pool = SitePool::new(&config(""), Some(&pool), 1, Arc::default());
+        let draining =
+            |pool: &SitePool| pool.live().backends().iter().map(Backend::is_draining).collect::<Vec<_>>();
+        pool.found(0, vec![a.clone(), b.clone()]);
+        assert_eq!(draining(&pool), [true, false]);
+        pool.drain(&a.address, false).unwrap();
+        pool.found(0, vec![b.clone()]);
+        pool.found(0, vec![a.clone(), b.clone()]);
+        assert_eq!(draining(&pool), [false, false]);
+        // Who removes one and adds it means it to serve.
+        pool.drain(&a.address, true).unwrap();
+        pool.remove(&a.address).unwrap();
+        pool.add(a).unwrap();
+        assert_eq!(draining(&pool), [false, false]);
     }
 
     #[test]
