@@ -72,9 +72,10 @@ impl Registry {
                 return reply(200).chunked().pause(&gate).body(format!("{event}\n")).hang();
             }
             let pair = |key: &str, value: &str| json!({"key": base64(key), "value": base64(value)});
-            let mut pairs = vec![pair(&worker, "")];
-            pairs.extend(told.lock().unwrap().map(|settings| pair("/app/settings", settings)));
-            let text = json!({"header": {"revision": "7"}, "kvs": pairs});
+            let range = |pairs: Vec<Value>| json!({"response_range": {"kvs": pairs}});
+            let settings = told.lock().unwrap().map(|settings| pair("/app/settings", settings));
+            let ranges = [range(vec![pair(&worker, "")]), range(settings.into_iter().collect())];
+            let text = json!({"header": {"revision": "7"}, "succeeded": true, "responses": ranges});
             reply(200).pause(&answers).body(text.to_string())
         });
         Registry { origin, settings, change, answer }

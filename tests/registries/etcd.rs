@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandarac_config::Source;
 use sandarac_proxy::discover::{IgnoredReason, LossReason};
-use sandarac_test_support::registry::Etcd;
+use sandarac_test_support::registry::{Etcd, base64};
 use serde_json::json;
 
 use crate::forwarder::Forwarder;
@@ -62,6 +62,28 @@ fn settings_change_live_and_nonsense_is_said() {
     assert_eq!(listing.ignored.count(IgnoredReason::DuplicateAddress), 1);
     etcd.delete("/shop/settings");
     watched.list_until(|listing| listing.settings.variance.is_none().then_some(()));
+}
+
+/// Regression: they were read first, and beyond 2000 keys no worker and no setting was seen.
+#[test]
+fn keys_of_the_application_hide_no_worker() {
+    let etcd = Etcd::start();
+    for hundred in 0..21 {
+        let put = |one: u32| {
+            let key = base64(&format!("/shop/locks/{:05}", hundred * 100 + one));
+            json!({"request_put": {"key": key, "value": base64("held")}})
+        };
+        etcd.call("kv/txn", &json!({"success": (0..100).map(put).collect::<Vec<_>>()}));
+    }
+    etcd.put("/shop/providers/127.0.0.1:8001", "");
+    etcd.put("/shop/settings", "{\"variance\": 2.5}");
+    let watched = watch(&[etcd.address()], None);
+    let listing = watched.lists(&["http://127.0.0.1:8001"]);
+    assert_eq!((listing.settings.variance, listing.ignored.total()), (Some(2.5), 0));
+    etcd.put("/shop/providers/127.0.0.1:8002", "");
+    watched.lists(&["http://127.0.0.1:8001", "http://127.0.0.1:8002"]);
+    etcd.put("/shop/settings", "{\"variance\": 3.5}");
+    watched.list_until(|listing| (listing.settings.variance == Some(3.5)).then_some(()));
 }
 
 #[test]

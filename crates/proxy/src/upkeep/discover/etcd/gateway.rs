@@ -55,7 +55,7 @@ impl Gateway {
         token: Option<&str>,
     ) -> Result<Value, Loss> {
         let answer = timeout(ANSWER, async {
-            let mut response = self.send(method, message, token).await?;
+            let mut response = self.send(method, message.to_string(), token).await?;
             let mut body = Vec::new();
             while let Some(chunk) = chunk(response.body_mut()).await? {
                 if body.len() + chunk.len() > MAX_ANSWER {
@@ -70,14 +70,15 @@ impl Gateway {
             .unwrap_or_else(|_| Err(Loss::new(LossReason::TimedOut, format!("etcd's answer to {method}"))))
     }
 
-    /// Calls `method` with `message`, which is answered by a stream.
+    /// Calls `method` with `messages`, which are answered by one stream.
     pub(super) async fn stream(
         mut self,
         method: &str,
-        message: &Value,
+        messages: &[Value],
         token: Option<&str>,
     ) -> Result<Messages, Loss> {
-        let response = timeout(ANSWER, self.send(method, message, token)).await;
+        let messages: Vec<String> = messages.iter().map(Value::to_string).collect();
+        let response = timeout(ANSWER, self.send(method, messages.join("\n"), token)).await;
         let response =
             response.map_err(|_| Loss::new(LossReason::TimedOut, format!("etcd's answer to {method}")))??;
         match response.status() {
@@ -89,7 +90,7 @@ impl Gateway {
     async fn send(
         &mut self,
         method: &str,
-        message: &Value,
+        body: String,
         token: Option<&str>,
     ) -> Result<Response<Incoming>, Loss> {
         let mut request = Request::builder()
@@ -101,7 +102,7 @@ impl Gateway {
             request = request.header(AUTHORIZATION, token);
         }
         // The token is the one part that is not our own.
-        let request = request.body(message.to_string()).map_err(|_| malformed())?;
+        let request = request.body(body).map_err(|_| malformed())?;
         let sent = match self.sender.ready().await {
             Ok(()) => self.sender.send_request(request).await,
             Err(error) => Err(error),

@@ -1,9 +1,9 @@
 //! Keys of etcd.
 //!
 //! Below the prefix of the pool there is a key for each worker, `PREFIX/providers/NAME`, usually with a lease that the worker
-//! keeps alive; its value or its name is the address. `PREFIX/settings` is a JSON object. All of it is read with its revision
-//! and then watched from the next one on; whatever changes, it is read anew. So a compacted revision is only one more reason
-//! to read.
+//! keeps alive; its value or its name is the address. `PREFIX/settings` is a JSON object. Both are read together, with their
+//! revision, and then watched from the next one on; whatever changes, they are read anew. So a compacted revision is only one more
+//! reason to read. Other keys that begin with the prefix are the application's, however many, and neither read nor watched.
 
 mod gateway;
 
@@ -31,7 +31,7 @@ const PROVIDERS: &str = "/providers/";
 /// The key of the settings, after the prefix.
 const SETTINGS: &str = "/settings";
 
-/// The most keys that are read: those of workers, and what else there may be.
+/// The most keys that are read: those of workers, and some that make no sense.
 const MAX_KEYS: usize = 2 * MAX_MEMBERS;
 
 /// A prefix that is followed.
@@ -146,12 +146,12 @@ impl Etcd {
 
     /// Reads everything, with a new token where the old one has expired.
     async fn read(&self, session: &mut Session) -> Result<Reading, Loss> {
-        let (key, range_end) = self.range();
-        let question = json!({"key": key, "range_end": range_end, "limit": MAX_KEYS});
-        let answer = match session.gateway.call("kv/range", &question, session.token.as_deref()).await {
+        let providers = self.providers(json!({"limit": MAX_KEYS}));
+        let question = json!({"success": [{"request_range": providers}, {"request_range": self.settings()}]});
+        let answer = match session.gateway.call("kv/txn", &question, session.token.as_deref()).await {
             Err(Loss { reason: LossReason::Denied, .. }) if session.token.is_some() => {
                 session.token = self.token(&mut session.gateway).await?;
-                session.gateway.call("kv/range", &question, session.token.as_deref()).await?
+                session.gateway.call("kv/txn", &question, session.token.as_deref()).await?
             }
             answer => answer?,
         };
@@ -161,19 +161,19 @@ impl Etcd {
     }
 
     fn list(&self, answer: &Value) -> Result<Listing, Loss> {
+        let range = |at: usize| answer.get("responses")?.get(at)?.get("response_range");
+        let (providers, settings) = range(0).zip(range(1)).ok_or_else(malformed)?;
         let mut found = Gathering::default();
-        let pairs = answer.get("kvs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        for pair in pairs {
-            let key = bytes(pair, "key")?;
-            let value = bytes(pair, "value")?;
-            let Some(rest) = key.strip_prefix(self.prefix.as_bytes()) else { continue };
-            if rest == SETTINGS.as_bytes() {
-                found.settings(&value);
-            } else if let Some(name) = rest.strip_prefix(PROVIDERS.as_bytes()) {
-                provider::take(&mut found, name, &value);
-            }
+        for pair in pairs(settings) {
+            found.settings(&bytes(pair, "value")?);
         }
-        if answer.get("more").and_then(Value::as_bool) == Some(true) {
+        let before = self.before_names();
+        for pair in pairs(providers) {
+            let key = bytes(pair, "key")?;
+            let name = key.strip_prefix(before.as_bytes()).ok_or_else(malformed)?;
+            provider::take(&mut found, name, &bytes(pair, "value")?);
+        }
+        if providers.get("more").and_then(Value::as_bool) == Some(true) {
             found.ignore(IgnoredReason::TooMany, b"keys beyond those that are read");
         }
         Ok(found.listing())
@@ -181,19 +181,43 @@ impl Etcd {
 
     /// Begins to watch, on a connection of its own, at `revision`.
     async fn watch(&mut self, endpoint: &str, session: &Session, revision: i64) -> Result<Messages, Loss> {
-        let (key, range_end) = self.range();
         // 64 bits are text in JSON, as protocol buffers have it.
-        let revision = revision.to_string();
-        let question =
-            json!({"create_request": {"key": key, "range_end": range_end, "start_revision": revision}});
-        self.open(endpoint).await?.stream("watch", &question, session.token.as_deref()).await
+        let from = || json!({"start_revision": revision.to_string()});
+        let [providers, settings] = [self.providers(from()), with(self.settings(), from())];
+        let questions = [providers, settings].map(|keys| json!({"create_request": keys}));
+        self.open(endpoint).await?.stream("watch", &questions, session.token.as_deref()).await
     }
 
-    /// The first key with the prefix and a slash after it, and the first after the last of them.
-    fn range(&self) -> (String, String) {
-        let [first, end] = ['/', '0'].map(|after| BASE64.encode(format!("{}{after}", self.prefix)));
-        (first, end)
+    /// What the keys of workers begin with.
+    fn before_names(&self) -> String {
+        format!("{}{PROVIDERS}", self.prefix)
     }
+
+    /// The keys of workers, and what else is said of them.
+    fn providers(&self, also: Value) -> Value {
+        let first = self.before_names();
+        // The first one after all that begin like this: the last character of it is a slash.
+        let end = format!("{}0", first.trim_end_matches('/'));
+        with(json!({"key": BASE64.encode(first), "range_end": BASE64.encode(end)}), also)
+    }
+
+    /// The key of the settings.
+    fn settings(&self) -> Value {
+        json!({"key": BASE64.encode(format!("{}{SETTINGS}", self.prefix))})
+    }
+}
+
+/// `object` with what another one has.
+fn with(mut object: Value, also: Value) -> Value {
+    if let (Value::Object(object), Value::Object(also)) = (&mut object, also) {
+        object.extend(also);
+    }
+    object
+}
+
+/// The keys and values that were found.
+fn pairs(range: &Value) -> &[Value] {
+    range.get("kvs").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn told(message: &Value) -> Result<Told, Loss> {
