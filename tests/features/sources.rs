@@ -4,7 +4,9 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use sandarac_test_support::registry::base64;
-use sandarac_test_support::{Gate, NameServer, Origin, Sandarac, TempDir, reply, within};
+use sandarac_test_support::{
+    Gate, HungFileSystem, NameServer, Origin, Sandarac, Signal, TempDir, reply, within,
+};
 use serde_json::{Value, json};
 
 use crate::{pool, sandarac};
@@ -147,4 +149,31 @@ fn a_reload_waits_for_the_backends_of_a_new_pool() {
         reload.join().expect("it ends").success();
     });
     assert_eq!(proxy.get("/").expect(200).body, b"new");
+}
+
+/// Regression: one thread read the files of all pools, and the process did not end before it had.
+#[test]
+fn a_file_system_that_hangs_holds_up_neither_other_pools_nor_the_end() {
+    let [one, two] = ["one", "two"].map(|name| Origin::new(move |_| reply(200).body(name)));
+    let dir = TempDir::new();
+    let Some(_hung) = HungFileSystem::on(&dir.join("away")) else {
+        return eprintln!("not tested: only root may mount what hangs");
+    };
+    let backends = dir.join("backends");
+    std::fs::write(&backends, format!("{}\n", one.url())).expect("written");
+    let other = format!(
+        "discover = {{ file = {backends:?} }}\n[pool.files]\ndiscover = {{ file = {:?} }}\n[pool.sockets]\n\
+         discover = {{ directory = {:?} }}\n[pool.skills]\nbackends = [{:?}]\nbalance = \"resume\"\n\
+         resume = {{ skills = \"inferred\", skills_file = {:?} }}",
+        dir.join("away/backends"),
+        dir.join("away/workers"),
+        one.url(),
+        dir.join("away/skills")
+    );
+    let mut proxy = sandarac().config(pool(&[], &other)).start();
+    assert_eq!(proxy.get("/").expect(200).body, b"one");
+    std::fs::write(&backends, format!("{}\n", two.url())).expect("written");
+    within("the new one to answer", || (proxy.get("/").expect(200).body == b"two").then_some(()));
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
 }

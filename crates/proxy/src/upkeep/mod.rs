@@ -1,6 +1,7 @@
 //! What keeps pools up to date beside the requests: one thread that finds backends, checks them, and fetches their
 //! résumés. No request waits for it.
 
+mod aside;
 pub(crate) mod client;
 pub mod discover;
 mod probe;

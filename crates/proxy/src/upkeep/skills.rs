@@ -1,5 +1,6 @@
 //! Inferred skills are saved, so that a restarted balancer need not learn them again.
 
+use super::aside::aside;
 use crate::complaints::Subject;
 use crate::pool::SitePool;
 use crate::shared::Shared;
@@ -13,7 +14,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// How often they are saved: what is lost with a crash is learnt again in about that time.
 const EVERY: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ const MAX_FILE: u64 = 1 << 30;
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(path) = &site.config.pools[place].skills_file else { return };
     let pool = &site.pools()[place];
-    let loaded = match load_aside(path).await {
+    let loaded = match aside(path, load).await.flatten() {
         Ok(loaded) => loaded,
         Err(error) if error.kind() == io::ErrorKind::NotFound => SavedSkills::default(),
         Err(error) => {
@@ -43,16 +43,6 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
         tokio::time::sleep(if file.waiting.workers.is_empty() { EVERY } else { LOOK }).await;
         file.save();
     }
-}
-
-/// [`load`], on a thread of its own: a large file holds up neither the upkeep of other pools nor the end of the process.
-async fn load_aside(path: &Path) -> io::Result<SavedSkills> {
-    let (done, loaded) = oneshot::channel();
-    let path = path.to_owned();
-    let reader = std::thread::Builder::new().name("skills-reader".to_owned());
-    // Nobody waits for it any more where the pool is gone.
-    reader.spawn(move || drop(done.send(load(&path))))?;
-    loaded.await.unwrap_or_else(|_| Err(io::Error::other("it was not read to its end")))
 }
 
 /// The file that the skills of a pool are kept in.

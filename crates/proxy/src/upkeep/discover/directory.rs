@@ -4,11 +4,13 @@
 //! is a worker that accepts. It may be renamed over an older one: the address stays, and who answers there is told apart
 //! by its résumé.
 
+use super::super::aside::aside;
 use super::changes::{Changes, Settling};
 use super::event::Teller;
 use super::listing::Gathering;
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, Member};
 use sandarac_balance::Address;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -31,20 +33,19 @@ const MAX_ENTRIES: usize = 10 * MAX_MEMBERS;
 
 /// Tells what is in the directory until it is lost.
 pub(super) async fn follow(directory: &Path, teller: &mut Teller<'_>) -> Loss {
+    let Err(loss) = try_follow(directory, teller).await;
+    loss
+}
+
+async fn try_follow(directory: &Path, teller: &mut Teller<'_>) -> Result<Infallible, Loss> {
     loop {
         // In this order: what changes between the two is told.
-        let changes = Changes::of(directory, None);
-        let which = match identity(directory) {
-            Ok(which) => which,
-            Err(error) => return loss(directory, &error),
-        };
+        let begin = |directory: &Path| Ok((Changes::of(directory, None), identity(directory)?));
+        let (changes, which) = read_aside(directory, begin).await?;
         loop {
-            match scan(directory) {
-                Ok(listing) => teller.lists(listing),
-                Err(error) => return loss(directory, &error),
-            }
+            teller.lists(read_aside(directory, scan).await?);
             changes.wait(RESCAN, SETTLING).await;
-            if identity(directory).ok() != Some(which) {
+            if read_aside(directory, identity).await.ok() != Some(which) {
                 // Another directory, which nobody watches yet, or none.
                 break;
             }
@@ -52,18 +53,27 @@ pub(super) async fn follow(directory: &Path, teller: &mut Teller<'_>) -> Loss {
     }
 }
 
+/// Reads something at `path`, aside.
+pub(super) async fn read_aside<T: Send + 'static>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, Loss> {
+    aside(path, read).await.flatten().map_err(|error| loss(path, &error))
+}
+
 /// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
 /// nothing, and so the pauses need not grow as they do for servers.
 pub(super) async fn reappears(path: &Path, pause: Duration) {
     let pause = pause.min(LOOK);
-    let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir());
-    match nearest {
-        Some(nearest) => {
-            // Of what else happens there, as in a directory of temporary files, nothing is heeded.
-            let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
-            Changes::of(nearest, missing).wait(pause, SETTLING).await;
-        }
-        None => tokio::time::sleep(pause).await,
+    let watch = |path: &Path| {
+        let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
+        // Of what else happens there, as in a directory of temporary files, nothing is heeded.
+        let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
+        Some(Changes::of(nearest, missing))
+    };
+    match aside(path, watch).await {
+        Ok(Some(changes)) => changes.wait(pause, SETTLING).await,
+        _ => tokio::time::sleep(pause).await,
     }
 }
 

@@ -6,11 +6,12 @@
 //! obeyed. What was cut off at the end of a line by a writer that pauses there for longer cannot be told from a shorter list.
 
 use super::changes::{Changes, Settling};
-use super::directory::{identity, loss};
+use super::directory::{identity, loss, read_aside};
 use super::event::Teller;
 use super::listing::{Gathering, weight};
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_ENTRY_BYTES, Member};
 use sandarac_balance::Address;
+use std::convert::Infallible;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -36,22 +37,18 @@ pub(super) async fn follow(path: &Path, teller: &mut Teller<'_>) -> Loss {
 }
 
 /// Tells what a file of at most `most` bytes says, time and again and soon after it changes, until it is lost.
-pub(in crate::upkeep) async fn follow_text(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Loss {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let entry = path.file_name();
-    let mut directory = identity(parent).ok();
-    let mut changes = Changes::of(parent, entry);
+pub(in crate::upkeep) async fn follow_text(path: &Path, most: u64, tell: impl FnMut(&[u8])) -> Loss {
+    let Err(loss) = try_follow(path, most, tell).await;
+    loss
+}
+
+async fn try_follow(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Result<Infallible, Loss> {
+    let (mut directory, mut changes) = read_aside(path, |path| Ok(watch(path))).await?;
     // A file that ends within a line, and when it was first seen like that.
     let mut unfinished: Option<(Look, Instant)> = None;
     let mut told: Option<Look> = None;
     loop {
-        let Reading { text, look } = match read(path, most) {
-            Ok(reading) => reading,
-            Err(loss) => return loss,
-        };
+        let Reading { text, look } = read_aside(path, move |path| Ok(read(path, most))).await.flatten()?;
         let patience = match look {
             // It changed meanwhile.
             None => SETTLING.quiet,
@@ -73,12 +70,21 @@ pub(in crate::upkeep) async fn follow_text(path: &Path, most: u64, mut tell: imp
             }
         };
         changes.wait(patience, SETTLING).await;
-        let now = identity(parent).ok();
-        if now != directory {
+        if read_aside(path, |path| Ok(identity(parent(path)).ok())).await? != directory {
             // Another directory, which nobody watches yet.
-            (directory, changes) = (now, Changes::of(parent, entry));
+            (directory, changes) = read_aside(path, |path| Ok(watch(path))).await?;
         }
     }
+}
+
+/// The directory that a file is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Which directory a file is in, and what changes of it from then on.
+fn watch(path: &Path) -> (Option<(u64, u64)>, Changes) {
+    (identity(parent(path)).ok(), Changes::of(parent(path), path.file_name()))
 }
 
 /// What tells one state of a file from another.
