@@ -123,6 +123,7 @@ fn config(file: File, report: &mut Report) -> Config {
     let mut routes = routes(&file, &names, report);
     routes.iter_mut().for_each(|route| overlook_sticky_cookies(route, &pools));
     check_sticky_cookies(&routes, &names, &pools, report);
+    check_skills_files(&file, &pools, report);
     Config {
         listeners,
         pools,
@@ -260,6 +261,19 @@ fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
         let used = [Some(*pool), *unsafe_pool].into_iter().flatten();
         let sticky = used.filter_map(|pool| pools[pool].sticky.as_ref());
         rule.policy.ignored_cookies.extend(sticky.map(|sticky| Glob::new(sticky.cookie.as_str())));
+    }
+}
+
+/// Skills are of one pool: two with one file would each write over what the other has learnt.
+fn check_skills_files(file: &File, pools: &[PoolConfig], report: &mut Report) {
+    for (at, (_, settings)) in file.pool.0.iter().enumerate() {
+        let Some(path) = &pools[at].skills_file else { continue };
+        let other = pools[..at].iter().find(|other| other.skills_file.as_ref() == Some(path));
+        let place = settings.resume.value.skills_file.as_ref().map(|path| path.place.clone());
+        if let (Some(other), Some(place)) = (other, place) {
+            let message = format!("the skills of the pool `{}` are kept in this file already", other.name);
+            report.error(place, message).help = Some("each pool needs a file of its own".to_owned());
+        }
     }
 }
 

@@ -460,6 +460,16 @@ fn the_cookie_of_a_session_that_sticks_is_none_of_the_caches_concern() {
 }
 
 #[test]
+fn two_pools_do_not_keep_their_skills_in_one_file() {
+    let keys = "backends = \"http://a\"\nbalance = \"resume\"\nresume = { skills = \"inferred\", skills_file = \"/skills\" }";
+    let text = format!(
+        "[[listen]]\naddress = \":0\"\n[pool.one]\n{keys}\n[pool.two]\n{keys}\n[[route]]\npool = \"one\"\n"
+    );
+    let said = refused(&text).to_string();
+    assert!(said.contains("the skills of the pool `one` are kept in this file already"), "{said}");
+}
+
+#[test]
 fn a_pool_is_explained_in_plain_words() {
     let config = load(&whole(
         "balance = \"consistent_hash\"
