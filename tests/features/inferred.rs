@@ -228,3 +228,63 @@ fn a_file_of_skills_that_nobody_can_read_is_told_and_left_as_it_is() {
     assert!(proxy.wait().success());
     assert_eq!(fs::read_to_string(&path).unwrap(), "not skills");
 }
+
+/// Regression: what was inferred of a backend was forgotten when its source lost it for a second.
+#[test]
+fn a_backend_that_comes_back_has_the_skills_it_had() {
+    let [a, b] = [at_home_in("/a"), at_home_in("/b")];
+    let dir = TempDir::new();
+    let (path, list) = (dir.join("skills.json"), dir.join("backends"));
+    let both = format!("{}\n{}\n", a.url(), b.url());
+    fs::write(&list, &both).unwrap();
+    let keys = format!("{}\ndiscover = {{ file = {list:?} }}", kept_in(&path));
+    let mut proxy = sandarac().config(pool(&[], &keys)).start();
+    let mut client = proxy.connect();
+    for class in ["/a", "/b"].repeat(30) {
+        client.get(class).expect(200);
+    }
+    drop(client);
+    let knows = |origin: &Origin| classes(&proxy).1.contains(&origin.url());
+    assert!(knows(&a) && knows(&b), "{}", classes(&proxy).1);
+    fs::write(&list, format!("{}\n", a.url())).unwrap();
+    within("the one to be gone", || (!knows(&b)).then_some(()));
+    fs::write(&list, &both).unwrap();
+    within("the other to be known again", || knows(&b).then_some(()));
+    fs::write(&list, format!("{}\n", a.url())).unwrap();
+    within("the one to be gone", || (!knows(&b)).then_some(()));
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(saved["workers"][b.url()]["b"].is_array(), "{saved}");
+    assert!(saved["away_since"][b.url()].is_u64() && saved["away_since"][a.url()].is_null(), "{saved}");
+}
+
+#[test]
+fn a_worker_that_was_away_for_a_day_is_left_out_of_the_file() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("skills.json");
+    let site = pool(&[origin.url()], &kept_in(&path));
+    let by = classes(&sandarac().config(site.clone()).start()).0;
+    let skills = json!({"a": [9.0, 40.0]});
+    let workers = json!({"http://192.0.2.1:80": skills, "http://192.0.2.2:80": skills});
+    let long_ago = json!({"http://192.0.2.1:80": 1_000_000_000});
+    fs::write(&path, json!({"by": by, "workers": workers, "away_since": long_ago}).to_string()).unwrap();
+    let mut proxy = sandarac().config(site).start();
+    proxy.get("/a").expect(200);
+    within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(saved["workers"]["http://192.0.2.1:80"].is_null(), "{saved}");
+    assert!(saved["workers"]["http://192.0.2.2:80"].is_object(), "{saved}");
+}
+
+#[test]
+fn a_missing_directory_for_the_file_of_skills_is_told_of_at_the_start() {
+    let origin = at_home_in("/a");
+    let dir = TempDir::new();
+    let path = dir.join("missing/skills.json");
+    let proxy = sandarac().config(pool(&[origin.url()], &kept_in(&path))).start();
+    proxy.says("its skills cannot be saved to");
+}

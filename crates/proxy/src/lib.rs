@@ -4,6 +4,7 @@
 //! steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss, pass, pipe, synth
 //! or purge, then fetch, store, deliver and record.
 
+mod away;
 mod complaints;
 mod counters;
 mod downstream;

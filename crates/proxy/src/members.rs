@@ -1,5 +1,6 @@
 //! What makes up the backends of a pool, and goes on from one configuration to the next.
 
+use crate::away::Away;
 use crate::upkeep::discover::{LiveSettings, Memory};
 use sandarac_balance::{Address, Backend, Pool};
 use sandarac_config::{BackendConfig, PoolConfig, Source};
@@ -60,6 +61,8 @@ pub(crate) struct Members {
     pub(crate) removed: Vec<Address>,
     /// To be drained by order, whether they are there or not.
     drained: Vec<Address>,
+    /// What was inferred of those that are not there.
+    pub(crate) away: Away,
     /// The backends under the configuration before. They count as long as the pool would have nobody without them: it has sources
     /// now that did not tell yet, or that are not there.
     left_over: Vec<Member>,

@@ -1,18 +1,19 @@
 //! A pool of the configuration in force: its backends, which come and go while requests are under way, and what sorts
 //! requests into classes.
 
+use crate::away::Away;
 use crate::members::{Member, Members, SourceState};
 use crate::step::fetch::OriginTimeouts;
 use crate::upkeep::discover::Memory;
 use crate::{Counter, Counters};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget};
+use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget, SavedSkills};
 use sandarac_config::{Classifier, PoolConfig, Sticky, Subject};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 
 /// A pool of the configuration in force.
@@ -61,7 +62,13 @@ impl Live {
     /// they would have left no backend to get requests.
     fn new(config: &PoolConfig, members: &mut Members, seed: u64, before: Option<&Live>) -> (Live, bool) {
         let brings_back = members.tidy(config);
-        let pool = config.of_backends(members.backends(config), seed, before.map(|before| &before.pool));
+        let backends = members.backends(config);
+        if let Some(before) = before {
+            let stay = backends.iter().map(|backend| backend.address().to_string()).collect();
+            members.away.leave(before, &stay, seconds());
+        }
+        let pool = config.of_backends(backends, seed, before.map(|before| &before.pool));
+        members.away.give_back(&pool);
         let lifted = members.obey(&pool) || brings_back;
         (Live { pool, classifier: config.classifier.clone() }, lifted)
     }
@@ -344,6 +351,20 @@ impl SitePool {
         Ok(())
     }
 
+    /// The skills that were inferred, of those who are there and of those who are not at present.
+    pub(crate) fn skills(&self) -> (SavedSkills, Away) {
+        let mut members = self.members.lock();
+        members.away.forget(seconds());
+        (self.live().save_skills(), members.away.clone())
+    }
+
+    /// Takes back skills that were saved: for whoever is there, or comes.
+    pub(crate) fn recall(&self, saved: Away) {
+        let mut members = self.members.lock();
+        members.away.take(saved);
+        members.away.give_back(&self.live());
+    }
+
     /// Whether orders were given up, as they would have left no backend to get requests. Says so once.
     pub(crate) fn has_lifted_orders(&self) -> bool {
         self.orders_lifted.swap(false, Ordering::Relaxed)
@@ -371,6 +392,11 @@ impl SitePool {
     fn all(&self, members: &Members) -> Vec<Backend> {
         members.backends(&self.config.lock())
     }
+}
+
+/// The seconds since 1970.
+pub(crate) fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Whether orders leave a backend besides this one that gets new requests.

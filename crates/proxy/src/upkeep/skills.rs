@@ -1,49 +1,71 @@
 //! Inferred skills are saved, so that a restarted balancer need not learn them again.
 
 use super::aside::aside;
+use crate::away::{Absent, Away};
 use crate::complaints::Subject;
-use crate::pool::SitePool;
+use crate::pool::{SitePool, seconds};
 use crate::shared::Shared;
 use crate::site::Site;
+use parking_lot::Mutex;
 use sandarac_balance::{SavedSkills, SavedWorker};
 use sandarac_wire::resume::{class_key, class_of_key};
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Write};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// How often they are saved: what is lost with a crash is learnt again in about that time.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether backends are there whose skills were loaded.
+/// How often it is looked whether the table of classes is there that what was loaded goes by.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The largest file that is read: a hundred thousand classes at a hundred workers.
 const MAX_FILE: u64 = 1 << 30;
 
+/// How long the end of the process, or of a configuration, waits for them to be saved: a file system may not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Reloads the skills of the pool at `place`, and saves them from time to time and when it is dropped.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(path) = &site.config.pools[place].skills_file else { return };
     let pool = &site.pools()[place];
-    let loaded = match aside(path, load).await.flatten() {
+    let loaded = match aside(path, |path| load(path, seconds())).await.flatten() {
         Ok(loaded) => loaded,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => SavedSkills::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Ok(Some(error)) = aside(path, missing_directory).await {
+                let path = path.display();
+                shared.say(&format!("pool {}: its skills cannot be saved to {path}: {error}", pool.name()));
+            }
+            Away::default()
+        }
         Err(error) => {
             let path = path.display();
             return shared.say(&format!("pool {}: skills are not kept in {path}: {error}", pool.name()));
         }
     };
     // Not before all was read: what nobody could read, and what was not read to its end, is not written over.
-    let mut file = SkillFile { shared: &shared, pool, path, saved: SavedSkills::default(), waiting: loaded };
+    let mut file =
+        SkillFile { shared: &shared, pool, path, saved: None, loaded: Some(loaded), writing: Arc::default() };
+    while !file.recall() {
+        tokio::time::sleep(LOOK).await;
+    }
     loop {
-        file.restore();
-        tokio::time::sleep(if file.waiting.workers.is_empty() { EVERY } else { LOOK }).await;
-        file.save();
+        tokio::time::sleep(EVERY).await;
+        file.save().await;
     }
 }
+
+/// Why there can be no file at `path`, where the directory that it is to be in is not there.
+fn missing_directory(path: &Path) -> Option<io::Error> {
+    fs::metadata(path.parent()?).err()
+}
+
+/// What is saved: the skills of those who are there, and of those who are not.
+type Skills = (SavedSkills, Away);
 
 /// The file that the skills of a pool are kept in.
 struct SkillFile<'a> {
@@ -51,53 +73,65 @@ struct SkillFile<'a> {
     pool: &'a SitePool,
     path: &'a Path,
     /// What was saved last.
-    saved: SavedSkills,
-    /// What it said when it was read of backends that are not there yet.
-    waiting: SavedSkills,
+    saved: Option<Skills>,
+    /// What it said when it was read, until the pool can take it.
+    loaded: Option<Away>,
+    /// Held by whoever writes it: what is given up on, as it takes too long, must not come after what follows it.
+    writing: Arc<Mutex<()>>,
 }
 
 impl SkillFile<'_> {
-    /// Gives backends that are there what the file says of them.
-    fn restore(&mut self) {
+    /// Gives the pool what the file says. Returns whether that was possible.
+    fn recall(&mut self) -> bool {
         let live = self.pool.live();
         // Whose classes these are shows when the table of classes is there.
-        let awaits_table = live.classifier().is_some_and(|classifier| classifier.table_len() == Some(0));
-        if self.waiting.workers.is_empty() || awaits_table {
-            return;
+        if live.classifier().is_some_and(|classifier| classifier.table_len() == Some(0)) {
+            return false;
         }
-        let (saved, in_force) = (self.waiting.classifier, live.settings().resume.classifier);
-        if saved != in_force {
-            self.waiting.workers.clear();
+        let Some(loaded) = self.loaded.take().filter(|loaded| !loaded.absent.is_empty()) else { return true };
+        let (saved, in_force) = (loaded.classifier, live.settings().resume.classifier);
+        if saved == in_force {
+            self.pool.recall(loaded);
+        } else {
             let (pool, path) = (self.pool.name(), self.path.display());
-            return self.shared.say(&format!(
+            self.shared.say(&format!(
                 "pool {pool}: the skills in {path} are not used: they are of another classifier (fingerprint \
                  {saved:016x}, and {in_force:016x} is in force)"
             ));
         }
-        let here: HashSet<String> =
-            live.backends().iter().map(|backend| backend.address().to_string()).collect();
-        let is_here = |worker: &mut SavedWorker| here.contains(&worker.address);
-        let mut workers: Vec<SavedWorker> = self.waiting.workers.extract_if(.., is_here).collect();
-        if !workers.is_empty() {
-            leave_out(&mut workers, &live.save_skills().workers);
-            live.restore_skills(&SavedSkills { classifier: saved, workers });
+        true
+    }
+
+    async fn save(&mut self) {
+        if let Some((skills, write)) = self.news() {
+            let written = aside(self.path, write).await.flatten();
+            self.is_saved(skills, written);
         }
     }
 
-    fn save(&mut self) {
-        let mut skills = self.pool.live().save_skills();
-        if skills.workers.is_empty() {
-            // There is nothing that the file does not say already.
-            return;
+    /// What is to be saved and what saves it, unless the file says that already.
+    fn news(&mut self) -> Option<(Skills, impl FnOnce(&Path) -> io::Result<()> + Send + use<>)> {
+        if !self.recall() {
+            return None;
         }
-        if skills.classifier == self.waiting.classifier {
-            skills.workers.extend(self.waiting.workers.iter().cloned());
+        let skills = self.pool.skills();
+        let (here, away) = &skills;
+        let knows_some =
+            !here.workers.is_empty() || here.classifier == away.classifier && !away.absent.is_empty();
+        if !knows_some || self.saved.as_ref() == Some(&skills) {
+            return None;
         }
-        if skills == self.saved {
-            return;
-        }
-        match save(self.path, &skills) {
-            Ok(()) => self.saved = skills,
+        let (document, writing) = (document(&skills.0, &skills.1), self.writing.clone());
+        let write = move |path: &Path| {
+            let _one_after_the_other = writing.lock();
+            write(path, &document)
+        };
+        Some((skills, write))
+    }
+
+    fn is_saved(&mut self, skills: Skills, written: io::Result<()>) {
+        match written {
+            Ok(()) => self.saved = Some(skills),
             Err(error) => self.shared.complain(Subject::Saving(self.pool.name().into()), || {
                 let path = self.path.display();
                 format!("pool {}: its skills cannot be saved to {path}: {error}", self.pool.name())
@@ -106,61 +140,68 @@ impl SkillFile<'_> {
     }
 }
 
-/// Leaves out the classes that are `known` by now: what was learnt since counts more.
-fn leave_out(workers: &mut [SavedWorker], known: &[SavedWorker]) {
-    let known: HashMap<&str, HashSet<&[u8]>> = known
-        .iter()
-        .map(|worker| (&*worker.address, worker.skills.iter().map(|(class, ..)| &**class).collect()))
-        .collect();
-    for worker in workers {
-        if let Some(known) = known.get(&*worker.address) {
-            worker.skills.retain(|(class, ..)| !known.contains(&**class));
-        }
-    }
-}
-
 impl Drop for SkillFile<'_> {
     fn drop(&mut self) {
-        self.save();
+        let Some((skills, write)) = self.news() else { return };
+        let (done, written) = mpsc::channel();
+        let path = self.path.to_owned();
+        let writer = std::thread::Builder::new().name("skills-writer".to_owned());
+        let written = writer.spawn(move || done.send(write(&path))).and_then(|_| {
+            let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it takes too long");
+            written.recv_timeout(PATIENCE).map_err(late).flatten()
+        });
+        self.is_saved(skills, written);
     }
 }
 
-/// Writes another file and puts it in the place of the one before, so that there is always a whole one.
-fn save(path: &Path, skills: &SavedSkills) -> io::Result<()> {
-    let workers = skills.workers.iter().map(|worker| {
+/// What [`load`] reads.
+fn document(here: &SavedSkills, away: &Away) -> Value {
+    let skills = |worker: &SavedWorker| {
         let skills = worker
             .skills
             .iter()
             .map(|(class, score, weight)| (class_key(class).into_owned(), json!([score, weight])));
         (worker.address.clone(), Value::Object(skills.collect::<Map<_, _>>()))
-    });
-    let document = json!({
-        "by": format!("{:016x}", skills.classifier),
+    };
+    let absent = away.absent.iter().filter(|_| away.classifier == here.classifier);
+    let workers = here.workers.iter().chain(absent.clone().map(|absent| &absent.worker)).map(skills);
+    let since = absent.map(|absent| (absent.worker.address.clone(), json!(absent.since)));
+    json!({
+        "by": format!("{:016x}", here.classifier),
         "workers": workers.collect::<Map<_, _>>(),
-    });
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    let mut file = fs::File::create(&new)?;
-    serde_json::to_writer(io::BufWriter::new(&mut file), &document)?;
-    file.flush()?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+        "away_since": since.collect::<Map<_, _>>(),
+    })
 }
 
-/// Reads what [`save`] wrote.
-fn load(path: &Path) -> io::Result<SavedSkills> {
+/// Writes another file and puts it in the place of the one before, so that there is always a whole one: the other has a name
+/// that no other process uses.
+fn write(path: &Path, document: &Value) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{:016x}.new", RandomState::new().build_hasher().finish()));
+    let new = path.with_file_name(name);
+    let mut file = fs::File::create_new(&new)?;
+    let written = serde_json::to_writer(io::BufWriter::new(&mut file), document).map_err(io::Error::from);
+    let placed = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
+    if placed.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    placed
+}
+
+/// Reads what [`write`] wrote. Of whoever was there it is not known since when they are away: since `now`.
+fn load(path: &Path, now: u64) -> io::Result<Away> {
     if fs::metadata(path)?.len() > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too large"));
     }
     let text = fs::read(path)?;
-    serde_json::from_slice(&text).ok().as_ref().and_then(read).ok_or_else(|| {
+    serde_json::from_slice(&text).ok().and_then(|document| read(&document, now)).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "this is no file of skills; remove it to begin anew")
     })
 }
 
-fn read(document: &Value) -> Option<SavedSkills> {
+fn read(document: &Value, now: u64) -> Option<Away> {
     let classifier = u64::from_str_radix(document.get("by")?.as_str()?, 16).ok()?;
+    let away_since = |address: &str| document.get("away_since")?.get(address)?.as_u64();
     let worker = |(address, skills): (&String, &Value)| {
         let skill = |(key, value): (&String, &Value)| {
             let mut class = Vec::new();
@@ -169,10 +210,11 @@ fn read(document: &Value) -> Option<SavedSkills> {
             Some((class.into_boxed_slice(), score, value.get(1)?.as_f64()?))
         };
         let skills = skills.as_object()?.iter().map(skill).collect::<Option<_>>()?;
-        Some(SavedWorker { address: address.clone(), skills })
+        let worker = SavedWorker { address: address.clone(), skills };
+        Some(Absent { since: away_since(address).unwrap_or(now), worker })
     };
-    let workers = document.get("workers")?.as_object()?.iter().map(worker).collect::<Option<_>>()?;
-    Some(SavedSkills { classifier, workers })
+    let absent = document.get("workers")?.as_object()?.iter().map(worker).collect::<Option<_>>()?;
+    Some(Away { classifier, absent })
 }
 
 #[cfg(test)]
@@ -185,24 +227,40 @@ mod tests {
             skills.iter().map(|&(class, score, weight)| (class.into(), score, weight)).collect()
         };
         let worker = |address: &str, skills| SavedWorker { address: address.to_owned(), skills };
-        let saved = SavedSkills {
-            classifier: 0x37a6_15b3_57eb_377f,
-            workers: vec![
-                worker("http://a", skills(&[(b":b", 0.001, 1.0), (b"\xff", 12.5, 16.0)])),
-                worker("unix:/b", skills(&[(b"www", 1e9, 2.0)])),
-            ],
-        };
+        let classifier = 0x37a6_15b3_57eb_377f;
+        let here = worker("http://a", skills(&[(b":b", 0.001, 1.0), (b"\xff", 12.5, 16.0)]));
+        let absent = Absent { worker: worker("unix:/b", skills(&[(b"www", 1e9, 2.0)])), since: 17 };
+        let away = Away { classifier, absent: vec![absent.clone()] };
         let dir = std::env::temp_dir().join(format!("sandarac-skills-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("skills.json");
-        save(&path, &saved).unwrap();
-        let loaded = load(&path).unwrap();
+        write(&path, &document(&SavedSkills { classifier, workers: vec![here.clone()] }, &away)).unwrap();
+        let loaded = load(&path, 18).unwrap();
+        let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         fs::write(&path, "{\"by\":1}").unwrap();
-        let refused = load(&path).unwrap_err().to_string();
+        let refused = load(&path, 18).unwrap_err().to_string();
         fs::remove_dir_all(&dir).unwrap();
         let mut order = loaded.clone();
-        order.workers.iter_mut().for_each(|worker| worker.skills.sort_by(|a, b| a.0.cmp(&b.0)));
-        assert_eq!(order, saved);
+        order.absent.iter_mut().for_each(|absent| absent.worker.skills.sort_by(|a, b| a.0.cmp(&b.0)));
+        assert_eq!(order, Away { classifier, absent: vec![Absent { worker: here, since: 18 }, absent] });
+        assert_eq!(names, ["skills.json"]);
         assert!(refused.contains("no file of skills"), "{refused}");
+    }
+
+    /// Regression: two processes with one file wrote into the same temporary one, and what came of it was none.
+    #[test]
+    fn whoever_writes_at_the_same_time_leaves_a_whole_file() {
+        let dir = std::env::temp_dir().join(format!("sandarac-skills-of-two-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("skills.json");
+        let document = document(&SavedSkills { classifier: 7, workers: Vec::new() }, &Away::default());
+        let write_often = || (0..50).map(|_| write(&path, &document)).collect::<io::Result<Vec<()>>>();
+        let written = std::thread::scope(|scope| {
+            let writers = [(); 4].map(|()| scope.spawn(write_often));
+            writers.map(|writer| writer.join().unwrap().is_ok())
+        });
+        let loaded = load(&path, 0).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!((written, loaded.classifier), ([true; 4], 7));
     }
 }
