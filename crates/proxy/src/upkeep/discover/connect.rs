@@ -8,9 +8,9 @@ use sandarac_config::NameServer;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
-/// The longest that a connection may take, names included. Two retransmissions fit in.
+/// The longest that a connection may take, names included and all addresses together. Two retransmissions to one fit in.
 const CONNECT: Duration = Duration::from_secs(4);
 
 /// A server that served for less than this is no better than one that does not.
@@ -69,11 +69,14 @@ impl Connector {
     /// Connects to `server`, `host:port` or `http://host:port`: to the first of its addresses that accepts. A loss does not name
     /// the server: whoever asks it says which it was, whatever went wrong.
     pub(super) async fn connect(&mut self, server: &str) -> Result<TcpStream, Loss> {
-        let connected = timeout(CONNECT, self.try_addresses(server)).await;
-        connected.unwrap_or_else(|_| Err(Loss::new(LossReason::TimedOut, "connecting")))
+        let end = Instant::now() + CONNECT;
+        let connected = timeout_at(end, self.try_addresses(server, end)).await;
+        connected.unwrap_or_else(|_| Err(too_late()))
     }
 
-    async fn try_addresses(&mut self, server: &str) -> Result<TcpStream, Loss> {
+    /// Tries one address after the other, each for its share of the time until `end`: one that says nothing leaves the others
+    /// theirs.
+    async fn try_addresses(&mut self, server: &str, end: Instant) -> Result<TcpStream, Loss> {
         let unreachable = |why: String| Loss::new(LossReason::Unreachable, why);
         let authority = server.strip_prefix("http://").unwrap_or(server);
         let address: Address = format!("http://{authority}")
@@ -82,18 +85,22 @@ impl Connector {
         let Endpoint::Tcp(host, port) = address.endpoint() else {
             return Err(unreachable("it has no port".to_owned()));
         };
-        let mut last = "the name has no address".to_owned();
-        for ip in self.addresses(host).await.map_err(unreachable)? {
-            match TcpStream::connect(SocketAddr::new(ip, *port)).await {
-                Ok(stream) => {
+        let mut last = unreachable("the name has no address".to_owned());
+        let addresses = self.addresses(host).await.map_err(unreachable)?;
+        for (at, ip) in addresses.iter().enumerate() {
+            let left = (addresses.len() - at) as u32;
+            let share = end.saturating_duration_since(Instant::now()) / left;
+            match timeout(share, TcpStream::connect(SocketAddr::new(*ip, *port))).await {
+                Ok(Ok(stream)) => {
                     // Requests are small and waited for. Where it cannot be set, they are only slower.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Err(error) => last = error.to_string(),
+                Ok(Err(error)) => last = unreachable(error.to_string()),
+                Err(_) => last = too_late(),
             }
         }
-        Err(unreachable(last))
+        Err(last)
     }
 
     async fn addresses(&mut self, host: &Host) -> Result<Vec<IpAddr>, String> {
@@ -107,5 +114,36 @@ impl Connector {
         let resolver = self.resolver.as_ref().ok_or("there is no name server to ask")?;
         let found = resolver.lookup_ip(&**name).await.map_err(|error| error.to_string())?;
         Ok(found.iter().collect())
+    }
+}
+
+fn too_late() -> Loss {
+    Loss::new(LossReason::TimedOut, "connecting")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_test_support::NameServer as Names;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream as Client};
+
+    /// Regression: the time for all was spent on the first, and the second never tried.
+    #[test]
+    fn an_address_that_says_nothing_leaves_time_for_the_others() {
+        let silent = Ipv4Addr::new(127, 0, 0, 9);
+        let names = Names::new(&[silent, Ipv4Addr::LOCALHOST], 60);
+        let good = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = good.local_addr().unwrap().port();
+        let full = TcpListener::bind((silent, port)).unwrap();
+        // With no room for those whom nobody accepts, further ones get no answer.
+        rustix::net::listen(&full, 0).unwrap();
+        let once = || Client::connect_timeout(&full.local_addr().unwrap(), Duration::from_millis(100));
+        let _held: Vec<Client> = std::iter::from_fn(|| once().ok()).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let connected = runtime.block_on(async {
+            let mut connector = Connector::new(&[NameServer(names.address())]);
+            connector.connect(&format!("http://registry.example.com.:{port}")).await
+        });
+        assert_eq!(connected.unwrap().peer_addr().unwrap(), good.local_addr().unwrap());
     }
 }
