@@ -105,6 +105,17 @@ fn garbage_and_more_than_a_thousand_are_left_out() {
     });
 }
 
+/// Regression: one node that may not be read, which whoever registers can make, was the loss of the source.
+#[test]
+fn a_worker_that_may_not_be_read_keeps_no_other_out() {
+    let (_zookeeper, mut session, watched) = with_one_worker();
+    session.create_unreadable("/shop/providers/127.0.0.1:8000");
+    let listing = watched.list_until(|listing| (listing.ignored.total() == 1).then(|| listing.clone()));
+    assert_eq!((listing.members.len(), listing.ignored.count(IgnoredReason::Denied)), (1, 1));
+    session.register("/shop/providers/127.0.0.1:8002", "");
+    watched.lists(&["http://127.0.0.1:8001", "http://127.0.0.1:8002"]);
+}
+
 #[test]
 fn a_killed_server_freezes_the_list_and_is_followed_when_it_is_back() {
     let (mut zookeeper, mut session, watched) = with_one_worker();

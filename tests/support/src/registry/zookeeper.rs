@@ -102,6 +102,14 @@ impl Registrar {
         self.make(path, data, 1);
     }
 
+    /// Makes a node that nobody may read.
+    #[track_caller]
+    pub fn create_unreadable(&mut self, path: &str) {
+        // All permissions but the first for anyone.
+        let anyone = [int(1), int(30), string("world"), string("anyone")].concat();
+        self.ask(1, &[string(path), string(""), anyone, int(0)].concat());
+    }
+
     /// Changes the data of a node.
     #[track_caller]
     pub fn set(&mut self, path: &str, data: &str) {

@@ -66,6 +66,8 @@ pub enum IgnoredReason {
     NotText,
     /// It is a file, and no socket.
     NotASocket,
+    /// It may not be read.
+    Denied,
     /// It is a setting that there is not.
     UnknownSetting,
     /// It is a setting with a value that it cannot have, or settings that are no JSON object.
@@ -74,7 +76,7 @@ pub enum IgnoredReason {
 
 impl IgnoredReason {
     /// All of them.
-    pub const ALL: [IgnoredReason; 9] = [
+    pub const ALL: [IgnoredReason; 10] = [
         IgnoredReason::BadAddress,
         IgnoredReason::DuplicateAddress,
         IgnoredReason::BadWeight,
@@ -82,6 +84,7 @@ impl IgnoredReason {
         IgnoredReason::TooLong,
         IgnoredReason::NotText,
         IgnoredReason::NotASocket,
+        IgnoredReason::Denied,
         IgnoredReason::UnknownSetting,
         IgnoredReason::BadSetting,
     ];
@@ -96,6 +99,7 @@ impl IgnoredReason {
             IgnoredReason::TooLong => "too_long",
             IgnoredReason::NotText => "not_text",
             IgnoredReason::NotASocket => "not_a_socket",
+            IgnoredReason::Denied => "denied",
             IgnoredReason::UnknownSetting => "unknown_setting",
             IgnoredReason::BadSetting => "bad_setting",
         }

@@ -42,6 +42,8 @@ pub(super) enum Reply {
     Found(Bytes),
     /// There is no such node.
     NoNode,
+    /// We may not read it.
+    Denied,
 }
 
 impl Connection {
@@ -100,9 +102,8 @@ impl Connection {
                 replies.push(match error {
                     0 => Reply::Found(packet),
                     -101 => Reply::NoNode,
-                    -102 | -115 => {
-                        return Err(Loss::new(LossReason::Denied, "reading the nodes is not allowed"));
-                    }
+                    -102 => Reply::Denied,
+                    -115 => return Err(denied()),
                     error => return Err(Loss::new(LossReason::Failed, format!("ZooKeeper's error {error}"))),
                 });
             }
@@ -198,6 +199,11 @@ impl Connection {
             Err(_) => Err(Loss::new(LossReason::TimedOut, "the server does not read")),
         }
     }
+}
+
+/// The loss of a server that lets us read nothing that matters.
+pub(super) fn denied() -> Loss {
+    Loss::new(LossReason::Denied, "reading the nodes is not allowed")
 }
 
 /// The transaction id after `xid`; those of requests are above 0.

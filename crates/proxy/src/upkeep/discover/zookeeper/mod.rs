@@ -11,7 +11,7 @@ use super::connect::{Connector, Rota};
 use super::event::Teller;
 use super::listing::Gathering;
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, provider};
-use connection::{Connection, Reply};
+use connection::{Connection, Reply, denied};
 use protocol::{Fields, Operation};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -88,13 +88,16 @@ impl ZooKeeper {
     async fn look(&self, connection: &mut Connection) -> Result<Option<Listing>, Loss> {
         let mut found = Gathering::default();
         let node = if self.path.is_empty() { "/" } else { &self.path };
-        if let Reply::Found(packet) = connection.ask_one(Operation::GetData, node).await? {
-            found.settings(Fields(&packet).buffer()?);
+        match connection.ask_one(Operation::GetData, node).await? {
+            Reply::Found(packet) => found.settings(Fields(&packet).buffer()?),
+            Reply::NoNode => {}
+            Reply::Denied => return Err(denied()),
         }
         let providers = self.providers();
         let children = loop {
             match connection.ask_one(Operation::GetChildren, &providers).await? {
                 Reply::Found(packet) => break packet,
+                Reply::Denied => return Err(denied()),
                 Reply::NoNode => {
                     if let Reply::NoNode = connection.ask_one(Operation::Exists, &providers).await? {
                         return Ok(None);
@@ -112,9 +115,12 @@ impl ZooKeeper {
         let paths: Vec<Vec<u8>> = names.iter().map(path).collect();
         let replies = connection.ask(Operation::GetData, &paths).await?;
         for (name, reply) in names.iter().zip(&replies) {
-            // One that has gone meanwhile has set off the watch on the list.
-            if let Reply::Found(packet) = reply {
-                provider::take(&mut found, name, Fields(packet).buffer()?);
+            match reply {
+                Reply::Found(packet) => provider::take(&mut found, name, Fields(packet).buffer()?),
+                // It has gone meanwhile, and has set off the watch on the list.
+                Reply::NoNode => {}
+                // Whoever may register may make such a node, which is to keep nobody else out.
+                Reply::Denied => found.ignore(IgnoredReason::Denied, name),
             }
         }
         Ok(Some(found.listing()))
