@@ -29,12 +29,20 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     let (mut state, memory) = pool.followed(source);
     // For which reasons it was lost since it was last there. One that fails now so, now so, at each attempt, is no news.
     let mut lost_for: Vec<LossReason> = Vec::new();
+    let mut ignored_before = Ignored::default();
+    // What makes no sense and still does is no news, however often the rest changes.
+    let mut say_ignored = |ignored: &Ignored| {
+        if ignored_before != *ignored {
+            say_all(ignored, &say);
+            ignored_before = ignored.clone();
+        }
+    };
     let heard = |event| {
         state.told = true;
         let told = SourceState { told: true, ..SourceState::default() };
         match event {
             Event::Listing(listing) => {
-                say_ignored(&listing.ignored, &say);
+                say_ignored(&listing.ignored);
                 let members = members(config.algorithm(), &listing);
                 say(match members.len() {
                     1 => "1 backend".to_owned(),
@@ -46,7 +54,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                 pool.found(source, members);
             }
             Event::Emptied { settings, ignored } => {
-                say_ignored(&ignored, &say);
+                say_ignored(&ignored);
                 // Where there is no socket, nobody is; a registry may have forgotten those who are there.
                 let gone = matches!(of, Source::Directory(_)) && pool.emptied(source);
                 say(match pool.has_found(source) {
@@ -84,7 +92,7 @@ fn members(algorithm: Algorithm, listing: &Listing) -> Vec<Member> {
     used.iter().map(|found| Member { address: found.address.clone(), weight: found.weight }).collect()
 }
 
-fn say_ignored(ignored: &Ignored, say: &impl Fn(String)) {
+fn say_all(ignored: &Ignored, say: &impl Fn(String)) {
     for entry in ignored.examples().iter().take(SAID) {
         say(format!("not taken, {}: \"{}\"", entry.reason, entry.text));
     }

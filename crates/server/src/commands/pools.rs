@@ -104,7 +104,8 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
             out.push_str(", nothing heard of it yet");
         }
         if let Some(lost) = &source.lost {
-            out.push_str(&format!("; LOST, its last list stays: {}", printable(lost)));
+            let stays = if source.backends > 0 { ", its last list stays" } else { "" };
+            out.push_str(&format!("; LOST{stays}: {}", printable(lost)));
         }
         out.push('\n');
     }
