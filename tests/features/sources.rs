@@ -119,6 +119,37 @@ fn settings_of_a_source_are_told_of_and_shown() {
     within("those configured to be back", || (the_pool(&proxy)["settings"]["variance"] == 6.0).then_some(()));
 }
 
+/// Regression: it wrote lines of its own into the log, in colour.
+#[test]
+fn what_a_registry_says_writes_no_line_of_its_own() {
+    let error = json!({"error": "boom\nsandarac: forged \u{1b}[31mred"}).to_string();
+    let registry = Origin::new(move |_| reply(500).body(&error));
+    let etcd = format!("discover = {{ etcd = {{ endpoints = [{:?}], prefix = \"/app\" }} }}", registry.url());
+    let proxy = sandarac().config(pool(&[], &etcd)).start();
+    proxy.says("boom\\nsandarac: forged \\u{1b}[31mred; it is waited for");
+    let shown = proxy.admin(&["pools", "app"]).success().stdout;
+    assert!(shown.contains("; LOST: failed") && !shown.contains("last list stays"), "{shown}");
+}
+
+#[test]
+fn what_makes_no_sense_in_a_list_is_said_when_it_changes() {
+    let dir = TempDir::new();
+    let backends = dir.join("backends");
+    let list = |text: &str| {
+        std::fs::write(dir.join("new"), text).expect("written");
+        std::fs::rename(dir.join("new"), &backends).expect("renamed");
+    };
+    list("nonsense\nhttp://127.0.0.1:8\n");
+    let proxy = sandarac().config(pool(&[], &format!("discover = {{ file = {backends:?} }}"))).start();
+    proxy.says(": 1 backend");
+    list("nonsense\nhttp://127.0.0.1:8\nhttp://127.0.0.1:9\n");
+    proxy.says(": 2 backends");
+    list("rubbish\nhttp://127.0.0.1:8\n");
+    proxy.says("\"rubbish\"");
+    let said = proxy.stderr();
+    assert_eq!(said.matches("\"nonsense\"").count(), 1, "{said}");
+}
+
 /// Regression: the pool had no backend until the source answered, and none at all where it did not.
 #[test]
 fn a_reload_to_a_source_keeps_the_backends_until_it_names_others() {

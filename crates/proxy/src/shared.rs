@@ -181,7 +181,7 @@ impl Shared {
     /// Says what is wrong, unless that was said a while ago.
     pub(crate) fn complain(&self, subject: Subject, what: impl FnOnce() -> String) {
         if self.complaints.lock().is_due(subject, Moment::now()) {
-            (self.complain)(&what());
+            (self.complain)(&printable(&what()));
         }
     }
 
@@ -210,11 +210,22 @@ impl Shared {
 
     /// Says what has changed, at once.
     pub(crate) fn say(&self, what: &str) {
-        (self.complain)(what);
+        (self.complain)(&printable(what));
     }
 
     /// The counters of the upkeep, which alone may write them.
     pub(crate) fn upkeep_counters(&self) -> &Counters {
         self.counters.last().expect("one set more than there are workers")
     }
+}
+/// `what`, with control characters escaped: it may hold what somebody else said, who is to write no line of ours.
+fn printable(what: &str) -> String {
+    let mut text = String::with_capacity(what.len());
+    for character in what.chars() {
+        match character.is_control() {
+            true => text.extend(character.escape_default()),
+            false => text.push(character),
+        }
+    }
+    text
 }
