@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use sandarac_test_support::{Origin, Output, Setup, TempDir, reply};
+use sandarac_test_support::{Origin, Output, Reply, Setup, TempDir, reply};
 
 use crate::{sandarac, site};
 
@@ -256,4 +256,25 @@ fn errors_are_counted_apart_and_a_run_without_another_answer_fails() {
     let output = replay(&whole, &["--flat-out", "--no-cache"]).before(&half).run().success();
     assert!(output.stdout.contains("  answered     404: 16\n"), "{}", output.stdout);
     assert!(output.stdout.contains("  errors       500: 4 ("), "{}", output.stdout);
+}
+
+/// Regression: it ended when the balancer gave up, and what was asked in vain was said not to have been asked.
+#[test]
+fn a_run_ends_when_it_is_to_and_counts_what_is_in_flight() {
+    let played = Played::new();
+    let whole = played.file("access.log", &log(20));
+    let silent = Origin::new(|_| Reply::verbatim("").hang());
+    let begun = std::time::Instant::now();
+    let output = replay(&whole, &["--flat-out", "--no-cache", "--connections", "4", "--for", "200ms"])
+        .before(&silent)
+        .run()
+        .failure();
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+    assert!(
+        output.stdout.contains("  not answered 4 (4 requests in flight when it ended)\n"),
+        "{}",
+        output.stdout
+    );
+    assert!(output.stderr.contains("4 requests in flight when it ended"), "{}", output.stderr);
+    assert_eq!(row(&output, "least_requests")[3..5], ["–", "–"], "{}", output.stdout);
 }

@@ -11,10 +11,10 @@ pub struct Row {
     pub loads: Option<f64>,
     /// Requests per second.
     pub throughput: f64,
-    /// The time that half of the requests stay below, in milliseconds.
-    pub p50_ms: f64,
+    /// The time that half of the requests stay below, in milliseconds; none where there was none.
+    pub p50_ms: Option<f64>,
     /// The time that all but one in a hundred stay below, in milliseconds.
-    pub p99_ms: f64,
+    pub p99_ms: Option<f64>,
     /// The share of the objects held that more than one worker holds.
     pub overlap: Option<f64>,
     /// Jain's fairness of what workers bore.
@@ -32,8 +32,8 @@ impl Row {
             label: label.to_owned(),
             loads: Some(phase.loads),
             throughput: phase.throughput,
-            p50_ms: phase.p50_ms,
-            p99_ms: phase.p99_ms,
+            p50_ms: Some(phase.p50_ms),
+            p99_ms: Some(phase.p99_ms),
             overlap: Some(phase.overlap),
             fairness: Some(phase.fairness),
             backlog_spread: Some(phase.backlog_spread),
@@ -46,8 +46,8 @@ impl Row {
             self.label.clone(),
             known(self.loads, |loads| format!("{loads:.4}")),
             format!("{:.0}", self.throughput),
-            format!("{:.1}", self.p50_ms),
-            format!("{:.1}", self.p99_ms),
+            known(self.p50_ms, |ms| format!("{ms:.1}")),
+            known(self.p99_ms, |ms| format!("{ms:.1}")),
             known(self.overlap, |overlap| format!("{:.0} %", overlap * 100.0)),
             known(self.fairness, |fairness| format!("{fairness:.3}")),
             known(self.backlog_spread, |spread| format!("{spread:.2}")),
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(
             rows(&[row]),
             "algorithm  loads/request  requests/s  p50 ms  p99 ms  overlap  fairness  spread\n\
-             resume                 –          10     0.0     0.0        –     1.000       –\n"
+             resume                 –          10       –       –        –     1.000       –\n"
         );
     }
 }

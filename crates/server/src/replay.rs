@@ -61,10 +61,14 @@ fn left_out(tally: &LogTally, head: bool) -> String {
         };
         parts.push(format!("{} {why}{which}", grouped(number)));
     }
-    match parts.is_empty() {
+    let mut told = match parts.is_empty() {
         true => String::new(),
         false => format!("Of {} read, left out: {}\n", count(tally.lines, "line"), parts.join("; ")),
+    };
+    if tally.trailing {
+        told.push_str("What follows the compressed lines in the file is not compressed, and was left out.\n");
     }
+    told
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Lines of a file that may be compressed, none longer than a bound.
 
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 /// A longer line is skipped. No server takes a request of which three fields, each byte escaped as four, need more.
 const LONGEST: usize = 128 * 1024;
@@ -17,6 +19,32 @@ pub(super) struct Lines {
     source: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     number: u64,
+    /// Whether something else follows what is compressed.
+    trailing: Arc<AtomicBool>,
+}
+
+/// Members of gzip, one after the other: a log that was appended to, or several put together. What follows them and is none, as a
+/// tape is padded with, ends them.
+struct Members<R> {
+    current: Option<GzDecoder<R>>,
+    trailing: Arc<AtomicBool>,
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(current) = &mut self.current {
+            let read = current.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let Some(mut source) = self.current.take().map(GzDecoder::into_inner) else { break };
+            match source.fill_buf()?.first() {
+                Some(first) if *first == GZIP[0] => self.current = Some(GzDecoder::new(source)),
+                first => self.trailing.store(first.is_some(), Ordering::Relaxed),
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// What comes next.
@@ -36,12 +64,18 @@ impl Lines {
         source.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
         let gzip = start == GZIP;
         let source = BufReader::with_capacity(BUFFER, Cursor::new(start).chain(source));
-        // A log that was appended to, or several put together, is several members.
+        let trailing = Arc::<AtomicBool>::default();
+        let members = |source| Members { current: Some(GzDecoder::new(source)), trailing: trailing.clone() };
         let source: Box<dyn BufRead + Send> = match gzip {
-            true => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(source))),
+            true => Box::new(BufReader::with_capacity(BUFFER, members(source))),
             false => Box::new(source),
         };
-        Ok(Lines { source, line: Vec::new(), number: 0 })
+        Ok(Lines { source, line: Vec::new(), number: 0, trailing })
+    }
+
+    /// Whether something that is not compressed followed what is, and was left out.
+    pub(super) fn is_trailed(&self) -> bool {
+        self.trailing.load(Ordering::Relaxed)
     }
 
     /// The number of the line that was read last, or was begun; the first is 1.

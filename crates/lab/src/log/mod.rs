@@ -186,7 +186,10 @@ impl Log {
                 Ok(Next::Line(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
                 Ok(Next::Line(line)) => Line::read(line),
                 Ok(Next::TooLong) => Err(Malformed::TooLong),
-                Ok(Next::End) => return self.end(),
+                Ok(Next::End) => {
+                    self.tally.trailing = self.lines.is_trailed();
+                    return self.end();
+                }
                 Err(error) => return Err(LogError::Read { after: self.lines.number() - 1, error }),
             };
             self.tally.lines += 1;

@@ -14,6 +14,8 @@ pub struct LogTally {
     pub requests: u64,
     /// Requests of methods that are not played.
     pub others: u64,
+    /// Whether the file went on after what gzip had compressed.
+    pub trailing: bool,
     by_reason: [u64; Malformed::ALL.len()],
     first: Vec<(u64, Malformed)>,
 }

@@ -138,6 +138,17 @@ fn gzip_is_known_by_its_bytes_and_may_have_several_members() {
     assert!(matches!(error, LogError::Read { .. }), "{error}");
 }
 
+/// Regression: it was an error, and nothing was played of what had been read.
+#[test]
+fn what_follows_gzip_is_left_out() {
+    for trailing in [&[0; 512][..], b"x"] {
+        let mut log = open([&gzip(COMBINED.as_bytes())[..], &gzip(COMBINED.as_bytes()), trailing].concat());
+        assert_eq!((all(&mut log).unwrap().len(), log.tally().trailing), (2, true));
+    }
+    let mut log = open(gzip(COMBINED.as_bytes()));
+    assert_eq!((all(&mut log).unwrap().len(), log.tally().trailing), (1, false));
+}
+
 #[test]
 fn what_is_no_log_is_told_and_not_read_to_its_end() {
     let told = |bytes: &[u8]| all(&mut open(bytes)).unwrap_err().to_string();

@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, tim
 
 use crate::client::{Answer, Client, is_hit};
 use crate::histogram::Histogram;
+use crate::human::count;
 use crate::signals::{Event, Signals};
 
 /// Requests read ahead of those that are made.
@@ -35,6 +36,10 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 /// How long the reader may take to tell what it read, once nobody wants more.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
+/// How long what is in flight at the end of the time asked for may take to be answered. Longer than most answers, and no longer than
+/// somebody waits who asked for an end.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Nothing is waited for longer.
 const FOREVER: Duration = Duration::from_secs(100 * 366 * 86_400);
 
@@ -50,7 +55,7 @@ pub(super) struct Plan {
     pub(super) connections: u32,
     /// The most requests in all.
     pub(super) requests: u64,
-    /// How long requests are begun; those in flight are then waited for.
+    /// How long requests are begun; those in flight then have [`GRACE`] left.
     pub(super) span: Option<Duration>,
 }
 
@@ -65,7 +70,9 @@ pub(super) struct Played {
     pub(super) errors: BTreeMap<u16, u64>,
     /// The first of these in words.
     pub(super) error_examples: Vec<String>,
-    /// Requests that had no whole answer.
+    /// Requests in flight.
+    in_flight: u64,
+    /// Requests that had no whole answer, those that were in flight at the end among them.
     pub(super) failures: u64,
     /// The first of these in words.
     pub(super) examples: Vec<String>,
@@ -126,16 +133,28 @@ async fn drive(
     let interrupted = loop {
         tokio::select! {
             visit = visits.join_next() => if visit.is_none() { break false },
-            _ = ticks.tick() => if let Some(value) = sample() {
-                sum += value;
-                samples += 1;
-            },
+            _ = ticks.tick() => {
+                if shared.end().is_some_and(|end| end.elapsed() >= GRACE) {
+                    break false;
+                }
+                if let Some(value) = sample() {
+                    sum += value;
+                    samples += 1;
+                }
+            }
             event = signals.next() => if event != Event::Reload { break true },
         }
     };
     visits.shutdown().await;
     shared.requests.lock().await.close();
     let mut played = std::mem::take(&mut *shared.played.lock());
+    if played.in_flight > 0 {
+        played.failures += played.in_flight;
+        played.elapsed = shared.begun.get().map_or(Duration::ZERO, Instant::elapsed);
+        if played.examples.len() < EXAMPLES {
+            played.examples.push(format!("{} in flight when it ended", count(played.in_flight, "request")));
+        }
+    }
     if let Ok(Ok((tally, ended))) = timeout(LAST_WORD, read).await {
         (played.log, played.error) = (tally, ended.err());
     }
@@ -172,12 +191,16 @@ struct Load {
 }
 
 impl Load {
+    /// When no more requests are begun, if the time for that is limited and the first was made.
+    fn end(&self) -> Option<Instant> {
+        self.begun.get().zip(self.plan.span).and_then(|(begun, span)| begun.checked_add(span))
+    }
+
     /// The next request, when its time has come, and when that was or ought to have been; `None` where there is none, or none
     /// that is still to be made.
     async fn next(&self) -> Option<(LogRequest, Instant)> {
         let mut requests = self.requests.lock().await;
-        let end = self.begun.get().zip(self.plan.span).and_then(|(begun, span)| begun.checked_add(span));
-        let end = end.unwrap_or_else(|| Instant::now() + FOREVER);
+        let end = self.end().unwrap_or_else(|| Instant::now() + FOREVER);
         let request = timeout_at(end, requests.recv()).await.ok()??;
         let now = Instant::now();
         let due = match self.plan.pace {
@@ -204,6 +227,7 @@ impl Load {
         while let Some((request, due)) = self.next().await {
             write(&request, &mut text);
             let late = due.elapsed() > LATE;
+            self.played.lock().in_flight += 1;
             let answer = timeout(PATIENCE, client.ask(&text)).await;
             let answered = match answer {
                 Ok(answer) => self.note(&request, due, late, answer.map_err(|fault| fault.to_string())),
@@ -221,6 +245,7 @@ impl Load {
     /// Counts a request that has ended, and returns whether it was answered.
     fn note(&self, request: &LogRequest, due: Instant, late: bool, answer: Result<&Answer, String>) -> bool {
         let mut played = self.played.lock();
+        played.in_flight -= 1;
         played.late += u64::from(late);
         played.elapsed = self.begun.get().map_or(Duration::ZERO, Instant::elapsed);
         match answer {
