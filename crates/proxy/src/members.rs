@@ -110,7 +110,10 @@ impl Members {
         let is_drained = |backend: &Backend| self.drained.contains(backend.address());
         let lifted = !pool.backends().is_empty() && pool.backends().iter().all(is_drained);
         for (backend, &id) in pool.backends().iter().zip(pool.ids()) {
-            pool.drain(id, !lifted && is_drained(backend));
+            let draining = !lifted && is_drained(backend);
+            if backend.is_draining() != draining {
+                pool.drain(id, draining);
+            }
         }
         if lifted {
             let is_there =
