@@ -275,6 +275,7 @@ fn a_run_ends_when_it_is_to_and_counts_what_is_in_flight() {
         "{}",
         output.stdout
     );
+    assert!(!output.stdout.contains("from memory"), "{}", output.stdout);
     assert!(output.stderr.contains("4 requests in flight when it ended"), "{}", output.stderr);
     assert_eq!(row(&output, "least_requests")[3..5], ["–", "–"], "{}", output.stdout);
 }

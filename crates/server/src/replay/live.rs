@@ -157,7 +157,9 @@ impl fmt::Display for Run {
             let (failures, examples) = (grouped(played.failures), in_words(&played.examples));
             writeln!(f, "  not answered {failures} ({examples})")?;
         }
-        writeln!(f, "  from memory  {}", percent(played.hits as f64 / played.answers.max(1) as f64))?;
+        if played.answers > 0 {
+            writeln!(f, "  from memory  {}", percent(played.hits as f64 / played.answers as f64))?;
+        }
         if played.late > 0 {
             let requests = count(played.late, "request");
             writeln!(f, "  late         {requests}: all connections were in use (--connections)")?;
