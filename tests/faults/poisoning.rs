@@ -306,3 +306,20 @@ fn a_lifetime_by_rule_does_not_keep_what_one_clients_fields_caused() {
     proxy.get("/absent").expect(404);
     assert!(proxy.get("/absent").expect(404).is_hit());
 }
+
+#[test]
+fn a_keyed_field_in_another_spelling_does_not_pass_for_it() {
+    for (keyed, sent) in [("X_Tenant", "X-Tenant"), ("X-Tenant", "X_Tenant")] {
+        let origin = Origin::new(echo(sent));
+        let proxy = start(&origin, "", &format!("cache = {{ key_fields = [\"{keyed}\"] }}"));
+        assert_eq!(proxy.exchange(&get("/").with(sent, "evil")).text(), "", "{sent}");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_may_tell_the_scheme_in_forwarded() {
+    let origin = Origin::new(echo("x-forwarded-proto"));
+    let proxy = start(&origin, TRUSTING, "");
+    let secure = get("/").with("Forwarded", "for=192.0.2.7;proto=https");
+    assert_eq!([proxy.exchange(&secure).text(), proxy.get("/").text()], ["https", "http"]);
+}

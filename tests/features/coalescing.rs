@@ -411,3 +411,70 @@ fn an_error_does_not_cost_what_stands_in_for_an_origin_that_is_gone() {
     proxy.get("/page").expect(503);
     assert_eq!(proxy.get("/page").expect(200).text(), "kept");
 }
+
+#[test]
+fn those_who_wait_for_an_answer_to_one_request_try_together() {
+    for status in [400, 403, 429] {
+        let (first, others) = (Gate::new(), Gate::new());
+        let gates = (first.clone(), others.clone());
+        let origin = Origin::new(move |request| {
+            reply(status).hold(if request.serial == 1 { &gates.0 } else { &gates.1 })
+        });
+        let proxy = start(&origin);
+        let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+        first.reached(1);
+        proxy.counts("cache_waiters", CLIENTS as u64 - 1);
+        first.open();
+        // All of them are with the origin, not one behind the other.
+        others.reached(CLIENTS - 1);
+        others.open();
+        clients.iter_mut().for_each(|client| _ = client.response().expect(status));
+    }
+}
+
+#[test]
+fn a_post_to_what_is_keyed_by_fields_does_not_split_those_who_wait_for_something_else() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.method.as_str() {
+        "GET" => reply(200).cache("max-age=60").hold(&held).body("shared"),
+        _ => reply(204),
+    });
+    let proxy =
+        sandarac().config(site(&origin.url(), "cache = { key_fields = [\"X-Country\"] }", "")).start();
+    let mut clients = vec![ask(&proxy)];
+    gate.reached(1);
+    proxy.exchange(&post("/other", "x")).expect(204);
+    clients.push(ask(&proxy));
+    proxy.counts("cache_waiters", 1);
+    // After its own target changed, what is on its way may be outdated.
+    proxy.exchange(&post("/page", "x")).expect(204);
+    clients.push(ask(&proxy));
+    gate.reached(2);
+    gate.open();
+    assert!(clients.iter_mut().all(|client| client.response().expect(200).text() == "shared"));
+}
+
+#[test]
+fn a_part_that_arrives_in_chunks_is_cut_for_those_who_want_less_of_it() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| {
+        let part = reply(206).cache("max-age=60").with("Content-Range", "bytes 500-519/1024").chunked();
+        part.body("0123456789").pause(&held).body("abcdefghij")
+    });
+    let proxy = start(&origin);
+    let range = |range: &str| get("/page").with("Range", range).to_bytes();
+    let mut first = proxy.connect();
+    first.send(range("bytes=500-519"));
+    first.response_head();
+    let mut second = proxy.connect();
+    second.send(range("bytes=505-514"));
+    proxy.counts("hits", 1);
+    gate.open();
+    let response = second.response().expect(206);
+    assert_eq!(
+        (response.text().as_str(), response.field("content-range")),
+        ("56789abcde", Some("bytes 505-514/1024"))
+    );
+}

@@ -148,3 +148,46 @@ fn a_response_to_a_post_that_began_before_a_purge_is_not_stored() {
     assert_eq!(client.response().expect(200).text(), "1");
     assert_eq!(proxy.get("/form").text(), "2");
 }
+
+#[test]
+fn a_response_to_a_post_is_stored_as_the_route_of_gets_says() {
+    let origin = Origin::new(numbered(|request| {
+        reply(200).cache("max-age=60").with("Content-Location", &request.target).with("X-Internal", "secret")
+    }));
+    let routes = "[[route]]\nmatch = \"POST /\"\npool = \"app\"\n\
+                  [[route]]\nmatch = \"/\"\npool = \"app\"\nresponse = { remove = [\"X-Internal\"] }";
+    let text = site(&origin.url(), "", "").replace("[[route]]\npool = \"app\"", routes);
+    let proxy = sandarac().config(text).start();
+    proxy.exchange(&post("/form", "x")).expect(200);
+    let page = proxy.get("/form").expect(200);
+    assert_eq!((page.text().as_str(), page.field("x-internal")), ("2", None));
+}
+
+#[test]
+fn a_purge_by_a_tag_of_the_route_meets_the_response_to_a_post_too() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(numbered(move |request| {
+        let page = reply(200).cache("max-age=60").with("Content-Location", &request.target);
+        if request.method == "POST" { page.hold(&held) } else { page }
+    }));
+    let keys = "response = { set = { Cache-Tag = \"forms\" } }";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    let mut client = proxy.connect();
+    client.send(post("/form", "x").to_bytes());
+    gate.reached(1);
+    proxy.admin(&["purge", "--tag", "forms"]).success();
+    gate.open();
+    client.response().expect(200);
+    assert_eq!(proxy.get("/form").text(), "2");
+}
+
+#[test]
+fn a_ban_by_path_finds_what_was_asked_for_with_ignored_parameters() {
+    let origin = Origin::new(numbered(|_| reply(200).cache("max-age=60")));
+    let keys = "cache = { ignore_query = [\"utm_*\"] }";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    proxy.get("/b?utm_source=x");
+    proxy.admin(&["ban", "path == \"/b\""]).success();
+    assert_eq!(proxy.get("/b").text(), "2");
+}

@@ -343,7 +343,7 @@ fn what_one_request_may_not_have_stored_does_not_cost_what_is() {
 
 #[test]
 fn an_answer_to_one_requests_fields_does_not_cost_what_is_stored() {
-    for status in [400, 406, 429, 431] {
+    for status in [400, 401, 403, 406, 429, 431] {
         let (proxy, origin) =
             cache(move |request| match (request.field("accept"), request.field("if-none-match")) {
                 (Some("x/y"), _) => reply(status),
@@ -363,4 +363,17 @@ fn an_answer_to_one_requests_fields_does_not_cost_what_is_stored() {
     proxy.get("/").expect(404);
     proxy.get("/");
     assert!(!origin.last().fields.has("if-none-match"), "what is gone is gone");
+}
+
+#[test]
+fn what_a_304_begins_to_withhold_is_taken_out_of_the_store() {
+    // RFC 9111 §5.2.2.4
+    let (proxy, _origin) = cache(|request| match request.serial {
+        1 => reply(200).cache("max-age=0").with("ETag", "\"a\"").with("X-P", "1"),
+        _ => reply(304).cache("max-age=60, no-cache=\"X-P\"").with("ETag", "\"a\"").with("X-P", "2"),
+    });
+    proxy.get("/");
+    assert_eq!(proxy.get("/").fields.list("x-p"), "2");
+    let other = proxy.get("/").expect(200);
+    assert_eq!((other.is_hit(), other.field("x-p")), (true, None));
 }

@@ -8,6 +8,10 @@ use crate::store::Store;
 /// S3-FIFO gives a tenth to objects that have yet to show their worth.
 const SHARE: usize = 10;
 
+/// An index of more than this part of the store is looked at for what it no longer needs, after so many evictions.
+const LARGE_INDEX: usize = 8;
+const LOOK_AFTER: usize = 64;
+
 impl Store {
     pub(crate) fn judge(&self) -> Judge {
         Judge { limit: self.budget.limit(), desperate: false }
@@ -59,23 +63,26 @@ impl Store {
 
     /// Evicts until the limit is kept. No shard's lock may be held.
     pub(crate) fn fit(&self) {
-        for evicted in 1.. {
-            if self.budget.fits() {
-                return;
-            }
-            let more = self.evict();
-            // What does not fit may be index that has become too large for what it holds.
-            if evicted % 64 == 0 || !more {
-                (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
-            }
-            if !more {
+        while !self.budget.fits() {
+            if !self.evict() {
+                // What does not fit may be index that has become too large for what it holds.
+                self.shrink();
                 return;
             }
         }
     }
 
+    fn shrink(&self) {
+        (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
+    }
+
     /// Evicts one object. False where there is none.
     fn evict(&self) -> bool {
+        let index = usize::try_from(self.index_bytes.load(Relaxed)).unwrap_or(0);
+        let turn = self.evictions.fetch_add(1, Relaxed);
+        if turn.is_multiple_of(LOOK_AFTER) && index > self.budget.limit() / LARGE_INDEX {
+            self.shrink();
+        }
         let share = self.budget.limit() / SHARE;
         let small = usize::try_from(self.small_bytes.load(Relaxed)).unwrap_or(0);
         let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };

@@ -6,6 +6,7 @@
 //!                             ├── mark ────── waiters look up again
 //!                             ├── fail ────── waiters are told
 //!                             ├── release ─── one waiter takes over; the next time, some try at once
+//!                             ├── scatter ─── waiters try for themselves
 //!                             └── dropped ─── one waiter takes over
 //! ```
 //! Locks are taken in one order: the shard's, then the flight's.
@@ -55,6 +56,8 @@ impl Errand {
 struct State {
     stage: Stage,
     begun: Begun,
+    /// The tag of the target that the response will carry, if it will.
+    target: Option<Tag>,
     /// Whether a fetch has brought no answer already.
     failed: bool,
     candidate: Option<Arc<Object>>,
@@ -85,12 +88,17 @@ pub struct Begun {
 
 impl Flying {
     pub(crate) fn new(key: Key, errand: Errand, begun: Begun, candidate: Option<Arc<Object>>) -> Arc<Flying> {
-        let state = State { stage: Stage::Open, begun, failed: false, candidate, waiters: Entries::new() };
+        let waiters = Entries::new();
+        let state = State { stage: Stage::Open, begun, target: None, failed: false, candidate, waiters };
         Arc::new(Flying { key, errand, state: Mutex::new(state) })
     }
 
     pub(crate) fn begun(&self) -> Begun {
         self.state.lock().begun
+    }
+
+    pub(crate) fn target(&self) -> Option<Tag> {
+        self.state.lock().target
     }
 
     pub(crate) fn waiters(&self) -> usize {
@@ -196,6 +204,14 @@ impl Flight {
         self.candidate.as_ref()
     }
 
+    /// Tells which target the response will be of, where it will carry the [`Tag::target`] of one: who comes after a purge of that
+    /// does not wait for it.
+    pub fn aim(&self, target: Option<Tag>) {
+        if let (Some(flying), Some(_)) = (&self.flying, target) {
+            flying.state.lock().target = target;
+        }
+    }
+
     /// Stores a response whose body is to come. Those who wait get it now.
     pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
         let (store, landing) = self.leave();
@@ -264,6 +280,15 @@ impl Flight {
             flying.close(Stage::Released(most));
         } else {
             store.pass_on(&flying);
+        }
+    }
+
+    /// The origin answered this one request with something that others may not get: all who wait try for themselves, at once.
+    pub fn scatter(mut self) {
+        let (store, landing) = self.leave();
+        if let Some(flying) = landing.flying {
+            store.ground(&flying);
+            flying.close(Stage::Released(usize::MAX));
         }
     }
 

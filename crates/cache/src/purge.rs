@@ -45,6 +45,8 @@ struct Recent {
 enum Purged {
     Key(Key),
     Tag(Tag),
+    /// A [`Tag::target`].
+    Target(Tag),
 }
 
 impl PurgeLog {
@@ -82,26 +84,29 @@ impl PurgeLog {
 
     /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is stored.
     pub(crate) fn meets(&self, begun: u64, key: Key, tags: &[Tag]) -> bool {
-        self.meets_any(begun, key, |tag| tags.contains(tag))
+        self.meets_any(begun, |purged| match purged {
+            Purged::Key(purged) => *purged == key,
+            Purged::Tag(tag) | Purged::Target(tag) => tags.contains(tag),
+        })
     }
 
-    /// Whether a purge since `begun` may meet what a fetch is to bring, whose tags nobody knows yet.
-    pub(crate) fn may_meet(&self, begun: u64, key: Key) -> bool {
-        self.meets_any(begun, key, |_| true)
+    /// Whether a purge since `begun` may meet what a fetch is to bring, of which nobody knows the tags yet, but that of its
+    /// target, if it carries one.
+    pub(crate) fn may_meet(&self, begun: u64, key: Key, target: Option<Tag>) -> bool {
+        self.meets_any(begun, |purged| match purged {
+            Purged::Key(purged) => *purged == key,
+            Purged::Tag(_) => true,
+            Purged::Target(tag) => target == Some(*tag),
+        })
     }
 
-    fn meets_any(&self, begun: u64, key: Key, carries: impl Fn(&Tag) -> bool) -> bool {
+    fn meets_any(&self, begun: u64, meets: impl Fn(&Purged) -> bool) -> bool {
         if self.epoch() == begun {
             return false;
         }
         let recent = self.recent.lock();
-        let since = recent.entries.iter().rev().take_while(|(epoch, _)| *epoch > begun);
-        let mut purged = since.map(|(_, purged)| purged);
-        begun < recent.all_before
-            || purged.any(|purged| match purged {
-                Purged::Key(purged) => *purged == key,
-                Purged::Tag(tag) => carries(tag),
-            })
+        let mut since = recent.entries.iter().rev().take_while(|(epoch, _)| *epoch > begun);
+        begun < recent.all_before || since.any(|(_, purged)| meets(purged))
     }
 }
 
@@ -127,6 +132,16 @@ impl Store {
     /// them is served any more; the memory of many is freed by eviction and by [`Store::sweep`].
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
+        self.purge_tagged(tags, purge, now)
+    }
+
+    /// The same of a [`Tag::target`].
+    pub fn purge_target(&self, target: Tag, purge: Purge, now: Timestamp) -> usize {
+        self.purges.note([Purged::Target(target)]);
+        self.purge_tagged(&[target], purge, now)
+    }
+
+    fn purge_tagged(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         let mut purged = 0;
         for at in 0..self.shards() {
             for tags in tags.chunks(BATCH) {

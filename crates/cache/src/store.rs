@@ -74,6 +74,8 @@ pub struct Store {
     pub(crate) main_bytes: AtomicIsize,
     /// Bytes of the index of all shards.
     pub(crate) index_bytes: AtomicIsize,
+    /// Searches for a victim so far.
+    pub(crate) evictions: AtomicUsize,
     /// The shard that gives the next victim.
     pub(crate) hand: AtomicUsize,
     settings: RwLock<Settings>,
@@ -135,6 +137,7 @@ impl Store {
             small_bytes: AtomicIsize::new(0),
             main_bytes: AtomicIsize::new(0),
             index_bytes: AtomicIsize::new(0),
+            evictions: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             settings: RwLock::new(settings),
             purges: PurgeLog::new(),
@@ -202,9 +205,10 @@ impl Store {
         }
     }
 
-    /// Whether something was purged or banned since `begun` that a response with these tags may be of.
-    pub fn is_purged_since(&self, begun: Begun, key: Key, tags: &[Tag]) -> bool {
-        self.bans.latest() != begun.bans || self.purges.meets(begun.purges, key, tags)
+    /// Whether a purge or a ban since `begun` may be about the response to a request for a key, and for a target if it carries the
+    /// tag of one. Its other tags are not known before its fields are edited.
+    pub fn may_be_purged_since(&self, begun: Begun, key: Key, target: Option<Tag>) -> bool {
+        self.bans.latest() != begun.bans || self.purges.may_meet(begun.purges, key, target)
     }
 
     /// The right to store a response for a key beside others who may hold it too: from another tier, or of a request that
@@ -313,7 +317,7 @@ impl Store {
         if let Some(flying) = shard.flights.find_mut(hash, eq) {
             // One that began before a purge or a ban may bring what that was to remove.
             let before = flying.begun();
-            if before.bans == begun.bans && !self.purges.may_meet(before.purges, key) {
+            if before.bans == begun.bans && !self.purges.may_meet(before.purges, key, flying.target()) {
                 return Err(flying.clone());
             }
             *flying = Flying::new(key, errand, begun, candidate.clone());

@@ -57,7 +57,7 @@ settings! {
         /// taken. Only what sends such a header may be able to reach this address.
         proxy_protocol: bool = false;
         /// The scheme by which clients reach this address: `https` where TLS ends before it. What a trusted proxy says in
-        /// `X-Forwarded-Proto` counts more.
+        /// `X-Forwarded-Proto`, or else in `Forwarded`, counts more.
         scheme: Scheme = Scheme::Http;
         /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to; `unix` stands for
         /// whoever may open the Unix socket. The last address in `X-Forwarded-For` that is none of theirs is the

@@ -317,6 +317,22 @@ fn append(fields: &mut FieldsBuf, name: Name, write: impl FnOnce(&mut Vec<u8>)) 
     fields.set(name, &value)
 }
 
+/// The scheme that the proxy before us was asked by, as it says in X-Forwarded-Proto or else in Forwarded (RFC 7239 §5.4): the last
+/// word is its own.
+pub fn told_scheme(request: Fields<'_>) -> Option<Scheme> {
+    let proto = |element: &[u8]| {
+        element.split(|&byte| byte == b';').find_map(|pair| {
+            let at = memchr::memchr(b'=', pair)?;
+            let value = pair[at + 1..].trim_ascii();
+            let value =
+                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            pair[..at].trim_ascii().eq_ignore_ascii_case(b"proto").then(|| Scheme::named(value))?
+        })
+    };
+    let x_forwarded = request.list(Name::XForwardedProto).last().map(Scheme::named);
+    x_forwarded.unwrap_or_else(|| request.list(Name::Forwarded).last().and_then(proto))
+}
+
 /// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`; `None` stands
 /// for a peer on a Unix socket. What stands before it was written by someone who is not believed. A list that ends in
 /// trusted addresses gives the first one; an entry that is no address ends it.
@@ -506,6 +522,21 @@ mod tests {
         let request = fields("X-Forwarded-For: 1.1.1.1, 10.0.0.2");
         assert_eq!(client_address(request.view(), None, |peer| peer.is_none()), "10.0.0.2".parse().ok());
         assert_eq!(client_address(request.view(), None, |_| false), None);
+    }
+
+    #[test]
+    fn the_last_proxy_tells_the_scheme() {
+        for (sent, expected) in [
+            ("X-Forwarded-Proto: http, https", Some(Scheme::Https)),
+            ("X-Forwarded-Proto: https\nForwarded: proto=http", Some(Scheme::Https)),
+            ("Forwarded: for=1.1.1.1;proto=http, for=2.2.2.2;Proto=\"https\";host=a", Some(Scheme::Https)),
+            ("Forwarded: proto=https, for=2.2.2.2", None),
+            ("Forwarded: proto=ftp", None),
+            ("X-Forwarded-Proto: evil\nForwarded: proto=https", None),
+            ("A: 1", None),
+        ] {
+            assert_eq!(told_scheme(fields(sent).view()), expected, "{sent}");
+        }
     }
 
     proptest! {

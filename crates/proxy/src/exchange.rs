@@ -317,6 +317,7 @@ impl<'e> Exchange<'e> {
         self.handling.outcome = Outcome::Miss;
         self.handling.forward = Some(forward);
         let target = hash::target(&rule.key, received.target.path_and_query);
+        flight.aim(hash::target_tag(&rule.key, &received.host, &target));
         // A request with a body is sent once only.
         let mut rest = candidate
             .as_deref()
@@ -336,7 +337,7 @@ impl<'e> Exchange<'e> {
                 counters: &self.worker.counters,
                 request: &self.request,
                 host: &received.host,
-                path: received.target.path_and_query,
+                path: &target,
                 rule,
                 edits: &received.route.response,
                 directives,

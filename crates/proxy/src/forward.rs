@@ -190,12 +190,19 @@ fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
 /// Whether a field that is not among the known ones must not make a difference to a stored response.
 fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
     let listed = || UNKEYED.iter().any(|name| field.is(name));
-    (field.name.contains(&b'_') || listed()) && !is_keyed(field, rule)
+    let respelled = || rule.key.fields.iter().any(|name| is_respelled(field.name, name));
+    (field.name.contains(&b'_') || listed() || respelled()) && !is_keyed(field, rule)
 }
 
 /// Whether a field says what a trusted proxy was asked for. Such proxies hand on what clients wrote there, often enough.
 fn is_of_proxies(name: Name) -> bool {
     matches!(name, Name::Forwarded | Name::XForwardedHost | Name::XForwardedProto)
+}
+
+/// Whether two names differ in letter case and in hyphens for underscores alone.
+fn is_respelled(one: &[u8], other: &[u8]) -> bool {
+    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    one.len() == other.len() && one.iter().map(plain).eq(other.iter().map(plain))
 }
 
 /// Whether applications that take fields from their environment (CGI, FastCGI, WSGI) find this one, whose name has underscores,

@@ -43,7 +43,8 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
     let replaced: NameSet<'_> = update.iter().filter(updates).map(|field| field.name).collect();
     let mut fields = FieldsBuf::new();
     for field in stored.iter() {
-        if !replaced.has(field.name) && !matches!(field.id, Name::Age | Name::Date) {
+        let stays = !replaced.has(field.name) && !storable.withheld.has(field.name);
+        if stays && !matches!(field.id, Name::Age | Name::Date) {
             fields.push(field.name, field.value)?;
         }
     }

@@ -16,7 +16,7 @@ pub use freshen::{
 };
 pub use lifetimes::{Lifetimes, Reuse};
 pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};
-pub use storability::{Reason, Storability, answers_one_request, storability};
+pub use storability::{Reason, Storability, blames_request, storability};
 pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};
 
 #[cfg(test)]

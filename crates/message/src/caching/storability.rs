@@ -333,15 +333,10 @@ fn heuristically_cacheable(status: u16, directives: &ResponseDirectives) -> bool
         || matches!(status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// Whether a status may answer fields that one client sent, such as Accept, or too many of them: kept for all, it would take the
-/// target away from them (cache-poisoned denial of service). The others of 4xx are about the target.
-fn blames_request(status: u16) -> bool {
+/// Whether a status may answer what one client sent besides the target, such as Accept, or too many fields, or who he is: kept for
+/// all, it would take the target away from them (cache-poisoned denial of service). The others of 4xx are about the target.
+pub fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
-}
-
-/// Whether a status answers what is in this one request besides its target, so that it tells nothing of what is stored.
-pub fn answers_one_request(status: u16) -> bool {
-    matches!(status, 400 | 406 | 408 | 411..=413 | 415..=417 | 421 | 422 | 425 | 426 | 428 | 429 | 431)
 }
 
 /// The final statuses whose caching rules this crate knows (RFC 9110 §15), for `must-understand`.

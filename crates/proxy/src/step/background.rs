@@ -73,13 +73,15 @@ impl Revalidation {
         let rule: &CacheRule = rule;
         let request = self.request.view();
         let Ok(target) = Target::of(&request) else { return };
+        let path = hash::target(&rule.key, target.path_and_query);
+        flight.aim(hash::target_tag(&rule.key, &self.host, &path));
         worker.counters.one(Counter::FetchesBackground);
         let forward = Forward {
             request,
             asker: Asker { ip: self.ip, trusted: self.trusted, scheme: self.scheme, host: &self.host },
             introduction: &site.introduction,
             edits: &route.request,
-            target: &hash::target(&rule.key, target.path_and_query),
+            target: &path,
             sticky: site.pools[self.pool].sticky.as_ref(),
             framing: BodyFraming::None,
             expect_continue: false,
@@ -113,7 +115,7 @@ impl Revalidation {
             counters: &worker.counters,
             request: &request,
             host: &self.host,
-            path: target.path_and_query,
+            path: &path,
             rule,
             edits: &route.response,
             directives: RequestDirectives::default(),

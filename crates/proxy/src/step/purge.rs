@@ -9,7 +9,7 @@ use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
 use sandarac_cache::{Begun, Purge, Store, Tag};
-use sandarac_config::{Action, CacheRule, KeyRule, Routes};
+use sandarac_config::{Action, CacheRule, KeyRule, Route, Routes};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{Scheme, content_location_is_target, invalidated, route_path};
 use sandarac_message::{Fields, Method, Name, ResponseHead, tags};
@@ -33,15 +33,10 @@ pub(crate) fn purge_target(
     purge: Purge,
 ) -> usize {
     let now = wall();
-    let path = path_and_query.split(|&byte| byte == b'?').next().unwrap_or_default();
-    let route = route_path(path).ok().and_then(|path| routes.find(host, &path, b"GET"));
     let plain = KeyRule::default();
-    let rule = match route.map(|route| &route.action) {
-        Some(Action::Forward { cache: Some(rule), .. }) => &rule.key,
-        _ => &plain,
-    };
+    let rule = route_of_get(routes, host, path_and_query).and_then(rule).map_or(&plain, |rule| &rule.key);
     if let Some(tag) = hash::target_tag(rule, host, path_and_query) {
-        return store.purge_tags(&[tag], purge, now);
+        return store.purge_target(tag, purge, now);
     }
     let key = |scheme| hash::key(rule, scheme, host, path_and_query, Fields::default());
     [Scheme::Http, Scheme::Https].into_iter().map(|scheme| store.purge(key(scheme), purge, now)).sum()
@@ -88,12 +83,15 @@ pub(crate) fn passed(
             && !is_personal(&request, &rule.policy)
             && is_for_all(&request, received, rule)
     };
-    let Some(rule) = rule(received).filter(|rule| shares(rule)) else {
+    // What edits are made, and what is keyed, is for the route to say that GETs take.
+    let own = |route: &&Route| std::ptr::eq(*route, received.route);
+    let path = received.target.path_and_query;
+    let route = route_of_get(&exchange.site.config.routes, &received.host, path).filter(own);
+    let Some(rule) = route.and_then(rule).filter(|rule| shares(rule)) else {
         invalidate(exchange, received, &arrived.head.view());
         return Landed::Relay(arrived);
     };
     let store = &exchange.worker.shared.store;
-    let path = received.target.path_and_query;
     let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, request.fields);
     let landing = Landing {
         store,
@@ -108,8 +106,8 @@ pub(crate) fn passed(
         between_bytes: exchange.site.pools[pool].timeouts.between_bytes,
         transaction: exchange.fetched.unwrap_or_default(),
     };
-    let tags = landing.tags(arrived.head.fields.view());
-    let purged = store.is_purged_since(begun, key, &tags);
+    let target = hash::target_tag(&rule.key, &received.host, path);
+    let purged = store.may_be_purged_since(begun, key, target);
     invalidate(exchange, received, &arrived.head.view());
     let view = arrived.head.view();
     let storable = storability(&request, &view, None, &rule.policy, arrived.requested, arrived.received);
@@ -119,9 +117,15 @@ pub(crate) fn passed(
     landing.land(store.open(key), arrived, &mut exchange.handling)
 }
 
-/// The cache rule of the route.
-fn rule<'a>(received: &Received<'a>) -> Option<&'a CacheRule> {
-    match &received.route.action {
+/// The route that a GET of this target takes.
+fn route_of_get<'a>(routes: &'a Routes, host: &[u8], path_and_query: &[u8]) -> Option<&'a Route> {
+    let path = path_and_query.split(|&byte| byte == b'?').next().unwrap_or_default();
+    routes.find(host, &route_path(path).ok()?, b"GET")
+}
+
+/// The cache rule of a route.
+fn rule(route: &Route) -> Option<&CacheRule> {
+    match &route.action {
         Action::Forward { cache, .. } => cache.as_deref(),
         _ => None,
     }

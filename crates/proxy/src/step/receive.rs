@@ -83,7 +83,7 @@ pub(crate) fn receive<'a>(
     let target = Target::of(request).map_err(Fault::BadTarget)?;
     let ip = peer.client.map(|address| address.ip().to_canonical());
     let trusted = site.trusts(&peer.entrance.address, ip);
-    let told = || request.fields.list(Name::XForwardedProto).last().and_then(Scheme::named);
+    let told = || hop::told_scheme(request.fields);
     let entrance = site.scheme(&peer.entrance.address);
     let scheme = match target.scheme {
         // No connection here is secured: only what stands before us, or who set up the listener, can know that the client's

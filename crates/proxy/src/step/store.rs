@@ -11,7 +11,7 @@ use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
 use sandarac_config::{CacheRule, KeyRule};
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, answers_one_request, freshen, own_fields_of_update, resumable,
+    Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
     storability, stored_fields,
 };
 use sandarac_message::range::ContentRange;
@@ -110,16 +110,13 @@ impl Landing<'_> {
     /// supersedes nothing, since it says that the origin could not tell (RFC 9111 §4.3.3), and neither does what answers, or is
     /// not stored on account of, this one request.
     fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
-        let (reason, stays) = match status {
-            500.. => (Reason::ServerError, true),
-            _ => (reason, reason.is_of_request()),
-        };
+        let stays = status >= 500 || blames_request(status) || reason.is_of_request();
+        let flight = if stays { flight.sparing() } else { flight };
+        let reason = if status >= 500 { Reason::ServerError } else { reason };
         match reason.marked_for() {
-            Some(time) if !answers_one_request(status) => {
-                let flight = if stays { flight.sparing() } else { flight };
-                flight.mark(Mark::HitForMiss, now.plus(time), now);
-            }
-            _ => flight.release(RELEASED),
+            _ if blames_request(status) => flight.scatter(),
+            Some(time) => flight.mark(Mark::HitForMiss, now.plus(time), now),
+            None => flight.release(RELEASED),
         }
     }
 

@@ -262,15 +262,23 @@ fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
     metrics.extend([
         Metric::gauge("cache_objects", "Objects in the store.", stats.objects),
         Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.bytes),
-        Metric::gauge("cache_held_bytes", "Of these, bytes of objects that have left the store and that clients have yet to take.", stats.held_bytes),
+        Metric::gauge(
+            "cache_held_bytes",
+            "Of these, bytes of objects that have left the store and that clients have yet to take.",
+            stats.held_bytes,
+        ),
         Metric::gauge("cache_limit_bytes", "The most bytes that the store may hold.", stats.limit),
         Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
         Metric::gauge("cache_flights", "Fetches for the store that are under way.", stats.flights),
         Metric::gauge("cache_waiters", "Requests that wait for the fetch of another.", stats.waiters),
-        Metric::gauge("cache_bans", "Bans, and purges by URL where fields or cookies are keyed, that some object was not tested against yet.", stats.bans),
+        Metric::gauge("cache_bans", "Bans that some object was not tested against yet.", stats.bans),
         Metric::counter("cache_stored", "Objects stored.", stats.stored),
         Metric::counter("cache_refreshed", "Objects freshened by a 304.", stats.refreshed),
-        Metric::counter("cache_parts_kept", "Objects whose body broke off at the origin, kept as parts.", stats.kept),
+        Metric::counter(
+            "cache_parts_kept",
+            "Objects whose body broke off at the origin, kept as parts.",
+            stats.kept,
+        ),
     ]);
     for (removal, count) in Removal::ALL.iter().zip(stats.removed) {
         let metric = Metric::counter("cache_removed", "Objects that left the store.", count);
