@@ -218,6 +218,7 @@ impl Shared {
         self.counters.last().expect("one set more than there are workers")
     }
 }
+
 /// `what`, with control characters escaped: it may hold what somebody else said, who is to write no line of ours.
 fn printable(what: &str) -> String {
     let mut text = String::with_capacity(what.len());

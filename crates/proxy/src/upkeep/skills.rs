@@ -12,7 +12,7 @@ use sandarac_wire::resume::{class_key, class_of_key};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -180,7 +180,11 @@ fn write(path: &Path, document: &Value) -> io::Result<()> {
     name.push(format!(".{:016x}.new", RandomState::new().build_hasher().finish()));
     let new = path.with_file_name(name);
     let mut file = fs::File::create_new(&new)?;
-    let written = serde_json::to_writer(io::BufWriter::new(&mut file), document).map_err(io::Error::from);
+    let mut writer = io::BufWriter::new(&mut file);
+    let written = serde_json::to_writer(&mut writer, document).map_err(io::Error::from);
+    // What is dropped unwritten would be missed by nobody, and a file without its end take the place of a whole one.
+    let written = written.and_then(|()| writer.flush());
+    drop(writer);
     let placed = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
     if placed.is_err() {
         let _ = fs::remove_file(&new);
