@@ -13,9 +13,11 @@ use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 pub struct HopByHop<'a>(NameSet<'a>);
 
 impl<'a> HopByHop<'a> {
-    /// Reads Connection.
+    /// Reads Connection. Its option `close` names no field: that name is reserved (RFC 9112 §12.1), and most messages that
+    /// have the option need not be looked through.
     pub fn of(fields: Fields<'a>) -> HopByHop<'a> {
-        HopByHop(fields.list(Name::Connection).collect())
+        let is_name = |option: &&[u8]| !option.eq_ignore_ascii_case(b"close");
+        HopByHop(fields.list(Name::Connection).filter(is_name).collect())
     }
 
     /// Whether `field` is one of them.
@@ -391,6 +393,9 @@ mod tests {
         );
         strip(&mut message);
         assert_eq!(lines(&message), "Host: a\nTrailer: t\nX-Foo-Bar: 3");
+        let mut closing = fields("Connection: close, x\nClose: 1\nX: 1");
+        strip(&mut closing);
+        assert_eq!(lines(&closing), "Close: 1");
         let mut hiding = fields(
             "Connection: Host, Cache-Control, Set-Cookie, Content-Length\nHost: a\nCache-Control: private",
         );
