@@ -1,5 +1,7 @@
 //! Request bodies that stop, come too late, or are wrong, and backends that do not take them.
 
+use std::thread::JoinHandle;
+
 use sandarac_test_support::{Conn, Listener, Sandarac, within};
 
 use crate::{sandarac, site};
@@ -14,6 +16,14 @@ fn start(pool_keys: &str, tables: &str) -> (Sandarac, Listener) {
 fn push(client: &mut Conn, bytes: usize) {
     client.set_write_patience(std::time::Duration::from_millis(200));
     let _ = client.try_send(vec![b'x'; bytes]);
+}
+
+/// Sends a body of so many bytes while the test goes on.
+fn send_aside(mut client: Conn, length: usize) -> JoinHandle<Conn> {
+    std::thread::spawn(move || {
+        client.send(vec![b'x'; length]);
+        client
+    })
 }
 
 /// Regression: the time for the body ran while the backend was waited for, and the client got a 408.
@@ -37,10 +47,7 @@ fn a_backend_may_pause_amid_a_body_for_longer_than_a_client_may() {
     let mut origin = listener.accept();
     origin.request_head();
     let pause = std::time::Instant::now();
-    let sending = std::thread::spawn(move || {
-        client.send(vec![b'x'; LENGTH]);
-        client
-    });
+    let sending = send_aside(client, LENGTH);
     // The pause is what is tested; the first bytes are left in the sockets meanwhile.
     within("the time for the body to be over", || (pause.elapsed().as_secs() >= 2).then_some(()));
     assert_eq!(origin.read(LENGTH).len(), LENGTH);
@@ -133,10 +140,7 @@ fn a_body_goes_on_to_its_end_after_an_early_response() {
     origin.request_head();
     origin.send(EARLY);
     client.read_through("hello");
-    let sending = std::thread::spawn(move || {
-        client.send(vec![b'x'; LENGTH]);
-        client
-    });
+    let sending = send_aside(client, LENGTH);
     assert_eq!(origin.read(LENGTH).len(), LENGTH);
     origin.send("0\r\n\r\n");
     sending.join().unwrap().read_through("0\r\n\r\n");

@@ -261,12 +261,8 @@ impl Flight {
     }
 
     /// The origin could not answer: those who wait are told, instead of trying one after the other.
-    pub fn fail(mut self) {
-        let (store, landing) = self.leave();
-        if let Some(flying) = landing.flying {
-            store.ground(&flying);
-            flying.close(Stage::Failed);
-        }
+    pub fn fail(self) {
+        self.end(Stage::Failed);
     }
 
     /// The origin could not answer, which may lie in this one request: one of those who wait takes over. Where that brings
@@ -284,11 +280,16 @@ impl Flight {
     }
 
     /// The origin answered this one request with something that others may not get: all who wait try for themselves, at once.
-    pub fn scatter(mut self) {
+    pub fn scatter(self) {
+        self.end(Stage::Released(usize::MAX));
+    }
+
+    /// Leaves nothing, and tells those who wait.
+    fn end(mut self, stage: Stage) {
         let (store, landing) = self.leave();
         if let Some(flying) = landing.flying {
             store.ground(&flying);
-            flying.close(Stage::Released(usize::MAX));
+            flying.close(stage);
         }
     }
 

@@ -59,9 +59,9 @@ settings! {
         /// The scheme by which clients reach this address: `https` where TLS ends before it. What a trusted proxy says in
         /// `X-Forwarded-Proto`, or else in `Forwarded`, counts more.
         scheme: Scheme = Scheme::Http;
-        /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to; `unix` stands for
-        /// whoever may open the Unix socket. The last address in `X-Forwarded-For` that is none of theirs is the
-        /// client's in logs.
+        /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to, though where a response
+        /// may be stored only what is keyed goes on besides `X-Forwarded-For`; `unix` stands for whoever may open the Unix
+        /// socket. The last address in `X-Forwarded-For` that is none of theirs is the client's in logs.
         trusted_proxies: Vec<Network> = Vec::new();
     }
 

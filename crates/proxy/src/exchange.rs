@@ -22,7 +22,7 @@ use crate::step::fetch::{Arrived, Errand, Surroundings, fetch};
 use crate::step::hash;
 use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
-use crate::step::store::{Landed, Landing, add_date};
+use crate::step::store::{Landed, Landing, add_date, edit};
 use crate::step::{background, join, lookup, pipe, purge, stream};
 use crate::sticky;
 use crate::tally::MissReason;
@@ -432,8 +432,8 @@ impl<'e> Exchange<'e> {
         candidate: Option<Arc<Object>>,
     ) -> Result<Sent, Fault> {
         let target = received.target.path_and_query;
-        let of_all = is_for_all(&self.request, received, rule);
-        let flight = candidate.filter(|_| of_all).map(|stored| self.worker.shared.store.open_for(&stored));
+        let stored = candidate.filter(|_| is_for_all(&self.request, received, rule));
+        let flight = stored.map(|stored| self.worker.shared.store.open_for(&stored));
         let mut arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
         self.edit(received, &mut arrived)?;
         if let Some(flight) = flight {
@@ -475,9 +475,7 @@ impl<'e> Exchange<'e> {
 
     /// Makes the edits that the route asks for, and adds Via.
     fn edit(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
-        let fields = &mut arrived.head.fields;
-        received.route.response.apply(fields).map_err(|_| Fault::HeadTooLarge)?;
-        hop::add_via(fields, arrived.head.version, self.site.name()).map_err(|_| Fault::HeadTooLarge)
+        edit(&mut arrived.head, &received.route.response, self.site).map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Sends a request to a backend of the pool and waits for the head of its response.

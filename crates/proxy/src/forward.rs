@@ -201,15 +201,19 @@ fn is_of_proxies(name: Name) -> bool {
 
 /// Whether two names differ in letter case and in hyphens for underscores alone.
 fn is_respelled(one: &[u8], other: &[u8]) -> bool {
-    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
-    one.len() == other.len() && one.iter().map(plain).eq(other.iter().map(plain))
+    let plain = |name| hyphenated(name).map(|byte| byte.to_ascii_lowercase());
+    one.len() == other.len() && plain(one).eq(plain(other))
 }
 
 /// Whether applications that take fields from their environment (CGI, FastCGI, WSGI) find this one, whose name has underscores,
 /// in place of one with hyphens that a proxy wrote or a server obeyed.
 fn is_alias(field: &Field<'_>) -> bool {
-    let hyphen = |&byte: &u8| if byte == b'_' { b'-' } else { byte };
-    field.name.contains(&b'_') && Name::of(&field.name.iter().map(hyphen).collect::<Vec<u8>>()) != Name::Other
+    field.name.contains(&b'_') && Name::of(&hyphenated(field.name).collect::<Vec<u8>>()) != Name::Other
+}
+
+/// A name with hyphens for underscores.
+fn hyphenated(name: &[u8]) -> impl Iterator<Item = u8> {
+    name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte })
 }
 
 /// Whether a cookie goes to the origin although the response may be stored: where named cookies bypass the cache, what

@@ -75,19 +75,18 @@ pub(crate) fn passed(
     begun: Begun,
 ) -> Landed {
     let request = exchange.request;
-    let shares = |rule: &CacheRule| {
-        let view = arrived.head.view();
-        request.method == Method::Post
-            && arrived.upload == Upload::Done
-            && content_location_is_target(&request, view.fields)
-            && !is_personal(&request, &rule.policy)
-            && is_for_all(&request, received, rule)
-    };
-    // What edits are made, and what is keyed, is for the route to say that GETs take.
-    let own = |route: &&Route| std::ptr::eq(*route, received.route);
     let path = received.target.path_and_query;
-    let route = route_of_get(&exchange.site.config.routes, &received.host, path).filter(own);
-    let Some(rule) = route.and_then(rule).filter(|rule| shares(rule)) else {
+    let is_page = request.method == Method::Post
+        && arrived.upload == Upload::Done
+        && content_location_is_target(&request, arrived.head.fields.view());
+    let shares =
+        |rule: &&CacheRule| !is_personal(&request, &rule.policy) && is_for_all(&request, received, rule);
+    let rule_of_page = || {
+        // What edits are made, and what is keyed, is for the route to say that GETs take.
+        let route = route_of_get(&exchange.site.config.routes, &received.host, path)?;
+        std::ptr::eq(route, received.route).then(|| rule(route)).flatten().filter(shares)
+    };
+    let Some(rule) = is_page.then(rule_of_page).flatten() else {
         invalidate(exchange, received, &arrived.head.view());
         return Landed::Relay(arrived);
     };

@@ -9,7 +9,7 @@ use crate::step::fetch::Arrived;
 use crate::step::{hash, lookup};
 use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
-use sandarac_config::{CacheRule, KeyRule};
+use sandarac_config::{CacheRule, Edits, KeyRule};
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
     storability, stored_fields,
@@ -17,8 +17,8 @@ use sandarac_message::caching::{
 use sandarac_message::range::ContentRange;
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
-    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp, date,
-    hop, tags,
+    Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
+    TooLarge, date, hop, tags,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct Landing<'a> {
     pub(crate) host: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) rule: &'a CacheRule,
-    pub(crate) edits: &'a sandarac_config::Edits,
+    pub(crate) edits: &'a Edits,
     pub(crate) directives: RequestDirectives,
     pub(crate) between_bytes: Duration,
     pub(crate) transaction: u64,
@@ -184,15 +184,14 @@ impl Landing<'_> {
         }
     }
 
-    /// Makes the edits that the route asks for, before anything is judged or stored, and adds Via.
-    pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), sandarac_message::TooLarge> {
-        self.edits.apply(&mut head.fields)?;
-        hop::add_via(&mut head.fields, head.version, self.site.name())
+    /// The same as [`edit`], before anything is judged or stored.
+    pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
+        edit(head, self.edits, self.site)
     }
 
     /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
     /// it amounts to (RFC 9110 §15.3.7.3).
-    fn stored_head(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, sandarac_message::TooLarge> {
+    fn stored_head(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
         // A stored body is told by its length, and its trailers are not.
@@ -234,6 +233,12 @@ impl Landing<'_> {
             transaction: self.transaction,
         }
     }
+}
+
+/// Makes the edits that the route asks for, and adds Via.
+pub(crate) fn edit(head: &mut ResponseHeadBuf, edits: &Edits, site: &Site) -> Result<(), TooLarge> {
+    edits.apply(&mut head.fields)?;
+    hop::add_via(&mut head.fields, head.version, site.name())
 }
 
 /// What goes only to the client that a response was fetched for, if there is anything: what is withheld from the store, and the
