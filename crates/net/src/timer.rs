@@ -4,9 +4,10 @@
 //! only writes a number; the runtime's timer is touched when it fires early, or when a deadline moves nearer.
 
 use crate::Moment;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// One movable deadline.
@@ -76,7 +77,8 @@ impl Timer {
             if armed.registered && !armed.sleep.is_elapsed() {
                 return Poll::Pending;
             }
-            match armed.sleep.as_mut().poll(cx) {
+            // Where the task has used up its turn, the runtime's timer would be pending without having been asked to wake it.
+            match pin!(unconstrained(armed.sleep.as_mut())).poll(cx) {
                 Poll::Pending => {
                     armed.registered = true;
                     return Poll::Pending;
@@ -99,4 +101,33 @@ fn wake_up(deadline: Moment, now: Moment) -> Instant {
 /// A future with a deadline: `None` when the deadline came first.
 pub async fn within<F: Future>(after: Duration, future: F) -> Option<F::Output> {
     tokio::time::timeout(after, future).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::task::coop::consume_budget;
+
+    /// Regression: a task that had done much in one go was not woken at its deadline.
+    #[test]
+    fn a_deadline_is_met_by_a_task_that_has_used_up_its_turn() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut timer = Timer::new();
+        timer.set(Duration::from_millis(20));
+        let mut used_up = false;
+        let deadline = poll_fn(|cx| {
+            while !used_up && pin!(consume_budget()).poll(cx).is_ready() {}
+            used_up = true;
+            timer.poll(cx)
+        });
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                // Looked at first, or the deadline would be seen when this wakes the task.
+                () = tokio::time::sleep(Duration::from_secs(5)) => panic!("nothing woke the task"),
+                () = deadline => {}
+            }
+        });
+    }
 }
