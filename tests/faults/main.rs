@@ -9,6 +9,7 @@ mod load;
 mod memory;
 mod origins;
 mod poisoning;
+mod resets;
 mod smuggling;
 mod unheard;
 mod uploads;

@@ -1,56 +1,130 @@
-//! Read buffers, lent by the worker for as long as a connection has bytes to parse or relay.
+//! Read buffers, lent by the core for as long as a connection has bytes to parse or relay.
 //!
-//! A connection that waits holds none (invariant: an idle connection holds no buffers), so a worker needs as many as
-//! are in use at one instant, and a burst gives back all but a few.
+//! A connection that waits holds none (invariant: an idle connection holds no buffers), so a core needs as many as are in
+//! use at one instant, and a burst gives back all but a few.
 
+use crate::lent::{Lend, Lent, Spare};
 use std::cell::RefCell;
-use std::ops::{Deref, DerefMut};
+use std::ops::Range;
+use std::thread::LocalKey;
 
 /// Bytes in one buffer: the largest head fits, and a large body moves in few system calls.
 pub const BUFFER_SIZE: usize = 64 * 1024;
 
-/// Buffers a worker keeps for the next use; more than this are freed.
-const KEPT: usize = 32;
+/// Bytes that were received and are not consumed yet. What else stands in the memory, of this connection or another, can
+/// be overwritten and not read.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    memory: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
 
 thread_local! {
-    static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: Spare<Buffer> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer on loan; dropping it gives it back to the worker.
-#[derive(Debug)]
-pub struct Buffer(Box<[u8]>);
+impl Lend for Buffer {
+    const KEPT: usize = 32;
+
+    fn make() -> Buffer {
+        Buffer { memory: vec![0; BUFFER_SIZE].into_boxed_slice(), ..Buffer::default() }
+    }
+
+    fn spare() -> &'static LocalKey<Spare<Buffer>> {
+        &SPARE
+    }
+
+    fn clear(&mut self) {
+        (self.start, self.end) = (0, 0);
+    }
+
+    fn is_clear(&self) -> bool {
+        (self.start, self.end) == (0, 0)
+    }
+}
 
 impl Buffer {
-    /// Borrows a buffer. Its content is arbitrary.
-    pub fn take() -> Buffer {
-        let spare = SPARE.with_borrow_mut(Vec::pop);
-        Buffer(spare.unwrap_or_else(|| vec![0; BUFFER_SIZE].into_boxed_slice()))
+    /// A buffer on loan that holds `bytes`, which came out of a buffer.
+    pub(crate) fn holding(bytes: Vec<u8>) -> Lent<Buffer> {
+        let mut buffer = Lent::<Buffer>::take();
+        buffer.memory[..bytes.len()].copy_from_slice(&bytes);
+        buffer.end = bytes.len();
+        buffer
     }
-}
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
-        // The thread may be ending; then there is no one to give the buffer back to.
-        let _ = SPARE.try_with(|spare| {
-            let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT {
-                spare.push(buffer);
+    /// What was received and is not consumed.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.memory[self.start..self.end]
+    }
+
+    /// Drops the first `n` bytes of [`Buffer::data`].
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn consume(&mut self, n: usize) {
+        let Range { start, end } = self.start + n..self.end;
+        assert!(start <= end, "more is consumed than was received");
+        (self.start, self.end) = if start == end { (0, 0) } else { (start, end) };
+    }
+
+    /// Lets `receive` put bytes behind [`Buffer::data`] and return how many. `None` where there is no room for any.
+    pub(crate) fn fill<T>(&mut self, receive: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
+        if self.end == self.memory.len() {
+            if self.start == 0 {
+                return None;
             }
-        });
+            self.memory.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let room = &mut self.memory[self.end..];
+        let most = room.len();
+        let (received, result) = receive(room);
+        assert!(received <= most, "more was received than there is room for");
+        self.end += received;
+        Some(result)
     }
 }
 
-impl Deref for Buffer {
-    type Target = [u8];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn deref(&self) -> &[u8] {
-        &self.0
+    fn put(buffer: &mut Buffer, bytes: &[u8]) -> Option<()> {
+        buffer.fill(|room| {
+            room[..bytes.len()].copy_from_slice(bytes);
+            (bytes.len(), ())
+        })
     }
-}
 
-impl DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+    #[test]
+    fn a_buffer_shows_what_was_received_and_not_consumed() {
+        let mut buffer = Lent::<Buffer>::take();
+        put(&mut buffer, b"one two").unwrap();
+        buffer.consume(4);
+        assert_eq!(buffer.data(), b"two");
+        put(&mut buffer, b" three").unwrap();
+        assert_eq!(buffer.data(), b"two three");
+        drop(buffer);
+        assert_eq!(Lent::<Buffer>::take().data(), b"");
+    }
+
+    #[test]
+    fn a_full_buffer_makes_room_of_what_was_consumed() {
+        let mut buffer = Buffer::make();
+        put(&mut buffer, &[b'x'; BUFFER_SIZE]).unwrap();
+        assert_eq!(put(&mut buffer, b""), None);
+        buffer.consume(BUFFER_SIZE - 1);
+        put(&mut buffer, b"yz").unwrap();
+        assert_eq!(buffer.data(), b"xyz");
+    }
+
+    #[test]
+    #[should_panic(expected = "more is consumed")]
+    fn no_more_is_consumed_than_was_received() {
+        let mut buffer = Buffer::make();
+        put(&mut buffer, b"one").unwrap();
+        buffer.consume(4);
     }
 }

@@ -1,6 +1,8 @@
 //! One connection, either side: bytes that arrived and are not yet consumed, bytes that wait for the socket.
 
-use crate::{Buffer, Output, Stream};
+use crate::buffer::Buffer;
+use crate::lent::Lent;
+use crate::{Output, Stream};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -14,17 +16,19 @@ const SLICES: usize = 64;
 /// Input is read into a buffer on loan, which [`Conn::park`] gives back while the connection waits. Output is written
 /// at once; what the socket does not take is queued, and the caller MUST NOT let the queue grow: it polls
 /// [`Conn::poll_flush`] before it produces more than it is willing to hold.
+///
+/// After a write that failed nothing more is written: where in a message the peer's copy ends, nobody knows.
 #[derive(Debug)]
 pub struct Conn {
     stream: Stream,
-    buffer: Option<Buffer>,
-    start: usize,
-    end: usize,
+    buffer: Option<Lent<Buffer>>,
     /// Unconsumed input of a parked connection, in memory of its own size.
     parked: Vec<u8>,
     queue: VecDeque<Bytes>,
     queued: usize,
     sent: u64,
+    /// Whether a write has failed.
+    failed: bool,
 }
 
 impl Conn {
@@ -33,12 +37,11 @@ impl Conn {
         Conn {
             stream,
             buffer: None,
-            start: 0,
-            end: 0,
             parked: Vec::new(),
             queue: VecDeque::new(),
             queued: 0,
             sent: 0,
+            failed: false,
         }
     }
 
@@ -50,22 +53,16 @@ impl Conn {
     /// What arrived and was not consumed.
     pub fn data(&self) -> &[u8] {
         match &self.buffer {
-            Some(buffer) => &buffer[self.start..self.end],
+            Some(buffer) => buffer.data(),
             None => &self.parked,
         }
     }
 
     /// Drops the first `n` bytes of [`Conn::data`].
     pub fn consume(&mut self, n: usize) {
-        if self.buffer.is_some() {
-            self.start += n;
-            debug_assert!(self.start <= self.end);
-            if self.start == self.end {
-                self.start = 0;
-                self.end = 0;
-            }
-        } else {
-            self.parked.drain(..n);
+        match &mut self.buffer {
+            Some(buffer) => buffer.consume(n),
+            None => drop(self.parked.drain(..n)),
         }
     }
 
@@ -73,50 +70,24 @@ impl Conn {
     pub fn park(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             debug_assert!(self.parked.is_empty());
-            if self.start < self.end {
-                self.parked = buffer[self.start..self.end].to_vec();
-            }
-            self.start = 0;
-            self.end = 0;
+            self.parked = buffer.data().to_vec();
         }
-    }
-
-    fn unpark(&mut self) -> &mut Buffer {
-        if self.buffer.is_none() {
-            let mut buffer = Buffer::take();
-            let parked = std::mem::take(&mut self.parked);
-            buffer[..parked.len()].copy_from_slice(&parked);
-            self.start = 0;
-            self.end = parked.len();
-            self.buffer = Some(buffer);
-        }
-        self.buffer.as_mut().expect("set above")
     }
 
     /// Reads more into [`Conn::data`]: how many bytes, 0 at the end of the stream. A full buffer reads nothing and is
     /// an error of kind `OutOfMemory`: what does not fit a buffer was to be consumed or refused before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let (mut start, mut end) = {
-            self.unpark();
-            (self.start, self.end)
-        };
-        let buffer = self.buffer.as_mut().expect("unparked");
-        if end == buffer.len() {
-            if start == 0 {
-                return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
-            }
-            buffer.copy_within(start..end, 0);
-            end -= start;
-            start = 0;
-        }
-        let polled = self.stream.poll_read(cx, &mut buffer[end..]);
-        if let Poll::Ready(Ok(n)) = polled {
-            end += n;
-        }
-        (self.start, self.end) = (start, end);
-        if polled.is_pending() && start == end {
+        let parked = &mut self.parked;
+        let buffer = self.buffer.get_or_insert_with(|| Buffer::holding(std::mem::take(parked)));
+        let stream = &mut self.stream;
+        let polled = buffer.fill(|room| match stream.poll_read(cx, room) {
+            Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
+            other => (0, other),
+        });
+        let Some(polled) = polled else { return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into())) };
+        if polled.is_pending() && buffer.data().is_empty() {
             // What waits holds no buffer.
-            self.park();
+            self.buffer = None;
         }
         polled
     }
@@ -130,14 +101,7 @@ impl Conn {
 
     /// Writes `slices`, now if the socket takes them; the rest is copied to the queue.
     pub fn write(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<()> {
-        let mut written = 0;
-        if self.queue.is_empty() {
-            written = match self.stream.poll_write_vectored(cx, slices) {
-                Poll::Ready(result) => result?,
-                Poll::Pending => 0,
-            };
-            self.sent += written as u64;
-        }
+        let mut written = if self.queue.is_empty() { self.write_now(cx, slices)? } else { 0 };
         for slice in slices {
             if written >= slice.len() {
                 written -= slice.len();
@@ -149,20 +113,52 @@ impl Conn {
         Ok(())
     }
 
-    /// Writes and empties `output`, now if the socket takes it; the rest is queued, shared pieces without a copy.
+    /// Writes `output`, now if the socket takes it; the rest is queued, shared pieces without a copy. Empties it, also
+    /// where that fails.
     pub fn write_output(&mut self, cx: &mut Context<'_>, output: &mut Output) -> io::Result<()> {
         let mut written = 0;
         if self.queue.is_empty() && !output.is_empty() {
-            let polled =
-                output.with_slices::<SLICES, _>(|slices| self.stream.poll_write_vectored(cx, slices));
-            written = match polled {
-                Poll::Ready(result) => result?,
-                Poll::Pending => 0,
-            };
-            self.sent += written as u64;
+            match output.with_slices::<SLICES, _>(|slices| self.write_now(cx, slices)) {
+                Ok(now) => written = now,
+                Err(error) => {
+                    output.clear();
+                    return Err(error);
+                }
+            }
         }
         output.drain(written, |rest| self.enqueue(rest));
         Ok(())
+    }
+
+    /// Hands as much of `slices` to the socket as it takes now, nothing being queued before it.
+    fn write_now(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.check()?;
+        let written = self.stream.poll_write_vectored(cx, slices);
+        match self.wrote(written) {
+            Poll::Ready(written) => written,
+            Poll::Pending => Ok(0),
+        }
+    }
+
+    /// Takes note of what came of a write.
+    fn wrote(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Ready(Ok(written)) => self.sent += *written as u64,
+            Poll::Ready(Err(_)) => self.fail(),
+            Poll::Pending => {}
+        }
+        written
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.failed { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+    }
+
+    /// What is queued is lost, and nothing is written any more.
+    fn fail(&mut self) {
+        self.failed = true;
+        self.queue = VecDeque::new();
+        self.queued = 0;
     }
 
     /// Adds bytes to the queue without writing.
@@ -183,17 +179,19 @@ impl Conn {
 
     /// Writes the queue; ready when it is empty.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check()?;
         while !self.queue.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = self.queue.len().min(SLICES);
             for (slice, bytes) in slices.iter_mut().zip(&self.queue) {
                 *slice = IoSlice::new(bytes);
             }
-            let written = ready!(self.stream.poll_write_vectored(cx, &slices[..count]))?;
+            let written = self.stream.poll_write_vectored(cx, &slices[..count]);
+            let written = ready!(self.wrote(written))?;
             if written == 0 {
+                self.fail();
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.sent += written as u64;
             self.queued -= written;
             self.forget(written);
         }
@@ -217,8 +215,7 @@ impl Conn {
     /// Ends the connection so that the peer can tell that from an orderly end, as far as the transport can say it. What is still
     /// queued is lost.
     pub fn reset(&mut self) {
-        self.queue.clear();
-        self.queued = 0;
+        self.fail();
         self.stream.reset_when_dropped();
     }
 

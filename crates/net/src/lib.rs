@@ -7,6 +7,7 @@ mod body;
 mod buffer;
 mod clock;
 mod conn;
+mod lent;
 mod listen;
 mod output;
 mod pace;
@@ -16,7 +17,7 @@ mod timer;
 mod worker;
 
 pub use body::{BodyError, BodyStep, Framer};
-pub use buffer::{BUFFER_SIZE, Buffer};
+pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::Conn;
 pub use listen::{Acceptor, ListenAddress, Listeners, remove_stale_socket};

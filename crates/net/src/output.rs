@@ -52,7 +52,7 @@ impl Output {
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.len == 0 && self.inline.len() == self.sealed
+        self.inline.is_empty() && self.pieces.is_empty()
     }
 
     /// Bytes to write.
@@ -109,7 +109,13 @@ impl Output {
             });
             written = 0;
         }
+        self.clear();
+    }
+
+    /// Forgets what was to be written.
+    pub(crate) fn clear(&mut self) {
         self.inline.clear();
+        self.pieces.clear();
         self.sealed = 0;
         self.len = 0;
     }

@@ -4,6 +4,7 @@
 //! wait of their own; pipelined ones go out in one write. Any other request becomes an exchange that has the
 //! connection to itself until it is done.
 
+use crate::lent::{Lend, Lent, Spare};
 use crate::worker::{Entrance, Lingering, Membership, Sessions};
 use crate::{BodyStep, Conn, Framer, LeastRate, Output, Pace, Stream, Timer};
 use sandarac_message::{RequestHeadBuf, Span};
@@ -19,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
 /// Pipelined requests answered before the answers are written.
@@ -105,6 +107,9 @@ pub trait Service: 'static {
 
     /// A connection that was admitted has ended.
     fn closed(&self);
+
+    /// It ended because of a panic.
+    fn panicked(&self);
 
     /// A client was cut off because it took too little of a response, or is gone.
     fn cut_off(&self);
@@ -206,24 +211,36 @@ enum Turn<D> {
     Close,
 }
 
+/// Parsing and encoding memory.
+#[derive(Default)]
 struct Scratch {
     spans: Vec<Span>,
     output: Output,
 }
 
 thread_local! {
-    /// Parsing and encoding memory of the worker. Taken out while in use, so that nothing can borrow it twice.
-    static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
+    static SCRATCH: Spare<Scratch> = const { RefCell::new(Vec::new()) };
 }
 
-impl Scratch {
-    fn take() -> Box<Scratch> {
-        let kept = SCRATCH.with_borrow_mut(Option::take);
-        kept.unwrap_or_else(|| Box::new(Scratch { spans: Vec::new(), output: Output::new() }))
+impl Lend for Scratch {
+    /// A core works for one connection at a time.
+    const KEPT: usize = 1;
+
+    fn make() -> Scratch {
+        Scratch::default()
     }
 
-    fn keep(self: Box<Scratch>) {
-        SCRATCH.with_borrow_mut(|place| *place = Some(self));
+    fn spare() -> &'static LocalKey<Spare<Scratch>> {
+        &SCRATCH
+    }
+
+    fn clear(&mut self) {
+        self.spans.clear();
+        self.output.clear();
+    }
+
+    fn is_clear(&self) -> bool {
+        self.spans.is_empty() && self.output.is_empty()
     }
 }
 
@@ -318,6 +335,9 @@ struct Place<'a, S: Service> {
 impl<S: Service> Drop for Place<'_, S> {
     fn drop(&mut self) {
         self.service.closed();
+        if std::thread::panicking() {
+            self.service.panicked();
+        }
     }
 }
 
@@ -382,11 +402,9 @@ impl Client {
                 }
             }
             let limits = service.limits();
-            let mut scratch = Scratch::take();
+            let mut scratch = Lent::<Scratch>::take();
             let turn = self.answer_what_is_there(service, &limits, sessions, &mut scratch);
-            let written = self.conn.write_output(cx, &mut scratch.output);
-            scratch.keep();
-            if written.is_err() {
+            if self.conn.write_output(cx, &mut scratch.output).is_err() {
                 return Poll::Ready(Turn::Close);
             }
             if let Some(turn) = turn {
@@ -423,6 +441,7 @@ impl Client {
             };
             self.peer.requests += 1;
             request.keep_alive &= self.peer.requests < limits.max_requests && !sessions.draining();
+            let before = scratch.output.len();
             match service.answer(&self.peer, &request, began, &mut scratch.output) {
                 Answer::Answered { keep_alive } => {
                     let head_len = request.head_len;
@@ -434,6 +453,7 @@ impl Client {
                     }
                 }
                 Answer::Deferred(deferred) => {
+                    debug_assert_eq!(scratch.output.len(), before, "a part of an answer was left");
                     let incoming = Incoming {
                         head: RequestHeadBuf::copy_of(&request.head),
                         body: request.framing.into(),

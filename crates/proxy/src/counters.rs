@@ -41,6 +41,7 @@ counters! {
     Connections "connections" "Client connections accepted.",
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
+    Panics "panics" "Client connections that ended because of a fault in this program: each is a bug to report.",
     Requests "requests" "Requests received, refused ones not among them.",
     Hits "hits" "Requests answered from the store, fresh.",
     HitsStale "hits_stale" "Requests answered from the store, stale: in grace, while revalidating, or because the origin failed.",

@@ -191,6 +191,10 @@ impl Service for Worker {
         self.shared.closed();
     }
 
+    fn panicked(&self) {
+        self.counters.one(Counter::Panics);
+    }
+
     fn cut_off(&self) {
         self.counters.one(Counter::ClientsSlow);
     }

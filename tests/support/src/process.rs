@@ -42,6 +42,10 @@ pub enum Signal {
     Hangup,
     /// Drain, then exit.
     Terminate,
+    /// Stop where it is, until [`Signal::Continue`].
+    Stop,
+    /// Go on.
+    Continue,
 }
 
 impl Setup {
@@ -342,9 +346,27 @@ impl Sandarac {
         let signal = match signal {
             Signal::Hangup => rustix::process::Signal::HUP,
             Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Stop => rustix::process::Signal::STOP,
+            Signal::Continue => rustix::process::Signal::CONT,
         };
         let pid = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(pid, signal).expect("the binary runs");
+    }
+
+    /// Does `meanwhile` while the process stands still, so that it meets all of that at once when it goes on.
+    pub fn paused<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+        self.signal(Signal::Stop);
+        within("the process to stand still", || (self.state() == 'T').then_some(()));
+        let done = meanwhile();
+        self.signal(Signal::Continue);
+        done
+    }
+
+    /// The state of the process, as proc(5) writes it.
+    fn state(&self) -> char {
+        let status = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("the binary runs");
+        let after_name = status.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        after_name.chars().next().expect("proc(5) has a state there")
     }
 
     /// Whether it still runs.
