@@ -11,6 +11,7 @@ mod origins;
 mod poisoning;
 mod resets;
 mod smuggling;
+mod strays;
 mod unheard;
 mod uploads;
 

@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::lent::Lent;
-use crate::{Output, Stream};
+use crate::{Output, Stream, Unread};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -224,9 +224,13 @@ impl Conn {
         self.stream.poll_shutdown(cx)
     }
 
-    /// Whether nothing is under way: nothing unconsumed, nothing queued, and nothing has arrived. A pooled connection
-    /// for which this does not hold was closed by the peer, or speaks out of turn.
-    pub fn is_quiet(&self) -> bool {
-        self.data().is_empty() && self.queue.is_empty() && !self.stream.is_readable()
+    /// What has arrived without having been consumed. Asks the kernel where nothing is known to have.
+    pub fn unread(&self) -> Unread {
+        if self.data().is_empty() { self.stream.unread() } else { Unread::Data }
+    }
+
+    /// Whether the last message was written to its end.
+    pub fn is_flushed(&self) -> bool {
+        self.queue.is_empty() && !self.failed
     }
 }

@@ -24,6 +24,6 @@ pub use listen::{Acceptor, ListenAddress, Listeners, remove_stale_socket};
 pub use output::{COPIED, Output};
 pub use pace::{LeastRate, Pace};
 pub use session::{Answer, Client, Incoming, Next, Peer, Refused, Service, SessionLimits, discard};
-pub use stream::Stream;
+pub use stream::{Stream, Unread};
 pub use timer::{Timer, within};
 pub use worker::{Command, Entrance, Sessions, run_worker};

@@ -1,10 +1,12 @@
 //! A connected socket, TCP or Unix.
 
+use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -18,6 +20,17 @@ pub enum Stream {
     Accepted(Accepted),
     /// Over a Unix socket.
     Unix(UnixStream),
+}
+
+/// What has arrived on a connection and was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// Nothing.
+    Nothing,
+    /// Data.
+    Data,
+    /// The end of the stream, or a reset.
+    End,
 }
 
 /// An accepted connection that the runtime gets to know when it is read for the second time, or has to be waited for: a
@@ -131,15 +144,20 @@ impl Stream {
         };
     }
 
-    /// Whether something has arrived (data or the end of the stream) that was not read yet, as far as the runtime was
-    /// told: no system call. On a connection that waits in a pool, either makes it useless.
-    pub fn is_readable(&self) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        match self {
-            Stream::Tcp(stream) => stream.poll_read_ready(&mut cx).is_ready(),
-            // Nobody was told anything yet; such a connection is in no pool.
-            Stream::Accepted(_) => false,
-            Stream::Unix(stream) => stream.try_io(tokio::io::Interest::READABLE, || Ok(())).is_ok(),
+    /// What has arrived that was not read yet. Asks the kernel, without waiting: the runtime learns of it in its next turn
+    /// only, which is too late for a connection that is about to be used.
+    pub fn unread(&self) -> Unread {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match self {
+            Stream::Tcp(stream) => recv(stream, &mut [0; 1], flags),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => recv(stream, &mut [0; 1], flags),
+            Stream::Accepted(_) => return Unread::End,
+            Stream::Unix(stream) => recv(stream, &mut [0; 1], flags),
+        };
+        match peeked {
+            Err(Errno::AGAIN) => Unread::Nothing,
+            Ok((_, 1..)) => Unread::Data,
+            Ok((_, 0)) | Err(_) => Unread::End,
         }
     }
 

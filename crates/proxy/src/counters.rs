@@ -66,6 +66,7 @@ counters! {
     WorkersMet "workers_met" "Connections on which a worker was asked for its version before they were used.",
     OriginConnections "origin_connections" "Connections opened to origins.",
     OriginConnectionsReused "origin_connections_reused" "Fetches that used a connection of the pool.",
+    OriginConnectionsStray "origin_connections_stray" "Connections to origins closed because bytes came that no request had asked for.",
     BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",
     ClientsSlow "clients_slow" "Clients cut off because they sent or took too little in time.",
     BytesToClients "bytes_to_clients" "Bytes of response bodies sent to clients.",

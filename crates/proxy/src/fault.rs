@@ -51,6 +51,8 @@ pub enum Fault {
     ConnectLate,
     /// The connection ended before a response came.
     NoResponse,
+    /// Bytes came before the request was sent.
+    Unasked,
     /// The response did not begin in time.
     ResponseLate,
     /// The response breaks the protocol.
@@ -71,7 +73,7 @@ pub enum Fault {
 
 impl Fault {
     /// The names of all faults.
-    pub const NAMES: [&'static str; 29] = [
+    pub const NAMES: [&'static str; 30] = [
         "bad-target",
         "bad-path",
         "no-host",
@@ -93,6 +95,7 @@ impl Fault {
         "no-descriptors",
         "connect-late",
         "no-response",
+        "unasked",
         "response-late",
         "bad-response",
         "too-many-interim",
@@ -127,6 +130,7 @@ impl Fault {
             Fault::NoDescriptors => "no-descriptors",
             Fault::ConnectLate => "connect-late",
             Fault::NoResponse => "no-response",
+            Fault::Unasked => "unasked",
             Fault::ResponseLate => "response-late",
             Fault::BadResponse(_) => "bad-response",
             Fault::TooManyInterim => "too-many-interim",
@@ -155,6 +159,7 @@ impl Fault {
             Fault::Unresolved
             | Fault::ConnectFailed(_)
             | Fault::NoResponse
+            | Fault::Unasked
             | Fault::BadResponse(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
@@ -190,7 +195,7 @@ impl Fault {
             Fault::NoResponse => ProxyError::ConnectionTerminated,
             Fault::ResponseLate => ProxyError::HttpResponseTimeout,
             Fault::BadResponse(refusal) => proxy_error(*refusal),
-            Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
+            Fault::Unasked | Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
             Fault::NoDescriptors | Fault::HeadTooLarge | Fault::TooManyTurns => {
@@ -226,6 +231,7 @@ impl Fault {
             }
             Fault::ConnectLate => "no connection to the backend in time".into(),
             Fault::NoResponse => "the backend closed the connection without a response".into(),
+            Fault::Unasked => "the backend sent a response before the request".into(),
             Fault::ResponseLate => "the backend did not respond in time".into(),
             Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
             Fault::TooManyInterim => "the backend sent interim responses without end".into(),
@@ -249,6 +255,7 @@ impl Fault {
                 | Fault::NoDescriptors
                 | Fault::ConnectLate
                 | Fault::NoResponse
+                | Fault::Unasked
                 | Fault::ResponseLate
                 | Fault::BadResponse(_)
                 | Fault::TooManyInterim

@@ -1,17 +1,18 @@
 //! Connections to origins: made, kept between requests, and given out again. Each worker has its own.
 
-use crate::Fault;
 use crate::names::Names;
 use crate::step::fetch::OriginTimeouts;
+use crate::{Counter, Counters, Fault};
 use hashbrown::HashMap;
 use rustix::io::Errno;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
-use sandarac_net::{Conn, Moment, Stream, within};
+use sandarac_net::{Conn, Moment, Stream, Unread, within};
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -28,6 +29,7 @@ pub(crate) struct Origins {
     /// Backends that did not say what they run, and until when they are not asked.
     mute: RefCell<HashMap<Address, Moment>>,
     names: Rc<Names>,
+    counters: Arc<Counters>,
 }
 
 struct Idle {
@@ -48,8 +50,9 @@ pub(crate) struct Provenance {
 
 impl Origins {
     /// No connections yet; names will be asked for as `dns` says.
-    pub(crate) fn new(dns: &Dns) -> Rc<Origins> {
-        Rc::new(Origins { idle: RefCell::default(), mute: RefCell::default(), names: Names::new(dns) })
+    pub(crate) fn new(dns: &Dns, counters: Arc<Counters>) -> Rc<Origins> {
+        let (idle, mute) = Default::default();
+        Rc::new(Origins { idle, mute, names: Names::new(dns), counters })
     }
 
     /// From now on, names are asked for as `dns` says.
@@ -76,16 +79,31 @@ impl Origins {
         while let Some(Idle { conn, provenance, since }) = waiting.pop() {
             let young = now.since(since) < timeouts.idle && now.since(provenance.made) < timeouts.age;
             let current = provenance.instance.as_deref().is_none_or(&current);
-            if young && current && self.leads_there(name, &provenance) && conn.is_quiet() {
+            if young
+                && current
+                && self.leads_there(name, &provenance)
+                && self.unread(&conn) == Unread::Nothing
+            {
                 return Some((conn, provenance));
             }
         }
         None
     }
 
-    /// Keeps a connection on which a response has ended.
+    /// What has arrived on a connection that no request was sent on yet. Bytes there would be taken for the response to that
+    /// request; they are counted.
+    pub(crate) fn unread(&self, conn: &Conn) -> Unread {
+        let unread = conn.unread();
+        if unread == Unread::Data {
+            self.counters.one(Counter::OriginConnectionsStray);
+        }
+        unread
+    }
+
+    /// Keeps a connection on which a response has ended, if that was written and read to its end.
     pub(crate) fn checkin(&self, address: &Address, mut conn: Box<Conn>, provenance: Provenance) {
-        if !conn.is_quiet() {
+        if !conn.is_flushed() || !conn.data().is_empty() {
+            self.unread(&conn);
             return;
         }
         conn.park();
@@ -108,7 +126,7 @@ impl Origins {
             waiting.retain(|idle| {
                 now.since(idle.since) < idle_timeout
                     && self.leads_there(name, &idle.provenance)
-                    && idle.conn.is_quiet()
+                    && self.unread(&idle.conn) == Unread::Nothing
             });
             !waiting.is_empty()
         });

@@ -214,7 +214,7 @@ impl Shared {
     }
 
     /// The counters of the upkeep, which alone may write them.
-    pub(crate) fn upkeep_counters(&self) -> &Counters {
+    pub(crate) fn upkeep_counters(&self) -> &Arc<Counters> {
         self.counters.last().expect("one set more than there are workers")
     }
 }

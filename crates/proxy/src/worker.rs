@@ -62,7 +62,7 @@ impl Worker {
     ) -> Rc<Worker> {
         let worker = Rc::new_cyclic(|me| Worker {
             counters: shared.counters[index].clone(),
-            origins: Origins::new(&shared.site().config.dns),
+            origins: Origins::new(&shared.site().config.dns, shared.counters[index].clone()),
             recorder,
             me: me.clone(),
             sessions,

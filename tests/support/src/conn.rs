@@ -138,6 +138,13 @@ impl Conn {
         }
     }
 
+    /// Has the system hold back what is sent, or send it.
+    pub(crate) fn cork(&self, cork: bool) {
+        if let Stream::Tcp(stream) = &self.stream {
+            let _ = socket2::SockRef::from(stream).set_tcp_cork(cork);
+        }
+    }
+
     /// Reads a response to a GET, with the interim responses before it.
     #[track_caller]
     pub fn response(&mut self) -> Response {

@@ -147,8 +147,14 @@ impl Port {
 
     /// Begins to listen. When the listener goes, connections are refused again.
     pub fn listen(&self) -> Listener {
+        self.listen_for(128)
+    }
+
+    /// The same, where the system makes one connection more than `backlog` that were not accepted. Further ones wait until
+    /// one was.
+    pub fn listen_for(&self, backlog: i32) -> Listener {
         let socket = bound(self.address().port());
-        socket.listen(128).expect("a bound socket can listen");
+        socket.listen(backlog).expect("a bound socket can listen");
         Listener::on_tcp(socket.into())
     }
 }

@@ -293,7 +293,7 @@ impl Sandarac {
             .filter(|metric| metric["name"] == name)
             .filter_map(|metric| metric["value"].as_u64())
             .collect();
-        assert!(!values.is_empty(), "no metric {name} in {stats}");
+        assert!(!values.is_empty(), "no metric {name}");
         values.iter().sum()
     }
 

@@ -17,6 +17,7 @@ pub fn reply(status: u16) -> Reply {
         trailers: Vec::new(),
         before: None,
         verbatim: false,
+        corked: false,
     }
 }
 
@@ -31,6 +32,7 @@ pub struct Reply {
     trailers: Vec<(String, String)>,
     before: Option<Gate>,
     verbatim: bool,
+    corked: bool,
 }
 
 enum Framing {
@@ -140,6 +142,12 @@ impl Reply {
         self
     }
 
+    /// Has the system send nothing of it before all is written, and what ends the connection, if anything, together with that.
+    pub fn corked(mut self) -> Reply {
+        self.corked = true;
+        self
+    }
+
     /// Resets the connection here.
     pub fn reset(mut self) -> Reply {
         self.steps.push(Step::Reset);
@@ -185,6 +193,7 @@ impl Reply {
     }
 
     fn send_after(self, conn: &mut Conn, head: &str, method: &str) -> io::Result<After> {
+        conn.cork(self.corked);
         conn.try_send(head)?;
         let bodiless = !self.verbatim && (method == "HEAD" || self.status == 204 || self.status == 304);
         let chunked = !self.verbatim && matches!(self.framing, Framing::Chunked);
@@ -209,7 +218,11 @@ impl Reply {
                 self.trailers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
             conn.try_send(format!("0\r\n{trailers}\r\n"))?;
         }
-        Ok(if matches!(self.framing, Framing::Close) { After::Closed } else { After::Open })
+        if matches!(self.framing, Framing::Close) {
+            return Ok(After::Closed);
+        }
+        conn.cork(false);
+        Ok(After::Open)
     }
 }
 

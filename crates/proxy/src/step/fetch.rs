@@ -10,8 +10,8 @@ use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
 use sandarac_message::hop::{self, is_of_workers};
 use sandarac_message::{Fields, FieldsBuf, Method, Name, ResponseHeadBuf, Span, Timestamp, TooLarge};
-use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, wall};
-use sandarac_wire::h1::response::{self, Kind};
+use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, Unread, wall};
+use sandarac_wire::h1::response::{self, Kind, Response};
 use sandarac_wire::h1::{BodyFraming, Parsed, encode};
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -344,8 +344,16 @@ pub(super) async fn linked(
     let served = !pick.backend().is_sidelined();
     let reused = pooled.is_some();
     let mut connected = connect(around, pooled, pick.backend().address()).await;
-    if around.to_meet().is_some() {
+    let meets = around.to_meet().is_some();
+    if meets {
         connected = Box::pin(around.introduced(&pick, connected)).await;
+    }
+    if meets || !reused {
+        connected = connected.and_then(|(conn, provenance)| match around.worker.origins.unread(&conn) {
+            Unread::Nothing => Ok((conn, provenance)),
+            Unread::Data => Err(Fault::Unasked),
+            Unread::End => Err(Fault::NoResponse),
+        });
     }
     match connected {
         Ok((conn, provenance)) => {
@@ -574,7 +582,7 @@ fn receive(
                         fields,
                     },
                     body: response.framing.into(),
-                    keep_alive: response.keep_alive,
+                    keep_alive: response.keep_alive && !may_be_followed(&response, errand.method),
                     switched,
                 };
                 link.conn.consume(head_len);
@@ -582,6 +590,16 @@ fn receive(
             }
         }
     }
+}
+
+/// Whether a body may follow that is not to be read: some origins send one in response to HEAD, and not always at once. It
+/// would be the response to the next request on the connection.
+fn may_be_followed(response: &Response<'_>, method: Method) -> bool {
+    let says_empty = || {
+        let length = response.head.fields.get(Name::ContentLength);
+        length.is_some_and(|digits| digits.iter().all(|&digit| digit == b'0'))
+    };
+    method == Method::Head && !matches!(response.head.status, 204 | 304) && !says_empty()
 }
 
 /// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1), after `first_line`. Those that Connection names

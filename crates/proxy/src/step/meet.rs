@@ -9,7 +9,7 @@ use crate::upkeep::client::{head_of, user_agent};
 use crate::{Counter, Fault};
 use sandarac_balance::{Backend, BackendId, Heard, Pick, Resumes};
 use sandarac_message::Method;
-use sandarac_net::{Conn, within};
+use sandarac_net::{Conn, Unread, within};
 use sandarac_wire::h1::encode;
 use sandarac_wire::resume::{self, WorkerState};
 
@@ -19,7 +19,7 @@ enum Met {
     Worker(Box<str>),
     /// The connection ended: with a process that ends, probably.
     Closed,
-    /// It does not say what it runs, or not in time.
+    /// It does not say what it runs, or not in time, or says more than it was asked for.
     Mute,
 }
 
@@ -67,6 +67,12 @@ impl<'a> Surroundings<'a> {
         let patience = self.pool().timeouts.connect;
         let met = within(patience, self.ask(conn, worker, &resumes, backend)).await;
         match met {
+            Some(Ok(Met::Worker(instance))) => match self.worker.origins.unread(conn) {
+                Unread::Nothing => Met::Worker(instance),
+                // A body behind the response to HEAD would be the response to the request that follows.
+                Unread::Data => Met::Mute,
+                Unread::End => Met::Closed,
+            },
             Some(Ok(met)) => met,
             Some(Err(Fault::NoResponse)) => Met::Closed,
             Some(Err(_)) | None => Met::Mute,

@@ -84,7 +84,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
         let site = shared.tended();
-        let client = Client::new(Origins::new(&site.config.dns));
+        let client = Client::new(Origins::new(&site.config.dns, shared.upkeep_counters().clone()));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
         tasks.spawn_local(watch::run(shared.clone(), site.clone(), std::mem::take(&mut first)));

@@ -1,0 +1,161 @@
+//! Bytes that an origin sends without having been asked: they are never taken for the response to another request.
+
+use std::sync::{Arc, Mutex};
+
+use sandarac_test_support::{
+    Conn, Gate, Origin, Port, Reply, Request, Sandarac, Worker, get, head, post, reply,
+};
+
+use crate::{sandarac, site, stat};
+
+/// A response to nobody, which would be stored if it were taken for somebody's.
+const STRAY: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 5\r\n\r\nstray";
+
+/// Attempts at what takes two parties to meet in time.
+const TRIES: usize = 60;
+
+/// One core before an origin that answers by `rule`.
+fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
+    let origin = Origin::new(rule);
+    (sandarac().before(&origin).option("--threads", "1").start(), origin)
+}
+
+/// A response that names what was asked for.
+fn own(request: &Request) -> Reply {
+    reply(200).cache("no-store").body(&request.target)
+}
+
+fn encoded(target: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\r\n{target}", target.len())
+}
+
+/// Regression: a body that followed the response to HEAD in a second write was the response to the next request.
+#[test]
+fn a_body_behind_the_response_to_head_answers_nobody() {
+    let (proxy, _origin) = before(|request| match &*request.method {
+        "HEAD" => Reply::verbatim("HTTP/1.1 200 OK\r\nContent-Length: 83\r\n\r\n").body(STRAY),
+        _ => own(request),
+    });
+    for number in 0..TRIES {
+        let mut client = proxy.connect();
+        let target = |which| format!("/{which}/{number}");
+        let requests = [head(&target("head")), get(&target("one")), get(&target("two"))];
+        client.send(requests.iter().flat_map(|request| request.to_bytes()).collect::<Vec<_>>());
+        client.response_to("HEAD").expect(200);
+        for which in ["one", "two"] {
+            assert_eq!(client.response().expect(200).body, target(which).as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_connection_is_kept_after_head_where_the_response_says_that_nothing_follows() {
+    let (proxy, origin) = before(|request| match &*request.target {
+        "/none" => reply(204).cache("no-store"),
+        "/empty" => reply(200).cache("no-store"),
+        "/unchanged" => reply(304),
+        _ => reply(200).cache("no-store").body("body"),
+    });
+    let mut client = proxy.connect();
+    for target in ["/none", "/empty", "/unchanged", "/none"] {
+        client.exchange(&head(target));
+    }
+    assert_eq!(origin.connections(), 1);
+    client.exchange(&head("/body")).expect(200);
+    client.exchange(&get("/body")).expect(200);
+    assert_eq!(origin.connections(), 2);
+}
+
+#[test]
+fn a_second_response_in_one_write_with_the_first_answers_nobody() {
+    let (proxy, _origin) = before(|request| Reply::verbatim(encoded(&request.target) + STRAY));
+    let mut client = proxy.connect();
+    let requests = ["/one", "/two", "/three"].map(|target| get(target).to_bytes()).concat();
+    client.send(requests);
+    for target in ["/one", "/two", "/three"] {
+        assert_eq!(client.response().expect(200).body, target.as_bytes());
+    }
+    assert_eq!(stat(&proxy, "origin_connections_stray"), 3);
+}
+
+#[test]
+fn a_second_response_that_comes_while_the_connection_waits_answers_nobody() {
+    let sent = Arc::new(Mutex::new(Gate::new()));
+    let gates = sent.clone();
+    let (proxy, _origin) = before(move |request| {
+        let gate = gates.lock().expect("nobody panics with it").clone();
+        Reply::verbatim(encoded(&request.target)).body(STRAY).pause(&gate)
+    });
+    let mut client = proxy.connect();
+    for number in 0..20 {
+        let target = format!("/{number}");
+        assert_eq!(client.get(&target).expect(200).body, target.as_bytes());
+        // All of the stray response has been sent: what comes later than a request cannot be told from its response.
+        let gate = std::mem::take(&mut *sent.lock().expect("nobody panics with it"));
+        gate.reached(1);
+        gate.open();
+    }
+}
+
+#[test]
+fn a_response_that_is_there_before_the_request_answers_nobody() {
+    let port = Port::new();
+    let listener = port.listen_for(0);
+    let _waiting = Conn::to(listener.address());
+    let proxy = sandarac().before_listener(&listener).option("--threads", "1").start();
+    let mut client = proxy.connect();
+    client.send(post("/", "body").to_bytes());
+    // There is no room for its connection, and it stands still until that has been made, and has brought a response.
+    proxy.counts("origin_connections", 1);
+    let mut origin = proxy.paused(|| {
+        listener.accept();
+        let mut origin = listener.accept();
+        origin.send(STRAY);
+        origin
+    });
+    let response = client.response().expect(502);
+    let why =
+        "sandarac; error=http_protocol_error; details=\"the backend sent a response before the request\"";
+    assert_eq!(response.field("proxy-status"), Some(why));
+    origin.expect_end();
+    assert_eq!(stat(&proxy, "origin_connections_stray"), 1);
+}
+
+/// Regression: a worker that answered the question for its version with a body had that taken for the next response.
+#[test]
+fn a_worker_that_answers_the_question_for_its_version_with_a_body_serves() {
+    for body in [STRAY, "{\"id\":\"w0\",\"rev\":1,\"by\":\"6f1c0a92d3b4e587\",\"skills\":{}}"] {
+        let worker = Worker::new("w0", &[]);
+        worker.runs("1").answers(|request| reply(200).cache("no-store").body(&request.target));
+        worker.tells(move |request| match &*request.method {
+            "HEAD" => Reply::verbatim(format!(
+                "HTTP/1.1 200 OK\r\nWorker-State: id=\"w0\", rev=1, inflight=0, version=\"1\"\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )),
+            _ => reply(404),
+        });
+        let keys = "balance = \"resume\"\nsingle_version = true";
+        let proxy = sandarac().config(site(&worker.url(), keys, "")).start();
+        for number in 0..20 {
+            let mut client = proxy.connect();
+            for which in 0..3 {
+                let target = format!("/{number}/{which}");
+                assert_eq!(client.get(&target).expect(200).body, target.as_bytes());
+            }
+        }
+    }
+}
+
+/// What ends the connection comes in one segment with the response, so that it is there before the next request.
+#[test]
+fn a_connection_that_has_ended_is_not_given_a_request_that_is_sent_once() {
+    let (proxy, origin) = before(|request| own(request).corked().cut());
+    for number in 0..TRIES {
+        let mut client = proxy.connect();
+        let target = format!("/{number}");
+        client.send([get(&target).to_bytes(), post(&target, "body").to_bytes()].concat());
+        client.response().expect(200);
+        client.response().expect(200);
+    }
+    assert_eq!(origin.connections(), 2 * TRIES);
+}
