@@ -1,6 +1,6 @@
 //! Connections that become something else: Upgrade and CONNECT.
 
-use sandarac_test_support::{Listener, get};
+use sandarac_test_support::{Conn, Listener, Sandarac, Signal, get};
 
 use crate::{sandarac, site};
 
@@ -136,4 +136,82 @@ fn a_backend_that_switches_in_the_middle_of_a_request_gets_no_tunnel() {
     origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     client.response().expect(502);
     origin.expect_end();
+}
+
+/// Both ends of a tunnel through `proxy`.
+fn tunnel(proxy: &Sandarac, listener: &Listener) -> (Conn, Conn) {
+    let mut client = proxy.connect();
+    client.send(handshake());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    client.response().expect(101);
+    (client, origin)
+}
+
+/// Regression: a reset at one side was an orderly end at the other, so that data that was cut looked whole.
+#[test]
+fn a_reset_at_one_side_is_a_reset_at_the_other() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let (mut client, mut origin) = tunnel(&proxy, &listener);
+    client.send("cut");
+    origin.expect("cut");
+    client.reset();
+    origin.expect_reset();
+
+    let (mut client, mut origin) = tunnel(&proxy, &listener);
+    origin.send("cut");
+    client.expect("cut");
+    origin.reset();
+    client.expect_reset();
+}
+
+#[test]
+fn what_came_before_a_reset_still_arrives() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let (mut client, mut origin) = tunnel(&proxy, &listener);
+    proxy.paused(|| {
+        client.send("lost");
+        origin.send("last words");
+        origin.reset();
+    });
+    client.expect("last words").expect_reset();
+
+    let (mut client, mut origin) = tunnel(&proxy, &listener);
+    proxy.paused(|| {
+        origin.send("lost");
+        client.send("last words");
+        client.reset();
+    });
+    origin.expect("last words").expect_reset();
+}
+
+#[test]
+fn a_reset_after_one_side_has_ended_is_a_reset() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let (mut client, mut origin) = tunnel(&proxy, &listener);
+    client.finish();
+    origin.expect_end();
+    origin.send("cut");
+    client.expect("cut");
+    origin.reset();
+    client.expect_reset();
+}
+
+#[test]
+fn a_tunnel_that_is_cut_here_is_reset_at_both_sides() {
+    let listener = Listener::new();
+    let idle = sandarac().config(site(&listener.url(), "", "[timeouts]\ntunnel = \"1s\"")).start();
+    let (mut client, mut origin) = tunnel(&idle, &listener);
+    client.expect_reset();
+    origin.expect_reset();
+
+    let drained = sandarac().config(site(&listener.url(), "", "[timeouts]\ndrain = \"1s\"")).start();
+    let (mut client, mut origin) = tunnel(&drained, &listener);
+    drained.signal(Signal::Terminate);
+    client.expect_reset();
+    origin.expect_reset();
 }

@@ -216,7 +216,7 @@ impl Conn {
     /// queued is lost.
     pub fn reset(&mut self) {
         self.fail();
-        self.stream.reset_when_dropped();
+        self.stream.reset_when_dropped(true);
     }
 
     /// Ends the writing direction.

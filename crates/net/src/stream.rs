@@ -132,14 +132,13 @@ impl Stream {
         }
     }
 
-    /// Has the connection reset, not ended in order, when this is dropped. A Unix socket knows no such thing.
-    pub fn reset_when_dropped(&self) {
+    /// Has the connection `reset`, or ended in order, when this is dropped. A Unix socket knows no reset.
+    pub fn reset_when_dropped(&self, reset: bool) {
+        let linger = reset.then_some(Duration::ZERO);
         // Where it fails, the peer is told as much as before: the end of the connection.
         let _ = match self {
-            Stream::Tcp(stream) => set_socket_linger(stream, Some(Duration::ZERO)),
-            Stream::Accepted(Accepted { stream: Some(stream), .. }) => {
-                set_socket_linger(stream, Some(Duration::ZERO))
-            }
+            Stream::Tcp(stream) => set_socket_linger(stream, linger),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => set_socket_linger(stream, linger),
             Stream::Accepted(_) | Stream::Unix(_) => Ok(()),
         };
     }

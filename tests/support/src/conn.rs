@@ -299,6 +299,14 @@ impl Conn {
         assert!(rest.is_empty(), "expected the end of the connection, received {:?}", latin1(&rest));
     }
 
+    /// Waits for the connection to be reset, before which nothing more may come. An orderly end is none.
+    #[track_caller]
+    pub fn expect_reset(&mut self) {
+        self.begin();
+        let trouble = self.fill().err();
+        assert_eq!(trouble, Some(Trouble::Reset(Vec::new())), "expected a reset");
+    }
+
     /// Whether nothing has come, without waiting for anything.
     pub fn is_silent(&mut self) -> bool {
         !self.is_ready(Duration::from_millis(1))

@@ -45,53 +45,90 @@ pub(crate) async fn pipe(
     let sent = down.send(&mut output, WINDOW).await;
     sent.map_err(|_| Fault::ClientGone)?;
     let idle = *exchange.site.config.timeouts.tunnel;
-    let bytes = tunnel(down.client, &mut arrived.link.conn, idle).await;
+    let (bytes, whole) = tunnel(down.client, &mut arrived.link.conn, idle).await;
     arrived.link.close();
-    Ok(Sent { status: arrived.head.status, bytes, keep_alive: false, cut: false })
+    Ok(Sent { status: arrived.head.status, bytes, keep_alive: false, cut: !whole })
 }
 
-/// Copies both ways until both sides have ended, one has failed, or neither has said anything for `idle`. Returns
-/// the bytes that went to the client.
-async fn tunnel(client: &mut Client, origin: &mut Conn, idle: Duration) -> u64 {
+/// Copies both ways until both directions are over, or neither side has sent anything for `idle`. Returns the bytes that
+/// went to the client, and whether both sides ended in order. If not, both connections are reset when they are dropped: the
+/// protocol in the tunnel may know the end of its data by nothing but the end of the connection.
+async fn tunnel(client: &mut Client, origin: &mut Conn, idle: Duration) -> (u64, bool) {
+    let reset_when_dropped = |client: &Client, origin: &Conn, reset| {
+        client.conn.stream().reset_when_dropped(reset);
+        origin.stream().reset_when_dropped(reset);
+    };
+    // From the start: the tunnel may be dropped in the middle, as the process ends.
+    reset_when_dropped(client, origin, true);
     let before = client.conn.sent();
-    let mut down = Direction::default();
-    let mut up = Direction::default();
+    let mut down = Direction::Open;
+    let mut up = Direction::Open;
     client.timer.set(idle);
-    poll_fn(|cx| {
+    let in_order = poll_fn(|cx| {
         loop {
-            let moved = match (down.poll(cx, origin, &mut client.conn), up.poll(cx, &mut client.conn, origin))
-            {
-                (Ok(down), Ok(up)) => down || up,
-                _ => return Poll::Ready(()),
-            };
-            if down.ended && up.ended {
-                return Poll::Ready(());
+            let moved =
+                down.poll(up, cx, origin, &mut client.conn) | up.poll(down, cx, &mut client.conn, origin);
+            // A side that failed takes nothing more.
+            if down == Direction::Failing {
+                up = Direction::Cut;
+            } else if up == Direction::Failing {
+                down = Direction::Cut;
+            }
+            if down.is_over() && up.is_over() {
+                return Poll::Ready(down == Direction::Ended && up == Direction::Ended);
             }
             if !moved {
-                return client.timer.poll(cx);
+                return client.timer.poll(cx).map(|()| false);
             }
             client.timer.set(idle);
         }
     })
     .await;
-    client.conn.sent() - before
+    if in_order {
+        reset_when_dropped(client, origin, false);
+    }
+    (client.conn.sent() - before, in_order)
 }
 
-/// One direction of a tunnel.
-#[derive(Default)]
-struct Direction {
-    /// The source has ended.
-    finished: bool,
-    /// The end has been passed on.
-    ended: bool,
+/// One direction of a tunnel, from a source to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// The source may send more.
+    Open,
+    /// The source has ended. What is queued goes on, then the end.
+    Ending,
+    /// The source has failed. What is queued goes on.
+    Failing,
+    /// The end was passed on.
+    Ended,
+    /// It is over without an end.
+    Cut,
 }
 
 impl Direction {
-    /// Moves what can be moved now; whether anything was.
-    fn poll(&mut self, cx: &mut Context<'_>, from: &mut Conn, to: &mut Conn) -> io::Result<bool> {
-        if self.ended {
-            return Ok(false);
+    fn is_over(self) -> bool {
+        matches!(self, Direction::Ended | Direction::Cut)
+    }
+
+    /// Moves what can be moved now; whether anything was. `back` is the other direction.
+    fn poll(&mut self, back: Direction, cx: &mut Context<'_>, from: &mut Conn, to: &mut Conn) -> bool {
+        if self.is_over() {
+            return false;
         }
+        self.advance(back, cx, from, to).unwrap_or_else(|_| {
+            *self = Direction::Cut;
+            true
+        })
+    }
+
+    /// The same. An error is the destination's.
+    fn advance(
+        &mut self,
+        back: Direction,
+        cx: &mut Context<'_>,
+        from: &mut Conn,
+        to: &mut Conn,
+    ) -> io::Result<bool> {
         let mut moved = false;
         if to.queued() > 0 {
             match to.poll_flush(cx) {
@@ -103,11 +140,15 @@ impl Direction {
                 Poll::Pending => {}
             }
         }
-        if !self.finished && from.data().is_empty() {
+        if *self == Direction::Open && from.data().is_empty() {
             match from.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => self.finished = true,
-                Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(error)) => return Err(error),
+                // Where writing to the source has failed, that took its error, and an end is all that is left to read.
+                Poll::Ready(Ok(0)) if back != Direction::Cut => *self = Direction::Ending,
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => {
+                    *self = Direction::Failing;
+                    return Ok(true);
+                }
                 Poll::Pending => from.park(),
             }
         }
@@ -116,11 +157,25 @@ impl Direction {
             let n = data.len();
             to.write(cx, &[IoSlice::new(data)])?;
             from.consume(n);
-            moved = true;
+            return Ok(true);
         }
-        if self.finished && to.queued() == 0 && to.poll_shutdown(cx).is_ready() {
-            self.ended = true;
-            moved = true;
+        if to.queued() > 0 {
+            return Ok(moved);
+        }
+        match self {
+            Direction::Ending => match to.poll_shutdown(cx) {
+                Poll::Ready(result) => {
+                    result?;
+                    *self = Direction::Ended;
+                    moved = true;
+                }
+                Poll::Pending => {}
+            },
+            Direction::Failing => {
+                *self = Direction::Cut;
+                moved = true;
+            }
+            Direction::Open | Direction::Ended | Direction::Cut => {}
         }
         Ok(moved)
     }
