@@ -47,6 +47,45 @@ fn tags_are_not_shown_to_clients() {
     }
 }
 
+/// Regression: they were removed from whole responses only.
+#[test]
+fn fields_for_caches_are_not_shown_in_any_form_of_a_response() {
+    const HIDDEN: [&str; 5] =
+        ["Surrogate-Key", "Cache-Tag", "xkey", "Surrogate-Control", "Sandarac-Cache-Control"];
+    let (proxy, _origin) = cache(|request| {
+        let control = if request.target == "/own" { "max-age=60, no-cache=\"xkey\"" } else { "max-age=60" };
+        let lines: String = HIDDEN.iter().map(|name| format!("{name}: max-age=60\r\n")).collect();
+        let answer = HIDDEN.iter().fold(reply(200), |answer, name| answer.with(name, "max-age=60"));
+        let answer = answer.cache(control).with("ETag", "\"one\"").interim(103, &lines);
+        match &*request.target {
+            "/chunked" => {
+                let answer = answer.chunked().body("0123456789");
+                HIDDEN.iter().fold(answer, |answer, name| answer.trailer(name, "a")).trailer("T", "a")
+            }
+            _ => answer.body("0123456789"),
+        }
+    });
+    let mut client = proxy.connect();
+    for target in ["/", "/chunked", "/own"] {
+        let requests = [
+            (get(target), 200),
+            (get(target), 200),
+            (get(target).with("Range", "bytes=2-3"), 206),
+            (get(target).with("Range", "bytes=0-1, 4-5"), 206),
+            (get(target).with("Range", "bytes=20-"), 416),
+            (get(target).with("If-None-Match", "\"one\""), 304),
+            (get(target).with("Cache-Control", "no-cache"), 200),
+        ];
+        for (request, status) in requests {
+            let response = client.exchange(&request).expect(status);
+            let seen = response.interim.iter().map(|interim| &interim.fields);
+            for fields in seen.chain([&response.fields, &response.trailers]) {
+                HIDDEN.iter().for_each(|name| assert!(!fields.has(name), "{name}: {target} {status}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn tags_are_not_shown_on_what_is_not_stored() {
     let (proxy, _origin) =

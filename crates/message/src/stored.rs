@@ -20,6 +20,8 @@ pub struct StoredHead {
     reason_len: u16,
     /// Bytes of `encoded` that go on the wire.
     shown: u16,
+    /// Fields that do.
+    shown_fields: u16,
 }
 
 impl StoredHead {
@@ -40,6 +42,7 @@ impl StoredHead {
         let mut spans = Vec::with_capacity(fields.view().len());
         let hidden = |field: &Field<'_>| is_surrogate_only(field.id);
         let mut shown = encoded.len();
+        let mut shown_fields = 0;
         let all = fields.view();
         for field in all.iter().filter(|field| !hidden(field)).chain(all.iter().filter(hidden)) {
             let name_at = encoded.len();
@@ -54,6 +57,7 @@ impl StoredHead {
             );
             if !hidden(&field) {
                 shown = encoded.len();
+                shown_fields = spans.len();
             }
         }
         debug_assert_eq!(encoded.len(), capacity);
@@ -64,6 +68,7 @@ impl StoredHead {
             // Less than MAX_HEAD, as checked above.
             reason_len: reason.len() as u16,
             shown: shown as u16,
+            shown_fields: shown_fields as u16,
         })
     }
 
@@ -80,6 +85,11 @@ impl StoredHead {
     /// The fields, those for caches only at the end.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.encoded, &self.spans)
+    }
+
+    /// The fields that go on the wire, in any form of the response.
+    pub fn shown(&self) -> Fields<'_> {
+        Fields::new(&self.encoded, &self.spans[..self.shown_fields as usize])
     }
 
     /// The head as rules take it.
@@ -154,5 +164,6 @@ mod tests {
         assert_eq!(head.encoded(), b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n");
         assert_eq!(head.fields().get(crate::Name::SurrogateKey), Some(&b"a b"[..]));
         assert_eq!(head.fields().get(crate::Name::XKey), Some(&b"c"[..]));
+        assert_eq!(head.shown().iter().map(|field| field.name).collect::<Vec<_>>(), [b"Content-Type"]);
     }
 }

@@ -238,9 +238,9 @@ impl Delivery<'_> {
         Delivered { status: 416, bytes: 0, rest: None, keep_alive: self.keep_alive }
     }
 
-    /// Writes the stored field lines for which `keep` says so.
+    /// Writes those of the stored field lines that are for clients and for which `keep` says so.
     fn lines(&self, inline: &mut Vec<u8>, keep: impl Fn(Name, &sandarac_message::Field<'_>) -> bool) {
-        for field in self.object.fields().iter().filter(|field| keep(field.id, field)) {
+        for field in self.object.head().shown().iter().filter(|field| keep(field.id, field)) {
             inline.extend_from_slice(field.name);
             inline.extend_from_slice(b": ");
             inline.extend_from_slice(field.value);

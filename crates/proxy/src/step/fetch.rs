@@ -9,6 +9,7 @@ use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
 use sandarac_message::hop::{self, is_of_workers};
+use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Fields, FieldsBuf, Method, Name, ResponseHeadBuf, Span, Timestamp, TooLarge};
 use sandarac_net::{COPIED, Conn, Framer, Moment, Timer, Unread, wall};
 use sandarac_wire::h1::response::{self, Kind, Response};
@@ -544,8 +545,9 @@ fn receive(
                     return Err(Fault::TooManyInterim);
                 }
                 if let Some(down) = downstream.as_deref_mut()
-                    && let Ok(fields) = end_to_end(Vec::new(), response.head.fields)
+                    && let Ok(mut fields) = end_to_end(Vec::new(), response.head.fields)
                 {
+                    fields.retain_names(|name| !is_surrogate_only(name));
                     down.interim(cx, response.head.status, response.head.reason, fields.view());
                 }
                 link.conn.consume(head_len);
@@ -557,7 +559,9 @@ fn receive(
                 // What a new protocol is called stands in hop-by-hop fields.
                 let fields = if switched {
                     let mut kept = FieldsBuf::new();
-                    let kept_all = kept.extend(response.head.fields, |field| !is_of_workers(field.id));
+                    let kept_all = kept.extend(response.head.fields, |field| {
+                        !is_of_workers(field.id) && !is_surrogate_only(field.id)
+                    });
                     kept_all.map(|()| kept).map_err(|_| Fault::HeadTooLarge)?
                 } else {
                     let fields = response.head.fields;

@@ -4,6 +4,7 @@ use crate::downstream::{Downstream, Upload};
 use crate::step::fetch::{Arrived, Link};
 use crate::{Counter, Counters, Fault};
 use sandarac_message::FieldsBuf;
+use sandarac_message::tags::is_surrogate_only;
 use sandarac_net::{BodyStep, COPIED, Conn, Framer};
 use sandarac_wire::h1::encode;
 use std::future::poll_fn;
@@ -48,10 +49,17 @@ impl Encoding {
     pub(crate) fn end(self, head: Vec<u8>, trailers: &FieldsBuf) -> Vec<u8> {
         let mut end = head;
         if self == Encoding::Chunked {
-            encode::last_chunk(&mut end, trailers.view());
+            last_chunk(&mut end, trailers);
         }
         end
     }
+}
+
+/// Writes what ends a body in chunks, with those of the trailers that a client may see.
+pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &FieldsBuf) {
+    let mut shown = FieldsBuf::copy_of(trailers.view());
+    shown.retain_names(|name| !is_surrogate_only(name));
+    encode::last_chunk(out, shown.view());
 }
 
 /// How a relay ended.

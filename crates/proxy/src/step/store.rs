@@ -141,7 +141,7 @@ impl Landing<'_> {
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
         let own = |cookies: bool| {
             let own = own_fields_of_update(candidate.fields(), arrived.head.fields.view(), cookies);
-            Some(own).filter(|own| !own.view().is_empty())
+            for_client(own)
         };
         let Ok(mut fields) = fields else {
             self.unstored(NoStore::HeadTooLarge, handling);
@@ -248,6 +248,12 @@ fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     if !own.view().has(Name::Age) {
         fields.all(Name::Age).try_for_each(|age| own.add(Name::Age, age)).ok()?;
     }
+    for_client(own)
+}
+
+/// Those of the fields that a client may see, if there are any.
+fn for_client(mut own: FieldsBuf) -> Option<FieldsBuf> {
+    own.retain_names(|name| !tags::is_surrogate_only(name));
     Some(own).filter(|own| !own.view().is_empty())
 }
 

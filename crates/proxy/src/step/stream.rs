@@ -3,6 +3,7 @@
 use crate::downstream::Downstream;
 use crate::exchange::WINDOW;
 use crate::step::deliver::Rest;
+use crate::step::relay::last_chunk;
 use crate::{Counter, Counters};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Reader};
@@ -41,7 +42,7 @@ pub(crate) async fn stream(
             None => {
                 if rest.chunked {
                     match reader.object().trailers() {
-                        Some(trailers) => encode::last_chunk(output.inline(), trailers.view()),
+                        Some(trailers) => last_chunk(output.inline(), trailers),
                         None => output.inline().extend_from_slice(encode::LAST_CHUNK),
                     }
                     let sent = downstream.send(&mut output, WINDOW).await;
