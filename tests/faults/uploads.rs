@@ -117,7 +117,7 @@ fn a_client_that_stops_after_an_early_response_is_late_itself() {
     origin.expect_end();
     assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"), "the response came to an end");
     assert_eq!(proxy.metric("bodies_truncated"), 0, "the backend is to blame for nothing");
-    proxy.counts("failed", 1);
+    proxy.counts("uploads_broken", 1);
 }
 
 /// Regression: the least rate did not hold.

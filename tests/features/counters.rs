@@ -1,8 +1,8 @@
-//! Every request counts once among hits, misses and passes, whatever its method.
+//! Every request counts once, and bytes count when they are written.
 
-use sandarac_test_support::{Req, Sandarac, head, reply, request};
+use sandarac_test_support::{Gate, Origin, Req, Sandarac, get, head, post, reply, request, within};
 
-use crate::{before, cache, labelled};
+use crate::{before, cache, labelled, sandarac, site};
 
 /// What all of a metric come to, whatever their labels.
 fn total(proxy: &Sandarac, name: &str) -> u64 {
@@ -72,4 +72,90 @@ fn head_that_only_wants_what_is_there_is_no_miss() {
     let (proxy, origin) = cache(|_| reply(200).cache("max-age=60"));
     proxy.exchange(&head("/").with("Cache-Control", "only-if-cached")).expect(504);
     assert_eq!((counts(&proxy), labelled(&proxy, "failed", "not-cached"), origin.count()), ([0; 3], 1, 0));
+}
+
+/// What became of requests: each is one of these.
+const OUTCOMES: [&str; 9] =
+    ["hits", "hits_stale", "revalidated", "misses", "passes", "pipes", "synthetic", "purges", "failed"];
+
+/// Each outcome's count.
+fn outcomes(proxy: &Sandarac) -> [u64; 9] {
+    OUTCOMES.map(|name| total(proxy, name))
+}
+
+/// Regression: a response that the origin confirmed counted as a miss too, and others counted twice or never.
+#[test]
+fn each_request_has_one_outcome() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match &*request.target {
+        "/held" => reply(200).cache("no-store").hold(&held),
+        "/confirmed" if request.fields.has("if-none-match") => reply(304),
+        "/confirmed" => reply(200).cache("no-cache").with("ETag", "\"one\""),
+        "/stale" if request.fields.has("if-none-match") => reply(503),
+        "/stale" => reply(200).cache("max-age=0, stale-if-error=60").with("ETag", "\"one\""),
+        "/broken" => reply(200).length(10).body("five.").cut(),
+        "/none" => sandarac_test_support::Reply::none(),
+        _ => reply(200).cache("max-age=60").body("page"),
+    });
+    let routes =
+        "[[route]]\nmatch = \"/answer\"\nanswer = { status = 204 }\n\n[purge]\nallow = [\"127.0.0.1\"]";
+    let text = site(&origin.url(), "", "").replace("[[route]]", &format!("{routes}\n\n[[route]]"));
+    let proxy = sandarac().config(text).start();
+    let requests: [(Req, &str); 14] = [
+        (get("/page"), "misses"),
+        (get("/page"), "hits"),
+        (head("/page"), "hits"),
+        (get("/page").with("Cookie", "a=1"), "passes"),
+        (post("/page", "body"), "passes"),
+        (get("/confirmed"), "misses"),
+        (get("/confirmed"), "revalidated"),
+        (get("/stale"), "misses"),
+        (get("/stale"), "hits_stale"),
+        (get("/answer"), "synthetic"),
+        (request("PURGE", "/page"), "purges"),
+        (get("/none"), "failed"),
+        (request("CONNECT", "www.example:80").host("www.example:80"), "failed"),
+        (get("/page").with("Connection", "upgrade").with("Upgrade", "websocket"), "pipes"),
+    ];
+    for (request, outcome) in requests {
+        let before = outcomes(&proxy);
+        proxy.exchange(&request);
+        let after = outcomes(&proxy);
+        let grown: Vec<&str> =
+            (0..OUTCOMES.len()).filter(|&at| after[at] > before[at]).map(|at| OUTCOMES[at]).collect();
+        assert_eq!(grown, [outcome], "{request:?}");
+        assert_eq!(after.iter().sum::<u64>(), total(&proxy, "requests"), "{request:?}");
+    }
+    // Clients that leave before, and in the middle of, a response.
+    let mut client = proxy.connect();
+    client.send(get("/broken").to_bytes()).read_through("five.");
+    let mut client = proxy.connect();
+    client.send(get("/held").to_bytes());
+    gate.reached(1);
+    client.reset();
+    within("each to have one outcome", || {
+        (outcomes(&proxy).iter().sum::<u64>() == total(&proxy, "requests")).then_some(())
+    });
+    gate.open();
+}
+
+/// Regression: the body of a hit counted before any of it was written.
+#[test]
+fn bytes_count_as_they_are_written() {
+    const LENGTH: usize = 3_400_000;
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60").body(vec![b'x'; LENGTH]));
+    proxy.get("/").expect(200);
+    let bytes = || total(&proxy, "bytes_to_clients");
+    let whole = bytes();
+    assert!((LENGTH..LENGTH + 1000).contains(&(whole as usize)), "{whole}");
+    for _ in 0..20 {
+        proxy.paused(|| {
+            let mut client = proxy.connect();
+            client.send(get("/").to_bytes());
+            client.reset();
+        });
+    }
+    within("the clients to be gone", || (total(&proxy, "connections_open") == 0).then_some(()));
+    assert_eq!(bytes(), whole);
 }

@@ -6,6 +6,7 @@ use crate::{Output, Stream, Unread};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 /// Slices handed to the kernel in one write.
@@ -18,7 +19,6 @@ const SLICES: usize = 64;
 /// [`Conn::poll_flush`] before it produces more than it is willing to hold.
 ///
 /// After a write that failed nothing more is written: where in a message the peer's copy ends, nobody knows.
-#[derive(Debug)]
 pub struct Conn {
     stream: Stream,
     buffer: Option<Lent<Buffer>>,
@@ -29,6 +29,14 @@ pub struct Conn {
     sent: u64,
     /// Whether a write has failed.
     failed: bool,
+    /// What counts the bytes written, if anything does.
+    meter: Option<Rc<dyn Meter>>,
+}
+
+/// Counts bytes as they are written.
+pub trait Meter {
+    /// So many more bytes were written.
+    fn wrote(&self, bytes: u64);
 }
 
 impl Conn {
@@ -42,7 +50,13 @@ impl Conn {
             queued: 0,
             sent: 0,
             failed: false,
+            meter: None,
         }
+    }
+
+    /// The same, with a meter for what is written.
+    pub fn metered(stream: Stream, meter: Rc<dyn Meter>) -> Conn {
+        Conn { meter: Some(meter), ..Conn::new(stream) }
     }
 
     /// The socket.
@@ -143,7 +157,12 @@ impl Conn {
     /// Takes note of what came of a write.
     fn wrote(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
-            Poll::Ready(Ok(written)) => self.sent += *written as u64,
+            Poll::Ready(Ok(written)) => {
+                self.sent += *written as u64;
+                if let Some(meter) = &self.meter {
+                    meter.wrote(*written as u64);
+                }
+            }
             Poll::Ready(Err(_)) => self.fail(),
             Poll::Pending => {}
         }

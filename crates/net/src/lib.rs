@@ -19,7 +19,7 @@ mod worker;
 pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
-pub use conn::Conn;
+pub use conn::{Conn, Meter};
 pub use listen::{Acceptor, ListenAddress, Listeners, remove_stale_socket};
 pub use output::{COPIED, Output};
 pub use pace::{LeastRate, Pace};

@@ -6,7 +6,7 @@
 
 use crate::lent::{Lend, Lent, Spare};
 use crate::worker::{Entrance, Lingering, Membership, Sessions};
-use crate::{BodyStep, Conn, Framer, LeastRate, Output, Pace, Stream, Timer};
+use crate::{BodyStep, Conn, Framer, LeastRate, Meter, Output, Pace, Stream, Timer};
 use sandarac_message::{RequestHeadBuf, Span};
 use sandarac_wire::h1::request::{self, Request};
 use sandarac_wire::h1::{Limits, Parsed, Refusal, may_be_complete};
@@ -92,7 +92,7 @@ pub enum Next {
 }
 
 /// The application of sessions: the proxy.
-pub trait Service: 'static {
+pub trait Service: Meter + 'static {
     /// What [`Service::answer`] found out about a request it defers.
     type Deferred;
 
@@ -247,7 +247,7 @@ impl Lend for Scratch {
 /// Tells a client that there are too many connections. Where it has a `place` to linger in, it is given the time to read
 /// that; else this waits for nothing, and the answer may be lost with the connection.
 pub(crate) async fn turn_away<S: Service>(arrival: Arrival, service: Rc<S>, place: Option<Lingering>) {
-    let mut client = Client::new(arrival, &*service);
+    let mut client = Client::new(arrival, &service);
     let mut output = Output::new();
     service.refuse(&client.peer, &Refused::Crowded, &[], &mut output);
     let written = poll_fn(|cx| Poll::Ready(client.conn.write_output(cx, &mut output))).await;
@@ -258,7 +258,7 @@ pub(crate) async fn turn_away<S: Service>(arrival: Arrival, service: Rc<S>, plac
 
 /// Serves one connection, which was admitted, to its end.
 pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions: Rc<Sessions>) {
-    let mut client = Client::new(arrival, &*service);
+    let mut client = Client::new(arrival, &service);
     let _place = Place {
         service: &*service,
         _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
@@ -342,10 +342,10 @@ impl<S: Service> Drop for Place<'_, S> {
 }
 
 impl Client {
-    fn new<S: Service>(arrival: Arrival, service: &S) -> Client {
+    fn new<S: Service>(arrival: Arrival, service: &Rc<S>) -> Client {
         let Arrival { stream, remote, entrance } = arrival;
         Client {
-            conn: Conn::new(stream),
+            conn: Conn::metered(stream, service.clone()),
             timer: Timer::new(),
             peer: Peer { number: service.number(), client: remote, entrance, requests: 0 },
             partial: false,

@@ -3,6 +3,8 @@
 //! Every worker has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
 
 use crate::Fault;
+use crate::handling::Handling;
+use crate::record::Outcome;
 use crate::resume::Unbelieved;
 use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore, Tally};
@@ -42,14 +44,14 @@ counters! {
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
     Panics "panics" "Client connections that ended because of a fault in this program: each is a bug to report.",
-    Requests "requests" "Requests received, refused ones not among them.",
+    Requests "requests" "Requests received, refused ones not among them. Once they have ended, each is one of hits, hits_stale, revalidated, misses, passes, pipes, synthetic, purges and failed.",
     Hits "hits" "Requests answered from the store, fresh.",
     HitsStale "hits_stale" "Requests answered from the store, stale: in grace, while revalidating, or because the origin failed.",
     Revalidated "revalidated" "Requests answered from the store after the origin confirmed it (304).",
     Coalesced "coalesced" "Requests that waited for the fetch of another.",
     MarkedPasses "marked_passes" "Requests that a hit-for-miss or hit-for-pass mark sent straight to the origin.",
-    Pipes "pipes" "Connections turned into tunnels.",
-    Synthetic "synthetic" "Answers made here: fixed ones, redirects and errors.",
+    Pipes "pipes" "Requests for a tunnel, whether the backend opened it or not.",
+    Synthetic "synthetic" "Requests answered by a rule: fixed answers and redirects.",
     Purges "purges" "Purge requests over HTTP that were allowed.",
     PurgesDenied "purges_denied" "Purge requests over HTTP that were denied.",
     Fetches "fetches" "Requests sent to origins, retries included.",
@@ -67,9 +69,10 @@ counters! {
     OriginConnections "origin_connections" "Connections opened to origins.",
     OriginConnectionsReused "origin_connections_reused" "Fetches that used a connection of the pool.",
     OriginConnectionsStray "origin_connections_stray" "Connections to origins closed because bytes came that no request had asked for.",
+    UploadsBroken "uploads_broken" "Request bodies that broke off, or were malformed, too large or late, after the response had begun.",
     BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",
     ClientsSlow "clients_slow" "Clients cut off because they sent or took too little in time.",
-    BytesToClients "bytes_to_clients" "Bytes of response bodies sent to clients.",
+    BytesToClients "bytes_to_clients" "Bytes that were written to clients, heads and framing included.",
     BytesFromOrigins "bytes_from_origins" "Bytes of bodies received from origins.",
 }
 
@@ -103,6 +106,21 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// Counts what became of a request: under one of the outcomes, and once. `fault` is for requests that failed.
+    pub(crate) fn outcome(&self, handling: &Handling, fault: Option<&Fault>) {
+        match handling.outcome {
+            Outcome::Hit => self.one(Counter::Hits),
+            Outcome::Stale => self.one(Counter::HitsStale),
+            Outcome::Revalidated => self.one(Counter::Revalidated),
+            Outcome::Miss => handling.miss.iter().for_each(|reason| self.misses.one(reason)),
+            Outcome::Pass => handling.pass.iter().for_each(|reason| self.passes.one(reason)),
+            Outcome::Pipe => self.one(Counter::Pipes),
+            Outcome::Synth => self.one(Counter::Synthetic),
+            Outcome::Purge => self.one(Counter::Purges),
+            Outcome::Error => fault.into_iter().for_each(|fault| self.failed.one(fault)),
+        }
+    }
+
     /// Counts one. Only the worker that owns the set may call it.
     pub fn one(&self, counter: Counter) {
         self.add(counter, 1);

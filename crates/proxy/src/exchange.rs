@@ -37,6 +37,7 @@ use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags}
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) origin_time: Option<Duration>,
     /// The backend that the client's session is to stick to from now on, by its key.
     stick_to: Option<(u64, Scheme)>,
+    /// Whether the outcome has been counted.
+    counted: Cell<bool>,
 }
 
 /// What was sent.
@@ -110,12 +113,13 @@ pub(crate) async fn run(
         request: head.view(),
         keep_alive,
         expect_continue,
-        handling: Handling::new(Outcome::Miss),
+        handling: Handling::new(Outcome::Error),
         transaction,
         fetched: None,
         backend: None,
         origin_time: None,
         stick_to: None,
+        counted: Cell::new(false),
     };
     worker.counters.one(Counter::Requests);
     let (limits, hurry) = (&site.session, &worker.shared.hurry);
@@ -123,17 +127,23 @@ pub(crate) async fn run(
         Downstream::new(client, limits, hurry, head.version, body, site.body_limit, expect_continue);
     let (sent, fault) = match exchange.steps(&mut down, found).await {
         Ok(sent) => (sent, None),
-        Err(Fault::ClientGone) => (Sent::nothing(), Some(Fault::ClientGone)),
+        // After a response has begun there is nothing to say.
+        Err(fault) if exchange.counted.get() => (Sent::nothing(), Some(fault)),
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
             exchange.handling.reason = Some(fault.name());
-            worker.counters.failed.one(&fault);
-            // Nobody reads the rest of a body that was part of the fault.
-            exchange.keep_alive &= down.is_uploaded();
-            let answer = Synthetic::fault(&fault, site.name());
-            (exchange.synth(&mut down, answer).await, Some(fault))
+            exchange.count(Some(&fault));
+            if fault == Fault::ClientGone {
+                (Sent::nothing(), Some(fault))
+            } else {
+                // Nobody reads the rest of a body that was part of the fault.
+                exchange.keep_alive &= down.is_uploaded();
+                let answer = Synthetic::fault(&fault, site.name());
+                (exchange.synth(&mut down, answer).await, Some(fault))
+            }
         }
     };
+    exchange.count(None);
     let uploaded = down.is_uploaded();
     let first_byte = down.answered.map(|answered| answered.duration_since(began));
     let mut rest: Framer = down.into_body();
@@ -182,17 +192,14 @@ impl<'e> Exchange<'e> {
                 self.pass(down, &received, pool).await
             }
             Verdict::Pipe(pool) => {
-                self.worker.counters.one(Counter::Pipes);
                 self.handling = Handling::new(Outcome::Pipe);
                 Box::pin(pipe::pipe(self, down, &received, pool)).await
             }
             Verdict::Synth(answer) => {
-                self.worker.counters.one(Counter::Synthetic);
                 self.handling = Handling::new(Outcome::Synth);
                 Ok(self.synth(down, *answer).await)
             }
             Verdict::Purge => {
-                self.worker.counters.one(Counter::Purges);
                 self.handling = Handling::new(Outcome::Purge);
                 let answer = purge::purge(self, &received);
                 Ok(self.synth(down, answer).await)
@@ -274,8 +281,7 @@ impl<'e> Exchange<'e> {
                 Lookup::Absent(_) if directives.only_if_cached => return Err(Fault::NotCached),
                 Lookup::Absent(candidate) => {
                     let forward = lookup::forward(store, key, candidate.as_deref(), &directives);
-                    self.worker.counters.misses.one(&MissReason::Forward(forward));
-                    self.handling.forward = Some(forward);
+                    self.missing(MissReason::Forward(forward), forward);
                     return self.head(down, received, pool, rule, candidate).await;
                 }
             }
@@ -294,7 +300,6 @@ impl<'e> Exchange<'e> {
         let reader = if object.body().is_whole() { None } else { Some(object.reader()?) };
         self.handling.outcome = outcome;
         self.handling.ttl = Some(object.lifetimes().ttl(wall()));
-        self.worker.counters.one(if outcome == Outcome::Hit { Counter::Hits } else { Counter::HitsStale });
         Some(self.deliver(down, object, reader).await)
     }
 
@@ -313,9 +318,7 @@ impl<'e> Exchange<'e> {
         let forward = lookup::forward(store, flight.key(), candidate.as_deref(), &directives);
         let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
         let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
-        self.worker.counters.misses.one(&reason);
-        self.handling.outcome = Outcome::Miss;
-        self.handling.forward = Some(forward);
+        self.missing(reason, forward);
         let target = hash::target(&rule.key, received.target.path_and_query);
         flight.aim(hash::target_tag(&rule.key, &received.host, &target));
         // A request with a body is sent once only.
@@ -358,11 +361,6 @@ impl<'e> Exchange<'e> {
             Landed::Object(object, reader, own) => (object, reader, own),
             Landed::Relay(arrived) => return self.relay(down, arrived, pool).await,
         };
-        match self.handling.outcome {
-            Outcome::Revalidated => self.worker.counters.one(Counter::Revalidated),
-            Outcome::Stale => self.worker.counters.one(Counter::HitsStale),
-            _ => {}
-        }
         self.deliver_with(down, &object, reader, own.as_ref()).await
     }
 
@@ -582,7 +580,7 @@ impl<'e> Exchange<'e> {
         deliver::connection(&mut head, self.request.version, keep_alive);
         head.extend_from_slice(b"\r\n");
         let relay = Relay {
-            counters: &self.worker.counters,
+            exchange: self,
             downstream: down,
             head: Some(head),
             encoding,
@@ -596,7 +594,7 @@ impl<'e> Exchange<'e> {
             Relayed::OriginBroke => self.handling.reason = Some("origin-broke-off"),
             Relayed::UploadBroke(fault) => {
                 self.handling.reason = Some(fault.name());
-                self.worker.counters.failed.one(fault);
+                self.worker.counters.one(Counter::UploadsBroken);
             }
             Relayed::Whole | Relayed::ClientGone => {}
         }
@@ -659,6 +657,10 @@ impl<'e> Exchange<'e> {
             keep_alive: self.keep_alive && !self.worker.sessions.draining(),
         };
         let delivered = delivery.encode(&mut output);
+        if delivered.rest.is_some() && reader.is_none() {
+            return Err(Fault::ResponseBroken);
+        }
+        self.count(None);
         let sent = down.send(&mut output, WINDOW).await;
         let mut sent = sent.map(|()| Sent {
             status: delivered.status,
@@ -666,8 +668,7 @@ impl<'e> Exchange<'e> {
             keep_alive: delivered.keep_alive,
             cut: false,
         });
-        if let (Ok(sent), Some(rest)) = (&mut sent, delivered.rest) {
-            let Some(reader) = reader else { return Err(Fault::ResponseBroken) };
+        if let (Ok(sent), Some(rest), Some(reader)) = (&mut sent, delivered.rest, reader) {
             let streamed = stream::stream(&self.worker.counters, down, reader, rest).await;
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
@@ -681,6 +682,7 @@ impl<'e> Exchange<'e> {
 
     /// Sends an answer made here.
     pub(crate) async fn synth(&mut self, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
+        self.count(None);
         let mut output = Output::new();
         // After a request body that was not read, the connection is in no state for another request.
         let keep_alive = self.keep_alive && self.can_end_upload(down);
@@ -702,9 +704,22 @@ impl<'e> Exchange<'e> {
         }
     }
 
+    /// Counts the outcome, once: as the response begins, or as the exchange ends without one.
+    pub(crate) fn count(&self, fault: Option<&Fault>) {
+        if !self.counted.replace(true) {
+            self.worker.counters.outcome(&self.handling, fault);
+        }
+    }
+
+    fn missing(&mut self, reason: MissReason, forward: Forwarded) {
+        self.handling.outcome = Outcome::Miss;
+        self.handling.miss = Some(reason);
+        self.handling.forward = Some(forward);
+    }
+
     fn passing(&mut self, reason: PassReason) {
-        self.worker.counters.passes.one(&reason);
         self.handling.outcome = Outcome::Pass;
+        self.handling.pass = Some(reason);
         self.handling.forward = Some(match reason {
             PassReason::Bypass(BypassReason::Method) => Forwarded::Method,
             PassReason::NotWorthWaiting => Forwarded::Miss,
@@ -721,10 +736,8 @@ impl<'e> Exchange<'e> {
         began: Instant,
         first_byte: Option<Duration>,
     ) {
-        let counters = &self.worker.counters;
-        counters.add(Counter::BytesToClients, sent.bytes);
         let duration = began.elapsed();
-        counters.latency.observe(duration);
+        self.worker.counters.latency.observe(duration);
         if !self.worker.recorder.wants() {
             return;
         }

@@ -1,12 +1,18 @@
 //! How an exchange was handled, as Cache-Status, the log and the counters tell it.
 
 use crate::record::Outcome;
+use crate::step::receive::PassReason;
+use crate::tally::MissReason;
 use sandarac_message::status_fields::{CacheStatus, Forward};
 
 /// What became of a request on its way through the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handling {
     pub(crate) outcome: Outcome,
+    /// Why it led a fetch, if it did.
+    pub(crate) miss: Option<MissReason>,
+    /// Why it went past the store, if it did.
+    pub(crate) pass: Option<PassReason>,
     /// The named reason of a miss, bypass, stale answer or refusal to store.
     pub(crate) reason: Option<&'static str>,
     /// Why the request was forwarded, if it was.
@@ -25,6 +31,8 @@ impl Handling {
     pub(crate) const fn new(outcome: Outcome) -> Handling {
         Handling {
             outcome,
+            miss: None,
+            pass: None,
             reason: None,
             forward: None,
             forward_status: None,

@@ -103,7 +103,8 @@ impl Reason for Refused {
 
 impl Reason for Fault {
     const NAME: &'static str = "failed";
-    const TEXT: &'static str = "Requests answered with an error made here.";
+    const TEXT: &'static str =
+        "Requests answered with an error made here, or whose client left before an answer.";
 
     fn texts() -> Vec<&'static str> {
         Fault::NAMES.to_vec()

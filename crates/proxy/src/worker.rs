@@ -16,7 +16,7 @@ use crate::{Counter, Counters, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
 use sandarac_net::{
-    Answer, Client, Incoming, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall,
+    Answer, Client, Incoming, Meter, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall,
 };
 use sandarac_wire::h1::request::Request;
 use std::cell::{Cell, RefCell};
@@ -121,11 +121,9 @@ impl Worker {
         let path = received.target.path_and_query;
         let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, head.fields);
         let query = lookup::query(head, &directives);
-        let (object, flight, outcome, counter) = match self.shared.store.lookup(key, &query, now) {
-            Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit, Counter::Hits),
-            Lookup::Stale(object, flight) if object.body().is_whole() => {
-                (object, flight, Outcome::Stale, Counter::HitsStale)
-            }
+        let (object, flight, outcome) = match self.shared.store.lookup(key, &query, now) {
+            Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
+            Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
             other => return Err(Some((key, other))),
         };
         if let Some(flight) = flight {
@@ -145,8 +143,7 @@ impl Worker {
         };
         let delivered = delivery.encode(output);
         self.counters.one(Counter::Requests);
-        self.counters.one(counter);
-        self.counters.add(Counter::BytesToClients, delivered.bytes);
+        self.counters.outcome(&handling, None);
         let duration = began.elapsed();
         self.counters.latency.observe(duration);
         if self.recorder.wants() {
@@ -167,6 +164,12 @@ impl Worker {
             );
         }
         Ok(delivered.keep_alive)
+    }
+}
+
+impl Meter for Worker {
+    fn wrote(&self, bytes: u64) {
+        self.counters.add(Counter::BytesToClients, bytes);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Deliver, for what is not stored: the response goes from the origin to the client as it comes.
 
 use crate::downstream::{Downstream, Upload};
+use crate::exchange::Exchange;
 use crate::step::fetch::{Arrived, Link};
 use crate::{Counter, Counters, Fault};
 use sandarac_message::FieldsBuf;
@@ -77,7 +78,7 @@ pub(crate) enum Relayed {
 
 /// A response on its way from the origin to the client.
 pub(crate) struct Relay<'r, 'c> {
-    pub(crate) counters: &'r Counters,
+    pub(crate) exchange: &'r Exchange<'r>,
     pub(crate) downstream: &'r mut Downstream<'c>,
     /// The encoded head, until it is written.
     pub(crate) head: Option<Vec<u8>>,
@@ -105,11 +106,22 @@ impl Relay<'_, '_> {
             // A backend that has not got all of the request sees that by the end of the connection.
             Ok(Relayed::Whole | Relayed::ClientGone | Relayed::UploadBroke(_)) => link.close(),
             Ok(Relayed::OriginBroke) | Err(_) => {
-                self.counters.one(Counter::BodiesTruncated);
+                self.counters().one(Counter::BodiesTruncated);
                 link.broken();
             }
         }
         relayed.map(|relayed| (relayed, self.bytes))
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.exchange.worker.counters
+    }
+
+    /// The head, where the response begins now.
+    fn begin(&mut self) -> Option<Vec<u8>> {
+        let head = self.head.take()?;
+        self.exchange.count(None);
+        Some(head)
     }
 
     fn poll(
@@ -125,19 +137,20 @@ impl Relay<'_, '_> {
                 Poll::Ready(Some(gone)) => return Poll::Ready(Ok(gone)),
                 Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
             }
-            let client = &mut self.downstream.client.conn;
             let written = match body.poll_step(&mut link.conn, cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
-                    self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
+                    self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
                     self.bytes += range.len() as u64;
-                    let head = self.head.take().unwrap_or_default();
+                    let head = self.begin().unwrap_or_default();
+                    let client = &mut self.downstream.client.conn;
                     let written = self.encoding.write(cx, client, head, &link.conn.data()[range.clone()]);
                     link.conn.consume(range.end);
                     self.downstream.client.timer.clear();
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
-                    let end = self.encoding.end(self.head.take().unwrap_or_default(), &trailers);
+                    let end = self.encoding.end(self.begin().unwrap_or_default(), &trailers);
+                    let client = &mut self.downstream.client.conn;
                     let written =
                         if end.is_empty() { Ok(()) } else { client.write(cx, &[IoSlice::new(&end)]) };
                     return Poll::Ready(Ok(written.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
@@ -145,8 +158,8 @@ impl Relay<'_, '_> {
                 Poll::Ready(Err(_)) if self.head.is_some() => return Poll::Ready(Err(Fault::ResponseBroken)),
                 Poll::Ready(Err(_)) => return Poll::Ready(Ok(Relayed::OriginBroke)),
                 Poll::Pending => {
-                    let written = match self.head.take() {
-                        Some(head) => client.write(cx, &[IoSlice::new(&head)]),
+                    let written = match self.begin() {
+                        Some(head) => self.downstream.client.conn.write(cx, &[IoSlice::new(&head)]),
                         None => Ok(()),
                     };
                     if written.is_ok() {
@@ -199,7 +212,7 @@ impl Relay<'_, '_> {
         match std::task::ready!(client.poll_room(cx, self.window, limits, pace_out)) {
             Ok(()) => Poll::Ready(None),
             Err(error) => {
-                self.counters.cut_off(&error);
+                self.counters().cut_off(&error);
                 Poll::Ready(Some(Relayed::ClientGone))
             }
         }
