@@ -1,6 +1,8 @@
 //! Clients that are slow, stop, or go away.
 
-use sandarac_test_support::{Conn, Gate, Origin, Reply, Request, Sandarac, get, reply, within};
+use sandarac_test_support::{
+    Conn, Gate, Origin, Reply, Request, Sandarac, Signal, Trouble, get, reply, within,
+};
 
 use crate::{sandarac, site};
 
@@ -197,4 +199,37 @@ fn a_client_that_resets_mid_request_leaves_nothing_behind() {
     assert!(
         origin.requests().iter().filter(|request| request.method == "POST").all(|request| !request.whole)
     );
+}
+
+/// HTTP/1.0 has no other way to tell that a body of unknown length is not whole.
+#[test]
+fn a_client_of_http10_sees_that_a_body_was_cut_as_the_process_ended() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, _origin) = start("[timeouts]\ndrain = \"1s\"", move |request| {
+        let answer = if request.target == "/stored" { reply(200).cache("max-age=60") } else { reply(200) };
+        answer.chunked().body("some").pause(&held).body("more")
+    });
+    let mut clients = ["/stored", "/passed"].map(|target| {
+        let mut client = proxy.connect();
+        client.send(get(target).http10().to_bytes()).read_through("\r\n\r\nsome");
+        client
+    });
+    proxy.signal(Signal::Terminate);
+    clients.iter_mut().for_each(Conn::expect_reset);
+    gate.open();
+}
+
+#[test]
+fn a_client_of_http10_that_is_too_slow_sees_that_its_body_was_cut() {
+    const LENGTH: usize = 8 << 20;
+    let (proxy, _origin) = start("[timeouts]\nwrite = \"1s\"", |_| {
+        reply(200).cache("no-store").chunked().body(vec![b'x'; LENGTH])
+    });
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer();
+    client.send(get("/").http10().to_bytes());
+    proxy.counts("clients_slow", 1);
+    let end = client.try_read(LENGTH).err();
+    assert!(matches!(end, Some(Trouble::Reset(_))), "{end:?}");
 }

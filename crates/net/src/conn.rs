@@ -56,7 +56,9 @@ impl Conn {
 
     /// The same, with a meter for what is written.
     pub fn metered(stream: Stream, meter: Rc<dyn Meter>) -> Conn {
-        Conn { meter: Some(meter), ..Conn::new(stream) }
+        let mut conn = Conn::new(stream);
+        conn.meter = Some(meter);
+        conn
     }
 
     /// The socket.
@@ -231,6 +233,12 @@ impl Conn {
         }
     }
 
+    /// Until this is called with `false`, the end of the connection means a reset: for data whose end nothing but the end of
+    /// the connection shows. Holds also where the process is killed.
+    pub fn reset_when_dropped(&self, reset: bool) {
+        self.stream.reset_when_dropped(reset);
+    }
+
     /// Ends the connection so that the peer can tell that from an orderly end, as far as the transport can say it. What is still
     /// queued is lost.
     pub fn reset(&mut self) {
@@ -251,5 +259,14 @@ impl Conn {
     /// Whether the last message was written to its end.
     pub fn is_flushed(&self) -> bool {
         self.queue.is_empty() && !self.failed
+    }
+}
+
+impl Drop for Conn {
+    /// What was cut off must not look whole.
+    fn drop(&mut self) {
+        if !self.queue.is_empty() {
+            self.stream.reset_when_dropped(true);
+        }
     }
 }

@@ -589,7 +589,16 @@ impl<'e> Exchange<'e> {
             bytes: 0,
             upload: arrived.upload,
         };
-        let (relayed, bytes) = relay.run(arrived).await?;
+        let until_close = framing == BodyFraming::UntilClose;
+        if until_close {
+            relay.downstream.client.conn.reset_when_dropped(true);
+        }
+        let ran = relay.run(arrived).await;
+        let cut = until_close && !matches!(ran, Ok((Relayed::Whole, _)) | Err(_));
+        if until_close && !cut {
+            down.client.conn.reset_when_dropped(false);
+        }
+        let (relayed, bytes) = ran?;
         match &relayed {
             Relayed::OriginBroke => self.handling.reason = Some("origin-broke-off"),
             Relayed::UploadBroke(fault) => {
@@ -599,7 +608,6 @@ impl<'e> Exchange<'e> {
             Relayed::Whole | Relayed::ClientGone => {}
         }
         let keep_alive = keep_alive && relayed == Relayed::Whole && !down.is_spoiled();
-        let cut = framing == BodyFraming::UntilClose && relayed != Relayed::Whole;
         Ok(Sent { status, bytes, keep_alive, cut })
     }
 
@@ -669,10 +677,17 @@ impl<'e> Exchange<'e> {
             cut: false,
         });
         if let (Ok(sent), Some(rest), Some(reader)) = (&mut sent, delivered.rest, reader) {
+            let until_close = self.request.version == Version::Http10;
+            if until_close {
+                down.client.conn.reset_when_dropped(true);
+            }
             let streamed = stream::stream(&self.worker.counters, down, reader, rest).await;
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
-            sent.cut = !streamed.whole && self.request.version == Version::Http10;
+            sent.cut = !streamed.whole && until_close;
+            if until_close && !sent.cut {
+                down.client.conn.reset_when_dropped(false);
+            }
         }
         sent.map_err(|error| {
             self.worker.counters.cut_off(&error);

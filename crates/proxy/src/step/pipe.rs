@@ -55,8 +55,8 @@ pub(crate) async fn pipe(
 /// protocol in the tunnel may know the end of its data by nothing but the end of the connection.
 async fn tunnel(client: &mut Client, origin: &mut Conn, idle: Duration) -> (u64, bool) {
     let reset_when_dropped = |client: &Client, origin: &Conn, reset| {
-        client.conn.stream().reset_when_dropped(reset);
-        origin.stream().reset_when_dropped(reset);
+        client.conn.reset_when_dropped(reset);
+        origin.reset_when_dropped(reset);
     };
     // From the start: the tunnel may be dropped in the middle, as the process ends.
     reset_when_dropped(client, origin, true);
