@@ -102,15 +102,28 @@ pub(super) struct ResponseDirectives {
 }
 
 impl ResponseDirectives {
-    /// Reads Cache-Control. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
+    /// Reads Cache-Control. In a member that is malformed, such as `private;max-age=60`, the words `private`, `no-store` and
+    /// `no-cache` forbid wherever they stand: an origin that writes one of them wants no sharing. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
     /// zero, so that the response is stale; a window that is no number is ignored. A directive with an argument that
     /// is not defined for it restricts as it would without, and permits nothing.
     pub(super) fn of(fields: Fields<'_>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
-        for directive in fields.list(Name::CacheControl).map(Directive::of) {
-            directives.read(directive);
+        for member in fields.list(Name::CacheControl) {
+            if !is_well_formed(member) {
+                directives.read_words(member);
+            }
+            directives.read(Directive::of(member));
         }
         directives
+    }
+
+    /// Takes the words that forbid out of a member that is no directive.
+    fn read_words(&mut self, member: &[u8]) {
+        for word in member.split(|&byte| !crate::is_tchar(byte)) {
+            self.no_store |= word.eq_ignore_ascii_case(b"no-store");
+            self.no_cache |= word.eq_ignore_ascii_case(b"no-cache");
+            self.private |= word.eq_ignore_ascii_case(b"private");
+        }
     }
 
     fn read(&mut self, directive: Directive<'_>) {
@@ -152,6 +165,30 @@ pub(super) fn withheld_names<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a
         .filter(|directive| directive.is(b"no-cache") || directive.is(b"private"))
         .filter_map(|directive| directive.field_names())
         .flat_map(crate::members)
+}
+
+/// Whether a member is a directive (RFC 9111 §5.2): a token, alone or with a token or a quoted string for its argument. The
+/// qualified forms take a quoted string only.
+fn is_well_formed(member: &[u8]) -> bool {
+    let Some(at) = memchr::memchr(b'=', member) else { return crate::is_token(member) };
+    let (name, argument) = (&member[..at], &member[at + 1..]);
+    let is_qualified = || [&b"no-cache"[..], b"private"].iter().any(|word| name.eq_ignore_ascii_case(word));
+    let is_argument = match argument {
+        [b'"', inner @ .., b'"'] => is_quotable(inner),
+        token => crate::is_token(token) && !is_qualified(),
+    };
+    crate::is_token(name) && is_argument
+}
+
+/// Whether these bytes may stand between the quotes of a quoted string (RFC 9110 §5.6.4): no quote without a backslash.
+fn is_quotable(inner: &[u8]) -> bool {
+    let mut bytes = inner.iter();
+    while let Some(byte) = bytes.next() {
+        if *byte == b'"' || (*byte == b'\\' && bytes.next().is_none()) {
+            return false;
+        }
+    }
+    true
 }
 
 /// One directive of Cache-Control.

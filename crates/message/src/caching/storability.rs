@@ -24,6 +24,8 @@ pub enum Storability {
 pub enum Reason {
     /// The request's method is not GET, nor a POST whose response stands for its target (RFC 9110 §9.3.3).
     Method,
+    /// A client error other than 404, 410 and 451, which one request's fields may have caused, and no rule names its status.
+    ClientError,
     /// An interim response, a 304, or one about a range or a precondition of its request: no representation.
     Status,
     /// A 206 that does not say which part of a representation it carries, or carries several.
@@ -54,8 +56,9 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 14] = [
+    pub const ALL: [Reason; 15] = [
         Reason::Method,
+        Reason::ClientError,
         Reason::Status,
         Reason::Partial,
         Reason::RequestNoStore,
@@ -75,6 +78,7 @@ impl Reason {
     pub const fn text(self) -> &'static str {
         match self {
             Reason::Method => "method",
+            Reason::ClientError => "client-error",
             Reason::Status => "status",
             Reason::Partial => "partial",
             Reason::RequestNoStore => "request-no-store",
@@ -93,7 +97,14 @@ impl Reason {
 
     /// Whether the reason lies in the request: another one's response might be stored, and what is stored may still be right.
     pub const fn is_of_request(self) -> bool {
-        matches!(self, Reason::Method | Reason::RequestNoStore | Reason::Status | Reason::Authorization)
+        matches!(
+            self,
+            Reason::Method
+                | Reason::ClientError
+                | Reason::RequestNoStore
+                | Reason::Status
+                | Reason::Authorization
+        )
     }
 
     /// How long the next responses to this key are likely to be as useless, so that requests should not queue for them: the
@@ -103,7 +114,7 @@ impl Reason {
     /// mark is short, so that soon one request again asks for all.
     pub const fn marked_for(self) -> Option<Duration> {
         match self {
-            Reason::Method | Reason::RequestNoStore | Reason::Status => None,
+            Reason::Method | Reason::ClientError | Reason::RequestNoStore | Reason::Status => None,
             Reason::Partial | Reason::ServerError => Some(Duration::from_secs(5)),
             Reason::NoStore
             | Reason::Private
@@ -249,6 +260,9 @@ fn refusal(
     if policy.directives(request.fields).no_store {
         return Some(Reason::RequestNoStore);
     }
+    if blames_request_for(status, policy) {
+        return Some(Reason::ClientError);
+    }
     if directives.must_understand && !understood(status) {
         return Some(Reason::NotUnderstood);
     }
@@ -337,6 +351,15 @@ fn heuristically_cacheable(status: u16, directives: &ResponseDirectives) -> bool
 /// all, it would take the target away from them (cache-poisoned denial of service). The others of 4xx are about the target.
 pub fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
+}
+
+/// Whether a status is stored only where a rule names it. A firewall in front of the origin answers 403 because of one
+/// request's fields, a server 400, whatever `Cache-Control` is set for all responses.
+fn blames_request_for(status: u16, policy: &Policy) -> bool {
+    policy.profile == Profile::Safe
+        && (400..500).contains(&status)
+        && !matches!(status, 404 | 410 | 451)
+        && !policy.ttl_by_status.iter().any(|(named, _)| *named == status)
 }
 
 /// The final statuses whose caching rules this crate knows (RFC 9110 §15), for `must-understand`.
