@@ -205,9 +205,50 @@ fn fields_with_underscores_pass_for_no_others() {
         proxy.exchange(&if passed { request.with("Cookie", "session=1") } else { request }).expect(200);
         assert!(!origin.last().fields.has(field), "{field} reached the origin of {path}");
     }
+    // Nor for one that a rule removes or sets, unless such names are asked for.
+    let request =
+        || get("/").with("Api_Key", "1").with("X_Forwarded_Host", "evil").with("Cookie", "session=1");
     let (proxy, origin) = before(echo("host"));
-    proxy.exchange(&get("/").with("Api_Key", "1").with("Cookie", "session=1")).expect(200);
+    proxy.exchange(&request()).expect(200);
+    assert!(!origin.last().fields.has("api_key"));
+    let origin = Origin::new(echo("host"));
+    let proxy = start(&origin, "", "[forwarded]\nunderscores = true");
+    proxy.exchange(&request()).expect(200);
     assert_eq!(origin.last().field("api_key"), Some("1"), "for this client alone");
+    assert!(!origin.last().fields.has("x_forwarded_host"));
+}
+
+#[test]
+fn what_a_client_says_of_itself_is_replaced_and_what_chooses_for_all_stays_here() {
+    let (proxy, origin) = before(echo("host"));
+    let unkeyed = [
+        "X-Forwarded-Protocol",
+        "X-Url-Scheme",
+        "X-Original-URI",
+        "X-HTTP-Host-Override",
+        "Front-End-Https",
+        "X-Scheme",
+        "X-Rewrite-Host",
+    ];
+    let claims = |target: &str| {
+        let claims = unkeyed.iter().fold(get(target), |request, name| request.with(name, "evil"));
+        claims.with("X-Real-IP", "192.0.2.1").with("X-Real-IP", "192.0.2.2").with("Proxy", "http://evil/")
+    };
+    proxy.exchange(&claims("/")).expect(200);
+    let stored = origin.last();
+    unkeyed.iter().for_each(|name| assert!(!stored.fields.has(name), "{name}"));
+    proxy.exchange(&claims("/passed").with("Cookie", "session=1")).expect(200);
+    for request in [stored, origin.last()] {
+        assert_eq!(request.fields.all("x-real-ip"), ["127.0.0.1"]);
+        assert!(!request.fields.has("proxy"));
+    }
+    proxy.get("/without").expect(200);
+    assert!(!origin.last().fields.has("x-real-ip"));
+    // A trusted proxy has set it.
+    let origin = Origin::new(echo("host"));
+    let proxy = start(&origin, TRUSTING, "");
+    proxy.exchange(&get("/").with("X-Real-IP", "192.0.2.1").with("Cookie", "session=1")).expect(200);
+    assert_eq!(origin.last().fields.all("x-real-ip"), ["192.0.2.1"]);
 }
 
 #[test]
@@ -322,4 +363,51 @@ fn a_trusted_proxy_may_tell_the_scheme_in_forwarded() {
     let proxy = start(&origin, TRUSTING, "");
     let secure = get("/").with("Forwarded", "for=192.0.2.7;proto=https");
     assert_eq!([proxy.exchange(&secure).text(), proxy.get("/").text()], ["https", "http"]);
+}
+
+/// Regression: a server that sets Cache-Control for whatever it answers made one client's error everybody's.
+#[test]
+fn an_error_that_one_clients_fields_provoked_is_not_stored() {
+    let (proxy, origin) = before(|request| {
+        let status = request.field("x-provokes").and_then(|status| status.parse().ok()).unwrap_or(200);
+        reply(status).cache("max-age=60").body("page")
+    });
+    for status in ["400", "401", "403", "405", "406", "413", "414", "429", "431"] {
+        let target = format!("/{status}");
+        let provoking = get(&target).with("X-Provokes", status);
+        assert_eq!(proxy.exchange(&provoking).status.to_string(), status);
+        let response = proxy.get(&target).expect(200);
+        assert_eq!(response.text(), "page", "{status}");
+    }
+    for status in ["404", "410", "451"] {
+        let target = format!("/{status}");
+        proxy.exchange(&get(&target).with("X-Provokes", status));
+        let before = origin.count();
+        assert_eq!((proxy.get(&target).status.to_string().as_str(), origin.count()), (status, before));
+    }
+    let origin = Origin::new(|_| reply(403).cache("max-age=60").body("page"));
+    let proxy = start(&origin, "", "cache = { status_ttl = { 403 = \"5s\" } }");
+    (0..2).for_each(|_| drop(proxy.get("/").expect(403)));
+    assert_eq!(origin.count(), 1);
+}
+
+/// Regression: what is malformed in Cache-Control counted as absent, so that a default lifetime applied.
+#[test]
+fn a_sloppy_origins_private_pages_are_not_shared() {
+    let (proxy, origin) = before(|request| {
+        reply(200).cache(&request.target[1..].replace('_', " ").replace("%22", "\"")).body("page")
+    });
+    for control in [
+        "private;max-age=60",
+        "no-store;max-age=60",
+        "%22private%22",
+        "private=x",
+        "private:_x",
+        "max-age=60,_private:",
+    ] {
+        let target = format!("/{control}");
+        let before = origin.count();
+        (0..2).for_each(|_| drop(proxy.get(&target).expect(200)));
+        assert_eq!(origin.count(), before + 2, "{control}");
+    }
 }

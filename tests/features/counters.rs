@@ -134,10 +134,10 @@ fn each_request_has_one_outcome() {
     client.send(get("/held").to_bytes());
     gate.reached(1);
     client.reset();
+    gate.open();
     within("each to have one outcome", || {
         (outcomes(&proxy).iter().sum::<u64>() == total(&proxy, "requests")).then_some(())
     });
-    gate.open();
 }
 
 /// Regression: the body of a hit counted before any of it was written.

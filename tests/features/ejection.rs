@@ -220,3 +220,30 @@ fn no_more_connections_are_opened_than_requests_may_be_in_flight() {
     }
     assert_eq!(origin.connections(), 2);
 }
+
+/// Regression: a response that nobody wanted any more counted as broken by its backend.
+#[test]
+fn a_response_that_nobody_wants_any_more_is_not_held_against_the_backend() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| {
+        reply(200)
+            .cache("max-age=60")
+            .length(16 << 20)
+            .body(vec![b'x'; 8 << 20])
+            .pause(&held)
+            .body(vec![b'x'; 8 << 20])
+    });
+    // Too large for the store, so that it streams to its one reader.
+    let text = pool(&[origin.url()], "").replace("cache = \"pass\"", "cache = { max_object = \"1MiB\" }");
+    let proxy = sandarac().config(text).start();
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes()).read(2 << 20);
+    client.reset();
+    gate.open();
+    within("the fetch to end", || (origin.open_connections() == 0).then_some(()));
+    let stats = proxy.admin_json(&["stats", "--json"]);
+    let metrics = stats["metrics"].as_array().expect("metrics");
+    let ratio = metrics.iter().find(|metric| metric["name"] == "backend_fault_ratio").expect("a ratio");
+    assert_eq!(ratio["value"].as_f64(), Some(0.0));
+}

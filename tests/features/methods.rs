@@ -1,8 +1,8 @@
 //! Methods other than GET and HEAD, and Max-Forwards.
 
-use sandarac_test_support::{get, reply, request};
+use sandarac_test_support::{get, head, reply, request};
 
-use crate::before;
+use crate::{before, cache};
 
 #[test]
 fn any_method_is_passed_on() {
@@ -59,4 +59,37 @@ fn connect_is_refused() {
     let allowed = response.expect(405).field("allow").unwrap_or_default().to_owned();
     assert!(allowed.contains("POST") && !allowed.contains("CONNECT"), "{allowed}");
     assert_eq!(origin.count(), 0);
+}
+
+/// Regression: HEAD went to the origin as HEAD, and the body that some origins send then was the next client's response.
+#[test]
+fn head_under_safe_fetches_by_get_and_fills() {
+    let (proxy, origin) = before(|request| {
+        let control = if request.target == "/private" { "private" } else { "max-age=60" };
+        reply(200).cache(control).with("ETag", "\"one\"").body(format!("body of {}", request.target))
+    });
+    let mut client = proxy.connect();
+    let response = client.exchange(&head("/page").with("Range", "bytes=0-1")).expect(200);
+    assert_eq!((response.field("content-length"), response.field("etag")), (Some("13"), Some("\"one\"")));
+    assert!(origin.last().method == "GET" && !origin.last().fields.has("range"));
+    assert_eq!(client.get("/page").text(), "body of /page");
+    assert!(client.exchange(&head("/page")).expect(200).is_hit());
+    assert_eq!(origin.count(), 1);
+    // What may not be stored is not read, and the connection to the origin is closed.
+    let opened = origin.connections();
+    let response = client.exchange(&head("/private")).expect(200);
+    assert_eq!(response.field("content-length"), Some("16"));
+    assert_eq!(origin.last().method, "GET");
+    assert_eq!(client.get("/private").text(), "body of /private");
+    assert_eq!(origin.connections(), opened + 1);
+    // Past the store it goes on as it came.
+    client.exchange(&head("/page").with("Cookie", "a=1")).expect(200);
+    assert_eq!(origin.last().method, "HEAD");
+}
+
+#[test]
+fn head_under_rfc_goes_on_as_it_came() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60").body("body"));
+    proxy.exchange(&head("/")).expect(200);
+    assert_eq!(origin.last().method, "HEAD");
 }

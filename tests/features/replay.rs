@@ -130,7 +130,10 @@ fn a_log_before_live_backends_is_played_through_the_balancer() {
     for algorithm in ["round_robin", "least_requests"] {
         let row = row(&output, algorithm);
         assert_eq!((row[1], row[5]), ("–", "–"), "nobody knows what live workers load");
-        assert!(row[2].parse::<f64>().unwrap() > 0.0 && row[6].parse::<f64>().unwrap() > 0.9, "{row:?}");
+        assert!(row[2].parse::<f64>().unwrap() > 0.0, "{row:?}");
+        // In turn is even whatever happens; on a busy machine one of two backends may be held up, and gets less.
+        let even = if algorithm == "round_robin" { 0.9 } else { 0.1 };
+        assert!(row[6].parse::<f64>().unwrap() > even, "{row:?}");
     }
     assert!(output.stdout.contains("answered     200: 300"), "{}", output.stdout);
     assert!(output.stdout.contains("from memory  0.0 %"), "{}", output.stdout);

@@ -215,3 +215,20 @@ fn a_tunnel_that_is_cut_here_is_reset_at_both_sides() {
     client.expect_reset();
     origin.expect_reset();
 }
+
+#[test]
+fn a_switch_to_a_protocol_that_was_not_asked_for_is_refused() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    for upgrade in
+        ["Upgrade: chat\r\nConnection: upgrade\r\n", "Connection: upgrade\r\n", "Upgrade: websocket\r\n", ""]
+    {
+        let mut client = proxy.connect();
+        client.send(handshake());
+        let mut origin = listener.accept();
+        origin.request();
+        origin.send(format!("HTTP/1.1 101 Switching Protocols\r\n{upgrade}\r\nhello"));
+        client.response().expect(502);
+        origin.expect_end();
+    }
+}

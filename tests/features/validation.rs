@@ -248,7 +248,8 @@ fn a_page_freshened_by_head_has_one_age_and_the_edits_of_its_route() {
         _ => reply(200).cache("max-age=0").with("ETag", "\"v\""),
     });
     let keys = "response = { remove = [\"X-Secret\"] }";
-    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    // Under safe the page would be fetched.
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).rfc().start();
     proxy.get("/");
     proxy.exchange(&head("/")).expect(200);
     let response = proxy.get("/");

@@ -15,8 +15,8 @@ settings! {
     /// The rules that `[cache]` sets for all routes and a route for itself.
     pub(crate) struct RuleSettings {
         /// How long a response is fresh, whatever the backend says of freshness and whatever its status: errors and
-        /// redirects too, but of 4xx, which one client's fields may have caused, 404, 405, 410, 414 and 451 only. `no-store`
-        /// and `private` still hold.
+        /// redirects too, but of 4xx, which one client's fields may have caused, 404, 410 and 451 only (under the profile rfc 405
+        /// and 414, too), and those that `status_ttl` names. `no-store` and `private` still hold.
         ttl: Option<Duration> = None, unset "what the backend says" "\"10m\"";
         /// How long a response is fresh of which the backend says nothing.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";
@@ -24,7 +24,8 @@ settings! {
         min_ttl: Option<Duration> = None, unset "0s" "\"1s\"";
         /// Longer lifetimes are cut to this.
         max_ttl: Option<Duration> = None, unset "no limit" "\"1d\"";
-        /// How long responses of a status are fresh of which the backend says nothing: negative caching.
+        /// How long responses of a status are fresh of which the backend says nothing: negative caching. Under the profile safe
+        /// no 4xx but 404, 410 and 451 is stored unless it is named here.
         status_ttl: Option<Map<Status, Duration>> = None, unset "none" "{ 404 = \"10s\", 301 = \"1h\" }";
         /// How long past freshness a response is served while a new one is fetched in the background, where the backend
         /// does not say (RFC 5861 §3).

@@ -62,6 +62,9 @@ settings! {
         x_forwarded: bool = true;
         /// Whether to send `Forwarded` (RFC 7239).
         forwarded: bool = true;
+        /// Whether request fields whose names have underscores go on. Behind CGI, FastCGI and WSGI `X_User` is `X-User`, which a
+        /// rule may have removed or set. Those in `key_fields` go on where a response may be stored.
+        underscores: bool = false;
         /// The name by which this proxy calls itself in `Via`, `Cache-Status` and `Proxy-Status`.
         name: Token = Token::literal("sandarac");
     }

@@ -1,6 +1,7 @@
 //! The client's side of an exchange: the request body on its way up, and the place the response goes to.
 
 use crate::Fault;
+use crate::trailers::{TrailerRule, end_request};
 use sandarac_message::{Fields, Version};
 use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits, Timer};
 use sandarac_wire::h1::{BodyFraming, encode};
@@ -35,6 +36,8 @@ pub(crate) struct Downstream<'a> {
     body: Framer,
     /// Whether the body goes up in chunks.
     chunked: bool,
+    /// Which of its trailers go up; none where there is no rule.
+    pub(crate) trailers: Option<Box<TrailerRule>>,
     /// The most bytes the body may have.
     body_limit: u64,
     received: u64,
@@ -74,6 +77,7 @@ impl<'a> Downstream<'a> {
             version,
             body,
             chunked,
+            trailers: None,
             body_limit,
             received: 0,
             replay: Some(Vec::new()),
@@ -206,7 +210,7 @@ impl<'a> Downstream<'a> {
                     self.ended = true;
                     if self.chunked {
                         let mut last = Vec::new();
-                        encode::last_chunk(&mut last, trailers.view());
+                        end_request(&mut last, &trailers, self.trailers.as_deref());
                         origin.write(cx, &[IoSlice::new(&last)]).map_err(|_| Fault::NoResponse)?;
                     }
                 }

@@ -26,10 +26,11 @@ use crate::step::store::{Landed, Landing, add_date, edit};
 use crate::step::{background, join, lookup, pipe, purge, stream};
 use crate::sticky;
 use crate::tally::MissReason;
+use crate::trailers::TrailerRule;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
-use sandarac_config::{CacheRule, Subject};
+use sandarac_config::{CacheRule, Edits, Subject};
 use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::target::Scheme;
@@ -75,6 +76,8 @@ pub(crate) struct Exchange<'e> {
     stick_to: Option<(u64, Scheme)>,
     /// Whether the outcome has been counted.
     counted: Cell<bool>,
+    /// The edits of the response's fields.
+    edits: Option<&'e Edits>,
 }
 
 /// What was sent.
@@ -120,6 +123,7 @@ pub(crate) async fn run(
         origin_time: None,
         stick_to: None,
         counted: Cell::new(false),
+        edits: None,
     };
     worker.counters.one(Counter::Requests);
     let (limits, hurry) = (&site.session, &worker.shared.hurry);
@@ -184,6 +188,7 @@ impl<'e> Exchange<'e> {
         found: Option<Box<(Key, Lookup)>>,
     ) -> Result<Sent, Fault> {
         let (received, verdict) = self.judge(down)?;
+        self.edits = Some(&received.route.response);
         match verdict {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
             Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
@@ -216,7 +221,7 @@ impl<'e> Exchange<'e> {
         mut found: Option<Box<(Key, Lookup)>>,
     ) -> Result<Sent, Fault> {
         let directives = rule.policy.directives(self.request.fields);
-        let query = lookup::query(&self.request, &directives);
+        let query = lookup::query(&self.request, rule, &directives);
         let path = received.target.path_and_query;
         let store = &self.worker.shared.store;
         for _ in 0..TURNS {
@@ -338,7 +343,8 @@ impl<'e> Exchange<'e> {
                 store: &self.worker.shared.store,
                 site: self.site,
                 counters: &self.worker.counters,
-                request: &self.request,
+                request: &self.as_fetched(),
+                wanted: lookup::single_range(&self.request),
                 host: &received.host,
                 path: &target,
                 rule,
@@ -489,9 +495,13 @@ impl<'e> Exchange<'e> {
         self.fetched = Some(self.worker.transaction());
         let tunnel = matches!(purpose, Purpose::Tunnel);
         let one_client = matches!(purpose, Purpose::Pass);
+        let fills = matches!(purpose, Purpose::Fill { .. });
         let bodiless = down.framing() == BodyFraming::None;
+        let forwards_trailers = self.site.pools[pool].forward_trailers;
+        down.trailers = forwards_trailers.then(|| Box::new(TrailerRule::new(&received.route.request)));
         let head = self.forward(down, received, pool, target, purpose)?;
-        let errand = Errand { method: self.request.method, head: &head, tunnel, one_client, bodiless };
+        let method = if fills { Method::Get } else { self.request.method };
+        let errand = Errand { method, head: &head, tunnel, one_client, bodiless };
         let site = &self.site.pools[pool];
         let live = site.live();
         let subject = Subject {
@@ -534,8 +544,9 @@ impl<'e> Exchange<'e> {
             Purpose::Fill { .. } => &*received.host,
             Purpose::Pass | Purpose::Tunnel => received.asker.host,
         };
+        let fills = matches!(purpose, Purpose::Fill { .. });
         let forward = Forward {
-            request: self.request,
+            request: if fills { self.as_fetched() } else { self.request },
             asker: Asker { host, ..received.asker },
             introduction: &self.site.introduction,
             edits: &received.route.request,
@@ -543,9 +554,18 @@ impl<'e> Exchange<'e> {
             sticky: self.site.pools[pool].sticky.as_ref(),
             framing: down.framing(),
             expect_continue: self.expect_continue,
+            trailers: self.site.pools[pool].forward_trailers,
             purpose,
         };
         forward.encode().map_err(|_| Fault::HeadTooLarge)
+    }
+
+    /// The request as it is fetched for the store.
+    fn as_fetched(&self) -> RequestHead<'e> {
+        match self.request.method {
+            Method::Head => RequestHead { method: Method::Get, method_text: b"GET", ..self.request },
+            _ => self.request,
+        }
     }
 
     /// Sends a response on as it comes.
@@ -555,6 +575,9 @@ impl<'e> Exchange<'e> {
         mut arrived: Box<Arrived>,
         pool: usize,
     ) -> Result<Sent, Fault> {
+        if self.request.method == Method::Head {
+            arrived.drop_body();
+        }
         let mut fields = std::mem::take(&mut arrived.head.fields);
         fields.retain_names(|name| !tags::is_surrogate_only(name));
         add_date(&mut fields, arrived.received);
@@ -681,7 +704,8 @@ impl<'e> Exchange<'e> {
             if until_close {
                 down.client.conn.reset_when_dropped(true);
             }
-            let streamed = stream::stream(&self.worker.counters, down, reader, rest).await;
+            let rule = self.trailers();
+            let streamed = stream::stream(&self.worker.counters, down, reader, rest, rule.as_ref()).await;
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
             sent.cut = !streamed.whole && until_close;
@@ -724,6 +748,11 @@ impl<'e> Exchange<'e> {
         if !self.counted.replace(true) {
             self.worker.counters.outcome(&self.handling, fault);
         }
+    }
+
+    /// Which trailers of the response the client gets; none unless it reads them.
+    pub(crate) fn trailers(&self) -> Option<TrailerRule> {
+        self.edits.filter(|_| hop::accepts_trailers(self.request.fields)).map(TrailerRule::new)
     }
 
     fn missing(&mut self, reason: MissReason, forward: Forwarded) {

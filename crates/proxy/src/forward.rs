@@ -31,6 +31,8 @@ pub(crate) struct Asker<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {
     pub(crate) forwarding: hop::Forwarding,
+    /// Whether fields go on whose names have underscores.
+    pub(crate) underscores: bool,
     /// This proxy's name in Via.
     pub(crate) name: Box<str>,
 }
@@ -64,26 +66,62 @@ pub(crate) struct Forward<'a> {
     pub(crate) sticky: Option<&'a Sticky>,
     pub(crate) framing: BodyFraming,
     pub(crate) expect_continue: bool,
+    /// Whether trailers of the body go on.
+    pub(crate) trailers: bool,
     pub(crate) purpose: Purpose<'a>,
 }
 
 /// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys them, a stored
 /// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
-const UNKEYED: [&[u8]; 13] = [
+const UNKEYED: [&[u8]; 37] = [
     b"surrogate-capability",
+    // Path and query: Symfony, IIS and Zend, Traefik, ingress-nginx and others.
     b"x-original-url",
+    b"x-original-uri",
     b"x-rewrite-url",
+    b"x-request-uri",
+    b"x-forwarded-uri",
+    b"x-forwarded-url",
+    b"x-forwarded-path",
+    b"x-forwarded-prefix",
+    b"x-script-name",
+    b"x-envoy-original-path",
+    b"x-middleware-subrequest",
+    // Host and port.
     b"x-original-host",
     b"x-host",
+    b"x-host-override",
+    b"x-http-host-override",
+    b"x-rewrite-host",
+    b"x-backend-host",
     b"x-forwarded-server",
-    b"x-forwarded-scheme",
-    b"x-forwarded-ssl",
     b"x-forwarded-port",
-    b"x-forwarded-prefix",
+    // Scheme: Rack, Django's and Laravel's examples, gunicorn, Microsoft.
+    b"x-forwarded-scheme",
+    b"x-forwarded-protocol",
+    b"x-forwarded-ssl",
+    b"x-forwarded-https",
+    b"x-scheme",
+    b"x-url-scheme",
+    b"x-https",
+    b"x-ssl",
+    b"x-arr-ssl",
+    b"front-end-https",
+    b"cloudfront-forwarded-proto",
+    // Method.
     b"x-http-method-override",
     b"x-http-method",
     b"x-method-override",
+    b"x-method",
+    b"x-original-method",
+    b"x-forwarded-method",
 ];
+
+/// What some servers call the address of the client.
+const REAL_IP: &[u8] = b"X-Real-IP";
+
+/// CGI takes it for the setting HTTP_PROXY, by which libraries choose a proxy of their own (CVE-2016-5385).
+const PROXY: &[u8] = b"proxy";
 
 impl Forward<'_> {
     /// The head as it goes on the wire.
@@ -147,8 +185,11 @@ impl Forward<'_> {
     /// Whether a received field is left out, or written anew.
     fn is_withheld(&self, field: &Field<'_>) -> bool {
         match (field.id, self.purpose) {
-            (Name::Host, _) => true,
-            (Name::Expect, _) => !self.expect_continue,
+            (Name::Host | Name::Expect, _) => true,
+            (Name::Trailer, _) => !self.trailers,
+            (Name::Other, Purpose::Fill { rule, .. }) if is_keyed(field, rule) => false,
+            (Name::Other, _) if field.is(PROXY) || self.is_claimed_address(field) => true,
+            (Name::Other, _) if field.name.contains(&b'_') && !self.introduction.underscores => true,
             (Name::Other, Purpose::Fill { rule, .. }) => is_unkeyed(field, rule),
             (Name::Other, _) => is_alias(field),
             (name, Purpose::Fill { rule, .. }) => is_of_proxies(name) && !is_keyed(field, rule),
@@ -156,8 +197,21 @@ impl Forward<'_> {
         }
     }
 
+    /// Whether a client that is not trusted says by this field what its address is.
+    fn is_claimed_address(&self, field: &Field<'_>) -> bool {
+        !self.asker.trusted && field.is(REAL_IP)
+    }
+
     /// Adds what a gateway says of itself and of the client.
     fn introduce(&self, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+        if self.expect_continue {
+            fields.add(Name::Expect, b"100-continue")?;
+        }
+        if self.request.fields.iter().any(|field| self.is_claimed_address(&field))
+            && let Some(ip) = self.asker.ip
+        {
+            fields.push(REAL_IP, ip.to_canonical().to_string().as_bytes())?;
+        }
         let peer = hop::Peer {
             address: self.asker.ip,
             scheme: self.asker.scheme,
@@ -192,6 +246,11 @@ fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
     let listed = || UNKEYED.iter().any(|name| field.is(name));
     let respelled = || rule.key.fields.iter().any(|name| is_respelled(field.name, name));
     (field.name.contains(&b'_') || listed() || respelled()) && !is_keyed(field, rule)
+}
+
+/// Whether a field, in the place of a trailer, could choose what an application does.
+pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
+    field.name.contains(&b'_') || UNKEYED.iter().any(|name| field.is(name))
 }
 
 /// Whether a field says what a trusted proxy was asked for. Such proxies hand on what clients wrote there, often enough.
@@ -249,6 +308,7 @@ mod tests {
             },
             introduction: &Introduction {
                 forwarding: hop::Forwarding { x_forwarded: true, forwarded: false },
+                underscores: false,
                 name: "sandarac".into(),
             },
             edits: &Edits::default(),
@@ -256,6 +316,7 @@ mod tests {
             sticky: None,
             framing: BodyFraming::None,
             expect_continue: false,
+            trailers: false,
             purpose,
         };
         String::from_utf8(forward.encode().unwrap()).unwrap()

@@ -24,6 +24,7 @@ mod site;
 mod step;
 mod sticky;
 mod tally;
+mod trailers;
 mod upkeep;
 mod worker;
 

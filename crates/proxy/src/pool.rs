@@ -37,6 +37,8 @@ pub struct SitePool {
     pub(crate) retries: u32,
     pub(crate) budget: Arc<RetryBudget>,
     pub(crate) hedge_after: Option<Duration>,
+    /// Whether trailers of requests go on.
+    pub(crate) forward_trailers: bool,
     pub(crate) sticky: Option<Sticky>,
 }
 
@@ -165,6 +167,7 @@ impl SitePool {
             },
             retries: config.retries,
             hedge_after: config.hedge_after,
+            forward_trailers: config.forward_trailers,
             sticky: config.sticky.clone(),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),

@@ -110,6 +110,7 @@ impl Site {
                     x_forwarded: config.forwarded.x_forwarded,
                     forwarded: config.forwarded.forwarded,
                 },
+                underscores: config.forwarded.underscores,
                 name: name.into(),
             },
             body_limit: limits.body.map_or(u64::MAX, |most| most.0),

@@ -120,7 +120,7 @@ impl Worker {
         let directives = rule.policy.directives(head.fields);
         let path = received.target.path_and_query;
         let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, head.fields);
-        let query = lookup::query(head, &directives);
+        let query = lookup::query(head, rule, &directives);
         let (object, flight, outcome) = match self.shared.store.lookup(key, &query, now) {
             Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
             Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),

@@ -58,6 +58,7 @@ pub(crate) fn pool_config(
             per_second: settings.retry_budget.per_second.get(),
         },
         hedge_after: settings.hedge_after.map(|after| *after),
+        forward_trailers: settings.forward_trailers,
     }
 }
 

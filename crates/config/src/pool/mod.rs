@@ -59,6 +59,8 @@ pub struct PoolConfig {
     pub retry_budget: RetryBudgetConfig,
     /// After how long without an answer a GET or HEAD is sent to a second backend as well; never where it is `None`.
     pub hedge_after: Option<Duration>,
+    /// Whether trailers of requests go on.
+    pub forward_trailers: bool,
 }
 
 /// A backend of a pool.

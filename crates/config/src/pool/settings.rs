@@ -81,6 +81,10 @@ settings! {
         /// How long a GET or HEAD waits for an answer before it is sent to a second backend as well; the first answer
         /// counts. It costs the backends more than they would have to do.
         hedge_after: Option<Timeout> = None, unset "never" "\"500ms\"";
+        /// Whether trailers of request bodies go on to the backends. They pass the edits and filters of fields; those that
+        /// frame, route, authenticate or set conditions never go on. Some servers take trailers for the next request, others
+        /// for fields: turn this on for backends that are known to read them.
+        forward_trailers: bool = false;
         /// Lets sessions stick to a backend, by a cookie, whatever `balance` is.
         sticky: Option<At<StickySettings>> = None, unset "they do not" "{ cookie = \"sandarac_backend\" }";
         /// For `resume`: how workers are weighed.

@@ -7,6 +7,7 @@ use crate::record::Outcome;
 use crate::site::LocalSite;
 use crate::step::fetch::{Errand, Surroundings, fetch};
 use crate::step::hash;
+use crate::step::lookup::single_range;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
 use crate::worker::Worker;
@@ -85,6 +86,7 @@ impl Revalidation {
             sticky: site.pools[self.pool].sticky.as_ref(),
             framing: BodyFraming::None,
             expect_continue: false,
+            trailers: false,
             purpose: Purpose::Fill {
                 rule,
                 candidate: flight.candidate().map(|object| &**object),
@@ -114,6 +116,7 @@ impl Revalidation {
             site,
             counters: &worker.counters,
             request: &request,
+            wanted: single_range(&request),
             host: &self.host,
             path: &path,
             rule,

@@ -150,6 +150,12 @@ impl Link {
         self.pick.finish(Outcome::Broken, now);
     }
 
+    /// The rest of the response is not read, for a reason that lies here.
+    pub(crate) fn unwanted(self) {
+        let now = self.epoch.elapsed();
+        self.pick.finish(Outcome::Aborted, now);
+    }
+
     /// No request was sent.
     pub(super) fn spare(self) {
         self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
@@ -174,6 +180,16 @@ pub(crate) struct Arrived {
     pub(crate) received: Timestamp,
     /// How far the request body has come.
     pub(crate) upload: Upload,
+}
+
+impl Arrived {
+    /// Leaves the body, which the client does not want, unread: the connection is not used again.
+    pub(crate) fn drop_body(&mut self) {
+        if !self.body.is_ended() {
+            self.body = Framer::Ended;
+            self.link.keep_alive = false;
+        }
+    }
 }
 
 /// An attempt that brought no response.

@@ -68,8 +68,10 @@ enum Ending {
     Whole(FieldsBuf),
     /// The origin broke off, or sent nothing for too long.
     BrokenOff,
-    /// What came is malformed, or nobody wants it any more.
+    /// What came is malformed.
     Spoiled,
+    /// Nobody wants it any more: no fault of the backend.
+    Unwanted,
 }
 
 impl Ending {
@@ -92,6 +94,7 @@ impl Ending {
                 filling.break_off();
             }
             Ending::Spoiled => link.broken(),
+            Ending::Unwanted => link.unwanted(),
         }
     }
 }
@@ -104,7 +107,7 @@ async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_by
     let ending = poll_fn(|cx| {
         loop {
             if !filling.is_wanted() {
-                return Poll::Ready(Ending::Spoiled);
+                return Poll::Ready(Ending::Unwanted);
             }
             let now = sandarac_net::wall();
             if filling.poll_room(cx, now).is_pending() {

@@ -51,7 +51,7 @@ impl Landing<'_> {
         let part = content_range(&arrived.head.view())?;
         let joined = stored.range()?.union(&part)?;
         let joint = Joint::of(stored.clone(), part.range)?;
-        let fits = joined.answers(single_range(self.request))
+        let fits = joined.answers(self.wanted)
             && arrived.body.remaining().is_none_or(|len| len == part.range.len())
             && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
         let mut newer = arrived.head.clone();

@@ -6,7 +6,7 @@ use crate::step::receive::Received;
 use crate::step::store::{add_date, tags_of};
 use sandarac_cache::{Arrival, Flight, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
 use sandarac_config::CacheRule;
-use sandarac_message::caching::{RequestDirectives, Storability, freshen, head_agrees, storability};
+use sandarac_message::caching::{Profile, RequestDirectives, Storability, freshen, head_agrees, storability};
 use sandarac_message::range::{self, RangeSpec};
 use sandarac_message::status_fields::Forward;
 use sandarac_message::vary::VarySpec;
@@ -17,15 +17,25 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// The question that a request puts to the store.
-pub(crate) fn query<'a>(request: &RequestHead<'a>, directives: &'a RequestDirectives) -> Query<'a> {
-    // A HEAD that went to the origin would bring nothing to store.
-    let fills = request.method != Method::Head && !directives.only_if_cached;
+pub(crate) fn query<'a>(
+    request: &RequestHead<'a>,
+    rule: &CacheRule,
+    directives: &'a RequestDirectives,
+) -> Query<'a> {
+    let fills = fills(request, rule) && !directives.only_if_cached;
     Query {
         fields: request.fields,
         directives,
         part: single_range(request),
         intent: if fills { Intent::Fill } else { Intent::Peek },
     }
+}
+
+/// Whether a request that finds nothing fetches for the store. Under the profile safe a HEAD does, by GET, as in Varnish
+/// and nginx: some origins send a body in response to HEAD, which would be read as the response to the next request. Under
+/// rfc it goes on as it is, and brings nothing to store.
+pub(crate) fn fills(request: &RequestHead<'_>, rule: &CacheRule) -> bool {
+    request.method != Method::Head || rule.policy.profile == Profile::Safe
 }
 
 /// The part of the representation that a request wants, where it is one range.

@@ -5,6 +5,7 @@ use crate::downstream::Downstream;
 use crate::exchange::{Exchange, Sent};
 use crate::forward::Purpose;
 use crate::step::receive::Received;
+use sandarac_message::{Fields, Method, hop, members};
 use sandarac_net::{Client, Conn, Output};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode::Head;
@@ -33,6 +34,11 @@ pub(crate) async fn pipe(
     if !arrived.switched {
         return exchange.relay_edited(down, received, arrived, pool).await;
     }
+    let asked = hop::upgrade(exchange.request.fields);
+    if exchange.request.method != Method::Connect && !agrees(asked, arrived.head.fields.view()) {
+        arrived.link.close();
+        return Err(Fault::UnaskedSwitch);
+    }
     if !down.is_uploaded() {
         // The protocol that follows the request begins where its body ends (RFC 9110 §7.8): what is left of that is none of it.
         arrived.link.close();
@@ -48,6 +54,14 @@ pub(crate) async fn pipe(
     let (bytes, whole) = tunnel(down.client, &mut arrived.link.conn, idle).await;
     arrived.link.close();
     Ok(Sent { status: arrived.head.status, bytes, keep_alive: false, cut: !whole })
+}
+
+/// Whether a response switches to protocols that were `asked` for, and names them (RFC 9110 §7.8).
+fn agrees(asked: Option<&[u8]>, response: Fields<'_>) -> bool {
+    let asked_for = |protocol: &[u8]| {
+        members(asked.unwrap_or_default()).any(|offered| offered.eq_ignore_ascii_case(protocol))
+    };
+    hop::upgrade(response).is_some_and(|protocols| members(protocols).all(asked_for))
 }
 
 /// Copies both ways until both directions are over, or neither side has sent anything for `idle`. Returns the bytes that

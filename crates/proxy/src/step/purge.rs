@@ -97,6 +97,7 @@ pub(crate) fn passed(
         site: exchange.site,
         counters: &exchange.worker.counters,
         request: &request,
+        wanted: None,
         host: &received.host,
         path,
         rule,

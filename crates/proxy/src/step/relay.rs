@@ -3,9 +3,9 @@
 use crate::downstream::{Downstream, Upload};
 use crate::exchange::Exchange;
 use crate::step::fetch::{Arrived, Link};
+use crate::trailers::{TrailerRule, end_response};
 use crate::{Counter, Counters, Fault};
 use sandarac_message::FieldsBuf;
-use sandarac_message::tags::is_surrogate_only;
 use sandarac_net::{BodyStep, COPIED, Conn, Framer};
 use sandarac_wire::h1::encode;
 use std::future::poll_fn;
@@ -47,20 +47,13 @@ impl Encoding {
     }
 
     /// What ends the body.
-    pub(crate) fn end(self, head: Vec<u8>, trailers: &FieldsBuf) -> Vec<u8> {
+    fn end(self, head: Vec<u8>, trailers: &FieldsBuf, rule: Option<&TrailerRule>) -> Vec<u8> {
         let mut end = head;
         if self == Encoding::Chunked {
-            last_chunk(&mut end, trailers);
+            end_response(&mut end, trailers, rule);
         }
         end
     }
-}
-
-/// Writes what ends a body in chunks, with those of the trailers that a client may see.
-pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &FieldsBuf) {
-    let mut shown = FieldsBuf::copy_of(trailers.view());
-    shown.retain_names(|name| !is_surrogate_only(name));
-    encode::last_chunk(out, shown.view());
 }
 
 /// How a relay ended.
@@ -149,7 +142,8 @@ impl Relay<'_, '_> {
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
-                    let end = self.encoding.end(self.begin().unwrap_or_default(), &trailers);
+                    let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
+                    let end = self.encoding.end(self.begin().unwrap_or_default(), &trailers, rule.as_ref());
                     let client = &mut self.downstream.client.conn;
                     let written =
                         if end.is_empty() { Ok(()) } else { client.write(cx, &[IoSlice::new(&end)]) };

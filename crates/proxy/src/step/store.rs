@@ -6,7 +6,7 @@ use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::Arrived;
-use crate::step::{hash, lookup};
+use crate::step::hash;
 use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
 use sandarac_config::{CacheRule, Edits, KeyRule};
@@ -14,7 +14,7 @@ use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
     storability, stored_fields,
 };
-use sandarac_message::range::ContentRange;
+use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
@@ -28,7 +28,10 @@ pub(crate) struct Landing<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) site: &'a Site,
     pub(crate) counters: &'a Counters,
+    /// The request as it was fetched.
     pub(crate) request: &'a RequestHead<'a>,
+    /// The part of the representation that the client wants, where it is one range.
+    pub(crate) wanted: Option<RangeSpec>,
     pub(crate) host: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) rule: &'a CacheRule,
@@ -53,7 +56,7 @@ impl Landing<'_> {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
         // A part answers no more than what it covers.
-        let answers = |stored: &&Arc<Object>| stored.answers(lookup::single_range(self.request));
+        let answers = |stored: &&Arc<Object>| stored.answers(self.wanted);
         if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
                 return self.refresh(flight, candidate.clone(), *arrived, handling);
@@ -74,9 +77,9 @@ impl Landing<'_> {
             return Landed::Relay(arrived);
         }
         let announced = arrived.body.remaining();
-        // What says that it is all of it has to be as long.
+        // It has to be as long as it says.
         let range = content_range(&arrived.head.view())
-            .filter(|part| !part.is_whole() || announced.is_none_or(|len| len == part.range.len()));
+            .filter(|part| announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
         let policy = &self.rule.policy;
         match storability(self.request, &view, range, policy, arrived.requested, now) {
@@ -92,7 +95,7 @@ impl Landing<'_> {
                     return Landed::Relay(arrived);
                 };
                 let tags = self.tags(view.fields);
-                let len = announced.or(whole.map(|whole| whole.range.len()));
+                let len = announced.or(range.map(|range| range.range.len()));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, part, len);
                 let filling = flight.store(arrival);
                 handling.ttl = Some(lifetimes.ttl(now));
@@ -114,7 +117,7 @@ impl Landing<'_> {
         let flight = if stays { flight.sparing() } else { flight };
         let reason = if status >= 500 { Reason::ServerError } else { reason };
         match reason.marked_for() {
-            _ if blames_request(status) => flight.scatter(),
+            _ if blames_request(status) || reason == Reason::ClientError => flight.scatter(),
             Some(time) => flight.mark(Mark::HitForMiss, now.plus(time), now),
             None => flight.release(RELEASED),
         }

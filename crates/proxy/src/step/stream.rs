@@ -3,7 +3,7 @@
 use crate::downstream::Downstream;
 use crate::exchange::WINDOW;
 use crate::step::deliver::Rest;
-use crate::step::relay::last_chunk;
+use crate::trailers::{TrailerRule, end_response};
 use crate::{Counter, Counters};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Reader};
@@ -18,12 +18,13 @@ pub(crate) struct Streamed {
     pub(crate) whole: bool,
 }
 
-/// Sends what `rest` selects of the reader's body.
+/// Sends what `rest` selects of the reader's body, and the trailers that `rule` lets through.
 pub(crate) async fn stream(
     counters: &Counters,
     downstream: &mut Downstream<'_>,
     mut reader: Reader,
     rest: Rest,
+    rule: Option<&TrailerRule>,
 ) -> Streamed {
     let mut output = Output::new();
     let mut bytes = 0;
@@ -42,7 +43,7 @@ pub(crate) async fn stream(
             None => {
                 if rest.chunked {
                     match reader.object().trailers() {
-                        Some(trailers) => last_chunk(output.inline(), trailers),
+                        Some(trailers) => end_response(output.inline(), trailers, rule),
                         None => output.inline().extend_from_slice(encode::LAST_CHUNK),
                     }
                     let sent = downstream.send(&mut output, WINDOW).await;
