@@ -411,3 +411,48 @@ fn a_sloppy_origins_private_pages_are_not_shared() {
         assert_eq!(origin.count(), before + 2, "{control}");
     }
 }
+
+/// Regression: gunicorn and Go's mux run `/admin/users` for what no route took for it.
+#[test]
+fn a_path_that_a_backend_may_read_otherwise_evades_no_route() {
+    let origin = Origin::new(|request| reply(200).body(&request.target));
+    let routes = |paths: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n\
+             [[route]]\nmatch = [\"/admin\", \"/private/\"]\npool = \"app\"\ncache = \"pass\"\n{paths}\n\
+             [[route]]\npool = \"app\"\n{paths}\n",
+            origin.url()
+        )
+    };
+    let evading = [
+        "/admin%2fusers",
+        "/admin%2Fusers",
+        "/admin%5cusers",
+        "/admin\\users",
+        "/admin;x/users",
+        "/admin;",
+        "/admin.",
+        "/admin%20",
+        "/admin./users",
+        "/%2561dmin",
+        "/x%2f..%2fprivate%2fa",
+        "/private%252fa",
+        "/private;a%2fb",
+    ];
+    let proxy = sandarac().config(routes("")).start();
+    for target in evading {
+        let refused = proxy.get(target).expect(400);
+        assert!(refused.field("proxy-status").is_some_and(|why| why.contains("path")), "{target}");
+    }
+    assert_eq!(origin.count(), 0);
+    // Where all readings have one route, the path goes on as it came.
+    for target in
+        ["/a%2fb", "/a;b/c", "/a.", "/a//b", "/admin/a%2fb", "/admin;x".replace("admin", "other").as_str()]
+    {
+        assert_eq!(proxy.get(target).expect(200).text(), target);
+    }
+    let proxy = sandarac().config(routes("paths = \"raw\"")).start();
+    for target in ["/admin%2fusers", "/admin;x/users", "/admin."] {
+        assert_eq!(proxy.get(target).expect(200).text(), target);
+    }
+}

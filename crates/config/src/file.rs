@@ -9,6 +9,7 @@ use crate::limited::Bounded;
 use crate::pattern::{HostPattern, MethodName, PathPattern};
 use crate::pool::{PoolName, PoolSettings};
 use crate::report::{At, Complaint, Report};
+use crate::routes::PathReading;
 use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::{Kind, Node, Value, settings};
@@ -91,6 +92,10 @@ settings! {
         response: EditSettings = EditSettings::default();
         /// Protocols that a connection may be upgraded to; it is a tunnel from then on.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
+        /// What is done with a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of a
+        /// segment), where the readings lead to different routes. `"strict"`: the request is refused. `"raw"`, in all of these
+        /// routes: the path counts as it is compared, decoded once; the backends read it so.
+        paths: PathReading = PathReading::Strict;
         /// Whether `CONNECT` is passed to the backend and makes the connection a tunnel. Whoever can reach the listener can
         /// then reach whatever the backend connects them to.
         connect: bool = false;
@@ -195,6 +200,7 @@ impl Text for ShortMatch {
     }
 }
 
+choice!(PathReading { "strict" => PathReading::Strict, "raw" => PathReading::Raw });
 choice!(Scheme { "http" => Scheme::Http, "https" => Scheme::Https });
 
 /// The mode of a Unix socket.

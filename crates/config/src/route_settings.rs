@@ -72,6 +72,7 @@ pub(crate) fn route(
         response,
         upgrade,
         connect: route.connect,
+        paths: route.paths,
     })
 }
 

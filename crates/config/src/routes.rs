@@ -23,6 +23,18 @@ pub struct Route {
     pub upgrade: Vec<String>,
     /// Whether `CONNECT` is passed on and makes a tunnel.
     pub connect: bool,
+    /// What is done with a path of several readings.
+    pub paths: PathReading,
+}
+
+/// What is done with a path that servers read differently, where the readings lead to different routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathReading {
+    /// The request is refused.
+    #[default]
+    Strict,
+    /// It counts as it is compared, decoded once.
+    Raw,
 }
 
 /// Which requests a route is for. An empty list is no condition.

@@ -6,11 +6,13 @@
 mod authority;
 mod path;
 mod query;
+mod readings;
 mod reference;
 
 pub use authority::{Authority, Scheme};
 pub use path::{PathError, route_path};
 pub use query::{filter_query, parameters};
+pub use readings::other_readings;
 pub use reference::{content_location_is_target, invalidated, resolve};
 
 use crate::{Method, Name, RequestHead, Version};

@@ -13,6 +13,8 @@ pub enum PathError {
     HiddenDots,
     /// Dot segments that lead above the root.
     AboveRoot,
+    /// Another reading of the path leads to another route.
+    Ambiguous,
 }
 
 impl PathError {
@@ -23,6 +25,7 @@ impl PathError {
             PathError::Nul => "path-nul",
             PathError::HiddenDots => "path-hidden-dots",
             PathError::AboveRoot => "path-above-root",
+            PathError::Ambiguous => "path-ambiguous",
         }
     }
 }
@@ -34,6 +37,9 @@ impl std::fmt::Display for PathError {
             PathError::Nul => "the path has an encoded NUL",
             PathError::HiddenDots => "the path has a dot segment that only some servers see",
             PathError::AboveRoot => "the path leads above the root",
+            PathError::Ambiguous => {
+                "servers read the path differently, and the readings have different routes"
+            }
         })
     }
 }
@@ -75,6 +81,45 @@ pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
         }
     }
     Ok(Cow::Owned(out))
+}
+
+/// A decoded path without dot segments and with runs of slashes made one. Dot segments that lead above the root end there.
+pub(super) fn normalised(path: &[u8]) -> Vec<u8> {
+    let mut out: Vec<u8> = Vec::with_capacity(path.len());
+    let mut segments = path.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            b"." | b"" => {}
+            b".." => out.truncate(memchr::memrchr(b'/', &out).unwrap_or(0)),
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+                continue;
+            }
+        }
+        if last {
+            out.push(b'/');
+        }
+    }
+    out
+}
+
+/// A path as a server reads it that keeps runs of slashes: decoded once, an empty segment being one like others.
+pub(super) fn with_slashes(received: &[u8]) -> Vec<u8> {
+    let Ok(decoded) = decode(received) else { return Vec::new() };
+    let mut out: Vec<&[u8]> = Vec::new();
+    for segment in decoded.split(|&byte| byte == b'/') {
+        match segment {
+            b"." => {}
+            b".." => _ = if out.len() > 1 { out.pop() } else { None },
+            _ => out.push(segment),
+        }
+    }
+    if matches!(decoded.rsplit(|&byte| byte == b'/').next(), Some(b"." | b"..")) {
+        out.push(b"");
+    }
+    out.join(&b'/')
 }
 
 /// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow way. Both

@@ -5,10 +5,10 @@ use crate::forward::Asker;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
 use bytes::Bytes;
-use sandarac_config::{Action, CacheRule, Route};
+use sandarac_config::{Action, CacheRule, PathReading, Route, Routes};
 use sandarac_message::caching::{BypassReason, lookup_bypass};
 use sandarac_message::hop::{self, MaxForwards};
-use sandarac_message::target::{Form, Scheme, Target, route_path};
+use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
 use sandarac_net::Peer;
 use sandarac_wire::resume::WELL_KNOWN;
@@ -103,9 +103,37 @@ pub(crate) fn receive<'a>(
         // What workers say of themselves there is for balancers alone.
         return Err(Fault::NoRoute);
     }
-    let route = site.config.routes.find(&host, &path, request.method_text).ok_or(Fault::NoRoute)?;
+    let routes = &site.config.routes;
+    let route = routes.find(&host, &path, request.method_text);
+    if matches!(target.form, Form::Origin | Form::Absolute) {
+        let readings = other_readings(target.path(), &path);
+        if !readings.is_empty() {
+            agree(routes, route, &readings, &host, request.method_text)?;
+        }
+    }
+    let route = route.ok_or(Fault::NoRoute)?;
     let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
     Ok(Received { target, host, asker, route })
+}
+
+/// Whether every reading of a path leads to `route`. Where one leads to another, the rules of one of them would be evaded at
+/// a backend that reads it so; all of these routes may say that theirs does not.
+fn agree(
+    routes: &Routes,
+    route: Option<&Route>,
+    readings: &[Vec<u8>],
+    host: &[u8],
+    method: &[u8],
+) -> Result<(), Fault> {
+    let is_raw = |route: Option<&Route>| route.is_some_and(|route| route.paths == PathReading::Raw);
+    let others = readings.iter().map(|reading| routes.find(host, reading, method));
+    let mut all_raw = is_raw(route);
+    let mut differ = false;
+    for other in others {
+        differ |= other.map(std::ptr::from_ref) != route.map(std::ptr::from_ref);
+        all_raw &= is_raw(other);
+    }
+    if differ && !all_raw { Err(Fault::BadPath(PathError::Ambiguous)) } else { Ok(()) }
 }
 
 /// Whether a worker might take `path`, as routes see it, for that of its résumé. WSGI and CGI hand applications an encoded

@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sandarac_config::{Action, Config, ListenAddress, Listener, LogTarget, Route, Routes, Warning};
+use sandarac_config::{
+    Action, Config, ListenAddress, Listener, LogTarget, PathReading, Route, Routes, Warning,
+};
 use sandarac_lab::{Row, fairness, rows};
 use sandarac_message::target::Scheme;
 use sandarac_proxy::{Shared, SitePool};
@@ -242,6 +244,7 @@ fn only(place: usize, routes: &Routes) -> Route {
         response: first.map(|route| route.response.clone()).unwrap_or_default(),
         upgrade: Vec::new(),
         connect: false,
+        paths: PathReading::default(),
     }
 }
 

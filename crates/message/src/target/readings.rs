@@ -1,0 +1,150 @@
+//! The readings that servers make of one path.
+//!
+//! Routes match on [`route_path`](super::route_path). A server behind may read the same bytes otherwise: as a separator what
+//! is an encoded slash or a backslash, as nothing what follows `;`, a trailing dot or a space, as two slashes what is one, or
+//! it decodes once more. Where that leads to another route, one of the two rules would be evaded.
+
+use super::path::normalised;
+
+/// A way in which a server may read a path that was decoded once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fold {
+    /// Escapes of escapes are decoded: `%2561` is `a`.
+    Decoded,
+    /// `%2F` is a slash (WSGI, CGI, Go's mux).
+    EncodedSlash,
+    /// A backslash is a slash (IIS, servers on Windows).
+    Backslash,
+    /// What follows `;` in a segment is a parameter (servlets).
+    Parameters,
+    /// Dots and spaces at the end of a segment are dropped (file systems of Windows).
+    Trailing,
+}
+
+/// Each fold, in an order in which each works on what the others leave.
+const FOLDS: [Fold; 5] =
+    [Fold::Decoded, Fold::EncodedSlash, Fold::Backslash, Fold::Parameters, Fold::Trailing];
+
+/// The readings of a path, without query, beside `route_path`, which is what that function made of it: with runs of slashes
+/// kept, with each fold alone, and with all of them. None for nearly every path, at the price of a look at its bytes.
+pub fn other_readings(received: &[u8], route_path: &[u8]) -> Vec<Vec<u8>> {
+    if !has_other_readings(received) {
+        return Vec::new();
+    }
+    let alone = FOLDS.iter().map(|&fold| normalised(&folded(route_path, fold)));
+    let all = FOLDS.iter().fold(route_path.to_vec(), |path, &fold| folded(&path, fold));
+    let mut readings: Vec<Vec<u8>> =
+        alone.chain([normalised(&all), super::path::with_slashes(received)]).collect();
+    readings.sort_unstable();
+    readings.dedup();
+    readings.retain(|reading| reading != route_path);
+    readings
+}
+
+/// Whether a path holds anything that servers read differently.
+fn has_other_readings(path: &[u8]) -> bool {
+    let special = |byte: u8| (byte == b'%') | (byte == b'\\') | (byte == b';');
+    let drops = |byte: u8| (byte == b'.') | (byte == b' ');
+    let found = path.iter().fold(false, |found, &byte| found | special(byte));
+    let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
+    let ended =
+        pairs.fold(false, |found, (&one, &next)| found | (((one == b'/') | drops(one)) & (next == b'/')));
+    found || ended || path.last().is_some_and(|&byte| drops(byte))
+}
+
+fn folded(path: &[u8], fold: Fold) -> Vec<u8> {
+    match fold {
+        Fold::Decoded => decoded_again(path),
+        Fold::EncodedSlash => replaced(path, b"%2F", b'/'),
+        Fold::Backslash => path.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect(),
+        Fold::Parameters => {
+            by_segment(path, |segment| memchr::memchr(b';', segment).map_or(segment, |at| &segment[..at]))
+        }
+        Fold::Trailing => by_segment(path, |segment| {
+            let kept = segment.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
+            // Dot segments are none of these.
+            if matches!(segment, b"." | b"..") { segment } else { &segment[..kept.map_or(0, |at| at + 1)] }
+        }),
+    }
+}
+
+fn by_segment<'a>(path: &'a [u8], keep: impl Fn(&'a [u8]) -> &'a [u8]) -> Vec<u8> {
+    path.split(|&byte| byte == b'/').map(keep).collect::<Vec<_>>().join(&b'/')
+}
+
+fn replaced(path: &[u8], escape: &[u8; 3], by: u8) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&first, after)) = rest.split_first() {
+        if rest.first_chunk() == Some(escape) {
+            out.push(by);
+            rest = &rest[escape.len()..];
+        } else {
+            out.push(first);
+            rest = after;
+        }
+    }
+    out
+}
+
+/// Decodes what is still encoded once more; what is no escape stays as it is.
+fn decoded_again(path: &[u8]) -> Vec<u8> {
+    let path = replaced(path, b"%25", b'%');
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = &path[..];
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |at: usize| rest.get(at).and_then(|&digit| char::from(digit).to_digit(16));
+        match (first, digit(1), digit(2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                rest = &rest[3..];
+            }
+            _ => {
+                out.push(first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::route_path;
+
+    #[track_caller]
+    fn reads(path: &str, expected: &[&str]) {
+        let plain = route_path(path.as_bytes()).unwrap();
+        let mut readings: Vec<String> = other_readings(path.as_bytes(), &plain)
+            .iter()
+            .map(|reading| String::from_utf8_lossy(reading).into_owned())
+            .collect();
+        readings.sort();
+        assert_eq!(readings, expected, "{path}");
+    }
+
+    #[test]
+    fn plain_paths_have_one_reading() {
+        for path in ["/", "/a/b.html", "/a.b/c", "/a-b_c~d", "/%41", "/a%20b/c", "/.well-known/x"] {
+            reads(path, &[]);
+        }
+    }
+
+    #[test]
+    fn each_fold_alone_and_all_together() {
+        reads("/admin%2fusers", &["/admin/users"]);
+        reads("/admin%5cusers", &["/admin/users"]);
+        reads("/admin\\users", &["/admin/users"]);
+        reads("/admin;x/users", &["/admin/users"]);
+        reads("/admin./users", &["/admin/users"]);
+        reads("/admin%20/users", &["/admin/users"]);
+        reads("/admin.", &["/admin"]);
+        reads("/a//b", &["/a//b"]);
+        reads("/%2561dmin", &["/admin"]);
+        reads("/admin%252fusers", &["/admin/users"]);
+        reads("/a;b%2fc", &["/a", "/a/c", "/a;b/c"]);
+        reads("/100%25", &["/100%"]);
+        reads("/...", &["/"]);
+    }
+}
