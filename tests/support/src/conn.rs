@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::message::{latin1, parse_fields};
@@ -20,6 +21,8 @@ pub struct Conn {
     patience: Duration,
     /// When the present wait ends, whatever still trickles in by then.
     until: Instant,
+    /// At most so many bytes are received at a time, with a pause after each.
+    pace: Option<(usize, Duration)>,
 }
 
 /// Why nothing more could be read.
@@ -73,12 +76,30 @@ impl Conn {
 
     fn over(stream: Stream) -> Conn {
         let _ = stream.set_write_timeout(PATIENCE);
-        Conn { stream, buffer: Vec::new(), received: Vec::new(), patience: PATIENCE, until: Instant::now() }
+        Conn {
+            stream,
+            buffer: Vec::new(),
+            received: Vec::new(),
+            patience: PATIENCE,
+            until: Instant::now(),
+            pace: None,
+        }
     }
 
     /// The same connection with another limit on how long it waits for a message, or for whatever else one call reads.
     pub fn patient_for(mut self, patience: Duration) -> Conn {
+        self.set_patience(patience);
+        self
+    }
+
+    /// Limits how long it waits for a message, or for whatever else one call reads.
+    pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
+    }
+
+    /// The same connection, received from in pieces of at most `bytes` with a `pause` after each: a slow client.
+    pub fn paced(mut self, bytes: usize, pause: Duration) -> Conn {
+        self.pace = Some((bytes, pause));
         self
     }
 
@@ -163,31 +184,51 @@ impl Conn {
         self.begin();
         let mut interim = Vec::new();
         let mut response = loop {
-            let head = self.try_response_head()?;
+            let head = self.next_response_head()?;
             if head.status >= 200 || head.status == 101 {
                 break head;
             }
             interim.push(head);
         };
         response.interim = interim;
-        let tunnel = response.status == 101 || method == "CONNECT" && response.status / 100 == 2;
-        if method != "HEAD" && !tunnel && response.status != 204 && response.status != 304 {
-            let framing = framing(&response.fields, Framing::Close)?;
-            let (body, trailers, chunks) = self.try_body(framing)?;
-            (response.body, response.trailers, response.chunks) = (body, trailers, chunks);
+        match self.next_response_body(method, &mut response) {
+            Ok(()) => Ok(response),
+            Err(Trouble::Closed(rest)) => Err(Trouble::Closed([response.body, rest].concat())),
+            Err(Trouble::Reset(rest)) => Err(Trouble::Reset([response.body, rest].concat())),
+            Err(trouble) => Err(trouble),
         }
-        Ok(response)
     }
 
     /// Reads one response head, interim or final, and leaves the body unread.
     #[track_caller]
     pub fn response_head(&mut self) -> Response {
-        self.begin();
         let result = self.try_response_head();
         self.insist("a response head", result)
     }
 
-    fn try_response_head(&mut self) -> Result<Response, Trouble> {
+    /// Reads one response head, interim or final, and leaves the body unread.
+    pub fn try_response_head(&mut self) -> Result<Response, Trouble> {
+        self.begin();
+        self.next_response_head()
+    }
+
+    /// Reads the body of a response to `method` whose head was read. What came of one that breaks off is in `response`.
+    pub fn try_response_body(&mut self, method: &str, response: &mut Response) -> Result<(), Trouble> {
+        self.begin();
+        self.next_response_body(method, response)
+    }
+
+    fn next_response_body(&mut self, method: &str, response: &mut Response) -> Result<(), Trouble> {
+        let tunnel = response.status == 101 || method == "CONNECT" && response.status / 100 == 2;
+        if method == "HEAD" || tunnel || response.status == 204 || response.status == 304 {
+            return Ok(());
+        }
+        let framing = framing(&response.fields, Framing::Close)?;
+        (response.trailers, response.chunks) = self.next_body(framing, &mut response.body)?;
+        Ok(())
+    }
+
+    fn next_response_head(&mut self) -> Result<Response, Trouble> {
         let (line, fields) = self.try_head()?;
         let malformed = || Trouble::Malformed(format!("status line {line:?}"));
         let (version, rest) = line.split_once(' ').ok_or_else(malformed)?;
@@ -226,7 +267,8 @@ impl Conn {
         self.insist("a request head", result)
     }
 
-    pub(crate) fn try_request_head(&mut self) -> Result<Request, Trouble> {
+    /// Reads a request head and leaves the body unread.
+    pub fn try_request_head(&mut self) -> Result<Request, Trouble> {
         self.begin();
         let (line, fields) = self.try_head()?;
         let words: Vec<&str> = line.split(' ').collect();
@@ -242,11 +284,11 @@ impl Conn {
         })
     }
 
-    pub(crate) fn try_request_body(&mut self, request: &mut Request) -> Result<(), Trouble> {
+    /// Reads the body of a request whose head was read. What came of one that breaks off is in `request`.
+    pub fn try_request_body(&mut self, request: &mut Request) -> Result<(), Trouble> {
         self.begin();
         let framing = framing(&request.fields, Framing::Length(0))?;
-        let (body, trailers, _) = self.try_body(framing)?;
-        (request.body, request.trailers) = (body, trailers);
+        (request.trailers, _) = self.next_body(framing, &mut request.body)?;
         Ok(())
     }
 
@@ -313,7 +355,7 @@ impl Conn {
     }
 
     /// Whether something has come, or the peer has gone, after at most `patience`.
-    pub(crate) fn is_ready(&mut self, patience: Duration) -> bool {
+    pub fn is_ready(&mut self, patience: Duration) -> bool {
         if !self.buffer.is_empty() {
             return true;
         }
@@ -335,22 +377,25 @@ impl Conn {
         Ok((first, parse_fields(lines).map_err(Trouble::Malformed)?))
     }
 
-    fn try_body(&mut self, framing: Framing) -> Result<(Vec<u8>, Fields, Vec<usize>), Trouble> {
+    /// Reads a body into `body` as it comes, and gives its trailer fields and the sizes of its chunks.
+    fn next_body(&mut self, framing: Framing, body: &mut Vec<u8>) -> Result<(Fields, Vec<usize>), Trouble> {
         match framing {
-            Framing::Length(length) => Ok((self.take(length)?, Fields::default(), Vec::new())),
+            Framing::Length(length) => self.take_into(length, body)?,
             Framing::Close => loop {
+                body.append(&mut self.buffer);
                 match self.fill() {
                     Ok(()) => {}
-                    Err(Trouble::Closed(body)) => return Ok((body, Fields::default(), Vec::new())),
+                    Err(Trouble::Closed(_)) => break,
                     Err(trouble) => return Err(trouble),
                 }
             },
-            Framing::Chunked => self.try_chunks(),
+            Framing::Chunked => return self.next_chunks(body),
         }
+        Ok((Fields::default(), Vec::new()))
     }
 
-    fn try_chunks(&mut self) -> Result<(Vec<u8>, Fields, Vec<usize>), Trouble> {
-        let (mut body, mut sizes) = (Vec::new(), Vec::new());
+    fn next_chunks(&mut self, body: &mut Vec<u8>) -> Result<(Fields, Vec<usize>), Trouble> {
+        let mut sizes = Vec::new();
         loop {
             let line = latin1(&self.take_through(b"\r\n")?);
             let size = line.trim_end_matches("\r\n").split(';').next().unwrap_or_default();
@@ -359,7 +404,7 @@ impl Conn {
             if size == 0 {
                 break;
             }
-            body.extend(self.take(size)?);
+            self.take_into(size, body)?;
             sizes.push(size);
             if self.take(2)? != b"\r\n" {
                 return Err(Trouble::Malformed("no line end after a chunk".to_owned()));
@@ -374,7 +419,20 @@ impl Conn {
             trailers.push(line[..line.len() - 2].to_vec());
         }
         let trailers = parse_fields(trailers.iter().map(Vec::as_slice)).map_err(Trouble::Malformed)?;
-        Ok((body, trailers, sizes))
+        Ok((trailers, sizes))
+    }
+
+    fn take_into(&mut self, count: usize, into: &mut Vec<u8>) -> Result<(), Trouble> {
+        let mut left = count;
+        loop {
+            let piece = left.min(self.buffer.len());
+            into.extend(self.buffer.drain(..piece));
+            left -= piece;
+            if left == 0 {
+                return Ok(());
+            }
+            self.fill()?;
+        }
     }
 
     fn take(&mut self, count: usize) -> Result<Vec<u8>, Trouble> {
@@ -409,13 +467,15 @@ impl Conn {
         loop {
             let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             self.stream.set_read_timeout(left).map_err(|_| Trouble::Reset(Vec::new()))?;
-            match self.stream.read(&mut piece) {
+            let (limit, pause) = self.pace.unwrap_or((piece.len(), Duration::ZERO));
+            match self.stream.read(&mut piece[..limit]) {
                 Ok(0) => return Err(Trouble::Closed(std::mem::take(&mut self.buffer))),
                 Ok(count) => {
                     self.buffer.extend_from_slice(&piece[..count]);
                     if self.received.len() < 4096 {
                         self.received.extend_from_slice(&piece[..count.min(4096)]);
                     }
+                    thread::sleep(pause);
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -10,12 +10,12 @@ pub fn http_date() -> String {
 /// The time `seconds` from now, or before now if negative, as an HTTP date.
 pub fn http_date_in(seconds: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock stands after 1970");
-    imf_fixdate(now.as_secs() as i64 + seconds)
+    http_date_at(now.as_secs() as i64 + seconds)
 }
 
-/// `time`, in seconds since 1970, as an IMF-fixdate. The date is worked out by the method of H. Hinnant, "chrono-compatible
+/// `time`, in seconds since 1970, as an HTTP date. The date is worked out by the method of H. Hinnant, "chrono-compatible
 /// low-level date algorithms": years begin in March, so that the leap day comes last.
-fn imf_fixdate(time: i64) -> String {
+pub fn http_date_at(time: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -40,13 +40,13 @@ fn imf_fixdate(time: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::imf_fixdate;
+    use super::http_date_at;
 
     #[test]
     fn dates_are_written_as_rfc_9110_shows_them() {
-        assert_eq!(imf_fixdate(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
-        assert_eq!(imf_fixdate(0), "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(imf_fixdate(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
-        assert_eq!(imf_fixdate(4_107_542_399), "Sun, 28 Feb 2100 23:59:59 GMT");
+        assert_eq!(http_date_at(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(http_date_at(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(http_date_at(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(http_date_at(4_107_542_399), "Sun, 28 Feb 2100 23:59:59 GMT");
     }
 }

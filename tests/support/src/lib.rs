@@ -22,7 +22,7 @@ mod worker;
 
 pub use address::Address;
 pub use conn::{Conn, Trouble};
-pub use date::{http_date, http_date_in};
+pub use date::{http_date, http_date_at, http_date_in};
 pub use dns::{NameServer, Service};
 pub use hung::HungFileSystem;
 pub use message::{Fields, Request, Response};

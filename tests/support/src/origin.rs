@@ -84,6 +84,20 @@ impl Listener {
         self.accept_while(|| Instant::now() < deadline).expect("expected a connection to the origin")
     }
 
+    /// Accepts a connection, if one comes within `patience`.
+    pub fn try_accept(&self, patience: Duration) -> Option<Conn> {
+        match &self.socket {
+            Socket::Tcp(socket) => {
+                let _ = socket2::SockRef::from(socket).set_read_timeout(Some(patience));
+                socket.accept().ok().map(|(stream, _)| Conn::over_tcp(stream))
+            }
+            Socket::Unix(socket) => {
+                let _ = socket2::SockRef::from(socket).set_read_timeout(Some(patience));
+                socket.accept().ok().map(|(stream, _)| Conn::over_unix(stream))
+            }
+        }
+    }
+
     /// Whether no connection waits to be accepted.
     pub fn is_silent(&self) -> bool {
         let mut asked = false;

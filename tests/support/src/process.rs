@@ -396,8 +396,13 @@ impl Sandarac {
 
     fn proc_status(&self, key: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the binary runs");
-        let line = status.lines().find(|line| line.starts_with(key)).expect("Linux tells the resident set");
-        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of kB")
+        let line = status.lines().find(|line| line.starts_with(key)).expect("a line that Linux writes");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+    }
+
+    /// How many threads it has.
+    pub fn threads(&self) -> u64 {
+        self.proc_status("Threads:")
     }
 
     /// Lets it open descriptors below `limit` only, from now on; what it has open stays.
@@ -407,6 +412,14 @@ impl Sandarac {
         let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
         let limit = Rlimit { current: Some(limit), maximum: hard };
         prlimit(Some(pid), Resource::Nofile, limit).expect("the limit can be lowered");
+    }
+
+    /// Below which number it may open descriptors.
+    pub fn descriptor_limit(&self) -> u64 {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.pid())).expect("the binary runs");
+        let line =
+            limits.lines().find(|line| line.starts_with("Max open files")).expect("a line that Linux writes");
+        line.split_whitespace().nth(3).and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
     }
 
     /// How many descriptors it has open.
