@@ -78,6 +78,32 @@ fn the_resident_set_stays_within_what_the_manual_states() {
     assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
 }
 
+/// Regression: memory that the allocator kept stayed resident.
+#[test]
+fn the_resident_set_follows_a_limit_that_is_lowered() {
+    const LOWERED: u64 = 32 * MIB;
+    const AT_REST: u64 = 40 * MIB;
+    let origin = origin();
+    let limit = |memory: &str| site(&origin.url(), "", &format!("[cache]\nmemory = \"{memory}\""));
+    let proxy = sandarac().config(limit("128MiB")).start();
+    let clients = (0..4).map(|client| {
+        let address = proxy.address().clone();
+        thread::spawn(move || {
+            let mut conn = Conn::to(&address);
+            for number in 0..2000_usize {
+                let length = [100, 1000, 1000, 5000, 20_000, 60_000, 240_000][(number * 5 + client) % 7];
+                conn.get(&format!("/{client}/{number}/{length}")).expect(200);
+            }
+        })
+    });
+    clients
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|client| client.join().expect("a client does not panic"));
+    proxy.reload(&limit("32MiB")).success();
+    within("the memory to be given back", || (proxy.resident_bytes() <= LOWERED + AT_REST).then_some(()));
+}
+
 /// Regression: clients that do not read kept what had left the cache for as long as they liked, and with it the memory.
 #[test]
 fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {

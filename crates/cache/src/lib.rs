@@ -19,6 +19,7 @@ mod arriving;
 mod ban;
 mod body;
 mod budget;
+mod compact;
 mod evict;
 mod fill;
 mod filling;

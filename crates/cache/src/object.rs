@@ -116,6 +116,14 @@ impl Extras {
 }
 
 impl Content {
+    /// The body, where it is whole.
+    pub(crate) fn whole(&self) -> Option<&Whole> {
+        match self {
+            Content::Whole(whole) => Some(whole),
+            Content::Arriving(_) => None,
+        }
+    }
+
     /// What is charged with the object.
     pub(crate) fn own_bytes(&self) -> usize {
         match self {
@@ -296,6 +304,11 @@ impl Object {
         if let Content::Arriving(arriving) = &self.content {
             arriving.detach();
         }
+    }
+
+    /// Whether it has what few objects have.
+    pub(crate) fn has_extras(&self) -> bool {
+        self.extras.is_some()
     }
 
     pub(crate) fn text_len(&self) -> usize {

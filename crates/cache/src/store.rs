@@ -152,12 +152,15 @@ impl Store {
     }
 
     /// Changes the settings, but for the number of shards. A lower limit is kept when this returns, as far as readers
-    /// let go what they read.
+    /// let go what they read; the next [sweeps](Store::sweep) move together what is left.
     pub fn configure(&self, settings: Settings) {
-        let shards = self.settings().shards;
-        *self.settings.write() = Settings { shards, ..settings };
+        let before = self.settings();
+        *self.settings.write() = Settings { shards: before.shards, ..settings };
         self.budget.set_limit(settings.limit);
         self.fit();
+        if settings.limit < before.limit {
+            self.sweeper.lock().uncompacted = Some((0, 0));
+        }
     }
 
     /// What there is for a request. On the way of a hit nothing is allocated, and one lock is taken and let go.

@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::{Key, Object};
 
 /// Slots looked at in one hold of a shard's lock.
-const BATCH: u32 = 64;
+pub(crate) const BATCH: u32 = 64;
 
 /// The most bans in force. One more waits until the oldest have met every object.
 const BANS: usize = 1024;
@@ -22,6 +22,8 @@ pub(crate) struct Sweeper {
     slot: u32,
     /// The last ban when this round began.
     round: u32,
+    /// The shard and the slot of the next object to be [moved](Store::compact); none where all are where they should be.
+    pub(crate) uncompacted: Option<(usize, u32)>,
 }
 
 /// What a step of the sweep has done.
@@ -51,10 +53,12 @@ impl Store {
     }
 
     /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans and removes what
-    /// is banned or past every use. To be called periodically, often enough that a round takes a minute or so.
+    /// is banned or past every use. After the limit was lowered, moves as many objects together. To be called periodically, often
+    /// enough that a round takes a minute or so.
     pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
         let mut sweeper = self.sweeper.lock();
         let mut swept = self.reclaim(budget);
+        self.compact(&mut sweeper, budget);
         if (sweeper.shard, sweeper.slot) == (0, 0) {
             sweeper.round = self.bans.latest();
         }

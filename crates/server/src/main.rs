@@ -2,6 +2,8 @@
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod allocator;
+
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -9,10 +11,6 @@ use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
 use sandarac_server::stderr::say;
 use sandarac_server::{check, commands, demo, replay, run, simulate, top};
-
-/// Faster than the system's where small blocks come and go, as with every exchange.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match Cli::try_parse() {

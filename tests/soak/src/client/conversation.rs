@@ -59,10 +59,11 @@ impl Visitor {
     fn say_goodbye(&mut self, line: Line) {
         let mut line = line;
         let mut ask = self.plan(&line);
-        let manner = self.random.below(3);
+        // A body that only its connection ends has to break off with a reset, which a Unix socket does not have.
+        let first = u64::from(line.entrance == "unix");
+        let manner = self.random.within(first, 2);
         match manner {
-            // A body that only its connection ends has to break off with a reset, which a Unix socket does not have.
-            0 if line.entrance != "unix" => ask.old = true,
+            0 => ask.old = true,
             1 => ask = ask.with("Connection", "close"),
             _ => {}
         }
