@@ -73,20 +73,25 @@ impl Chores {
     }
 
     fn reload(&mut self) {
+        let stage = Arc::clone(&self.stage);
         while self.rest(300, 1500) {
-            let proxy = Arc::clone(&self.proxy);
             self.proxy.choose_config(&mut self.random);
             let began = Instant::now();
-            if self.random.percent(40) {
-                if let Some(sandarac) = proxy.running().as_ref() {
-                    sandarac.signal(Signal::Hangup);
-                }
-            } else if let Err(came) = self.admin("/reload", "") {
-                self.failed("reload", came, began);
-                continue;
+            match stage.disturbances.during(Disturbance::Reload, || self.reload_once()) {
+                Ok(()) => stage.verdict.count(Count::Reloads),
+                Err(came) => self.failed("reload", came, began),
             }
-            self.stage.verdict.count(Count::Reloads);
         }
+    }
+
+    fn reload_once(&mut self) -> Result<(), String> {
+        if self.random.percent(60) {
+            return self.admin("/reload", "").map(|_| ());
+        }
+        if let Some(sandarac) = self.proxy.running().as_ref() {
+            sandarac.signal(Signal::Hangup);
+        }
+        Ok(())
     }
 
     /// Kills a backend, or all of a pool, and revives it.

@@ -52,6 +52,9 @@ struct Arguments {
     /// The seed of the plan; chosen by the clock unless given.
     #[arg(long)]
     seed: Option<u64>,
+    /// A file for the access log of Sandarac.
+    #[arg(long)]
+    access_log: Option<String>,
     /// Only the cached site, or only the requests that go to origins.
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -91,7 +94,7 @@ fn main() -> ExitCode {
         arguments.clients,
         arguments.seconds
     );
-    let mut proxy = Proxy::new(&arguments.bin, arguments.profile, arguments.clients);
+    let mut proxy = Proxy::new(&arguments);
     let site = Site::new(&mut Random::new(seed, 0));
     let stage = Arc::new(Stage::new(seed, arguments.profile, site, proxy.entrances()));
     let backends: Vec<Backend> = Pool::ALL

@@ -114,9 +114,11 @@ impl Pool {
     pub(crate) fn tables(self, backends: &[String]) -> String {
         let (name, host, settings, cache) = (self.name(), self.host(), self.settings(), self.cache());
         let backends = backends.join("\", \"");
+        // Backends that never hang are given the time that a busy machine may take.
+        let patience = if self.is_steady() { "15s" } else { "2s" };
         format!(
-            "[pool.{name}]\nbackends = [\"{backends}\"]\nconnect_timeout = \"1s\"\nfirst_byte_timeout = \"2s\"\n\
-             between_bytes_timeout = \"2s\"\nidle_timeout = \"2s\"\n{settings}\
+            "[pool.{name}]\nbackends = [\"{backends}\"]\nconnect_timeout = \"{patience}\"\n\
+             first_byte_timeout = \"{patience}\"\nbetween_bytes_timeout = \"{patience}\"\nidle_timeout = \"2s\"\n{settings}\
              ejection = {{ first = \"200ms\", longest = \"1s\" }}\n\n\
              [[route]]\nmatch = \"{host}\"\npool = \"{name}\"\ncache = \"{cache}\"\n\n"
         )

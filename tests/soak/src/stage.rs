@@ -65,6 +65,8 @@ pub(crate) enum Disturbance {
     Drought,
     /// A backend of this pool is down.
     Down(Pool),
+    /// A reload, which explains nothing.
+    Reload,
 }
 
 /// When there were disturbances.
@@ -109,21 +111,19 @@ impl Disturbances {
         of_pool.filter_map(|&(.., end)| end).max()
     }
 
-    /// The latest disturbances of the process, for reports.
+    /// The latest disturbances of each kind, for reports.
     pub(crate) fn latest(&self) -> String {
         let list = self.0.lock().expect("no thread panics here");
-        let of_process = list.iter().filter(|(disturbance, ..)| !matches!(disturbance, Disturbance::Down(_)));
-        let latest: Vec<String> = of_process
-            .rev()
-            .take(2)
-            .map(|(disturbance, begin, end)| {
-                let end = end.map_or("it lasts".to_owned(), |end| {
-                    format!("until {:.1} s ago", end.elapsed().as_secs_f64())
-                });
-                format!("{disturbance:?} from {:.1} s ago, {end}", begin.elapsed().as_secs_f64())
-            })
-            .collect();
-        if latest.is_empty() { "the process was not disturbed".to_owned() } else { latest.join("; ") }
+        let mut latest: Vec<(Disturbance, String)> = Vec::new();
+        for &(disturbance, begin, end) in list.iter().rev() {
+            if latest.iter().all(|(other, _)| *other != disturbance) {
+                let ago = |time: Instant| format!("{:.3} s ago", time.elapsed().as_secs_f64());
+                let end = end.map_or("now".to_owned(), ago);
+                latest.push((disturbance, format!("{disturbance:?} from {} to {end}", ago(begin))));
+            }
+        }
+        let shown: Vec<String> = latest.into_iter().map(|(_, text)| text).collect();
+        shown.join(", ")
     }
 
     fn any(&self, from: Instant, of: impl Fn(Disturbance) -> bool) -> bool {

@@ -20,7 +20,10 @@ impl Visitor {
                 break;
             }
             let count = self.random.weighted(&[(28, 1), (4, 2), (2, 5), (2, 16), (1, 48)]);
-            let batch: Vec<Sent> = (0..count).map(|_| Sent::now(self.pad(&line), &self.stage)).collect();
+            let mut batch: Vec<Sent> = (0..count).map(|_| Sent::now(self.pad(&line), &self.stage)).collect();
+            if batch.iter().any(|sent| sent.shaky) {
+                batch.iter_mut().for_each(|sent| sent.shaky = true);
+            }
             let aborting = self.random.percent(12);
             let cut = aborting && self.random.percent(15);
             self.send(&mut line, &batch, cut);
@@ -78,7 +81,7 @@ impl Visitor {
             Err(Trouble::Closed(_) | Trouble::Reset(_)) => {}
             other => {
                 let complaint = Complaint::new(Rule::Unasked, "the end of the connection");
-                self.report(&line, &sent.ask, complaint, format!("{other:?}"));
+                self.report(&line, sent, complaint, format!("{other:?}"));
             }
         }
     }

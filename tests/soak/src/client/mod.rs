@@ -202,7 +202,7 @@ impl Visitor {
                         Err(trouble) => format!(", then {trouble:?}"),
                     }
                 );
-                self.report(line, &sent.ask, complaint, came);
+                self.report(line, sent, complaint, came);
             }
         }
     }
@@ -217,20 +217,26 @@ impl Visitor {
             _ if self.stage.disturbances.explain(sent.at) => return,
             // What the client still read may have been in buffers of the system.
             _ if self.stage.disturbances.restarted(line.opened) => return,
-            Trouble::Reset(_) if line.slow || !sent.ask.pool.is_steady() => return,
+            Trouble::Reset(_) if line.slow || sent.shaky => return,
             _ => Rule::Silence,
         };
-        let came = format!(
-            "{trouble:?}, {:.1} s after it was sent; {}",
-            sent.at.elapsed().as_secs_f64(),
-            self.stage.disturbances.latest()
-        );
-        self.report(line, &sent.ask, Complaint::new(rule, "a response"), came);
+        self.report(line, sent, Complaint::new(rule, "a response"), format!("{trouble:?}"));
     }
 
-    fn report(&self, line: &Line, ask: &Ask, complaint: Complaint, came: String) {
-        let lines = [("asked", self.describe(line, ask)), ("came", came), ("expected", complaint.expected)];
+    fn report(&self, line: &Line, sent: &Sent, complaint: Complaint, came: String) {
+        let lines = [
+            ("asked", self.describe(line, &sent.ask)),
+            ("came", came),
+            ("expected", complaint.expected),
+            ("when", self.when(sent)),
+        ];
         self.stage.verdict.violation(complaint.rule, &lines);
+    }
+
+    /// How long ago a request was sent, and what was done to the process last.
+    fn when(&self, sent: &Sent) -> String {
+        let ago = sent.at.elapsed().as_secs_f64();
+        format!("sent {ago:.3} s ago; {}", self.stage.disturbances.latest())
     }
 
     /// A request in one line, for reports.

@@ -37,7 +37,7 @@ impl Visitor {
                 && !excused
             {
                 let complaint = Complaint::new(Rule::Sticky, format!("an answer of {home}"));
-                self.report(&line, &sent.ask, complaint, format!("an answer of {backend}"));
+                self.report(&line, &sent, complaint, format!("an answer of {backend}"));
             }
             let cookie = response.field("set-cookie").and_then(|cookie| {
                 cookie.strip_prefix(&format!("{COOKIE}="))?.split(';').next().map(str::to_owned)
@@ -48,7 +48,7 @@ impl Visitor {
                 None if self.home.is_some() => {}
                 None => {
                     let complaint = Complaint::new(Rule::Sticky, "a cookie that names the backend");
-                    return self.report(&line, &sent.ask, complaint, crate::ask::show(response));
+                    return self.report(&line, &sent, complaint, crate::ask::show(response));
                 }
             }
             if response.fields.list("connection").contains("close") {

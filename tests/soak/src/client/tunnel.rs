@@ -44,7 +44,8 @@ impl Visitor {
         if let Err((expected, came)) = self.run(line, &sent, plan, &page)
             && !self.stage.disturbances.explain(sent.at)
         {
-            let lines = [("asked", asked), ("came", came), ("expected", expected)];
+            let lines =
+                [("asked", asked), ("came", came), ("expected", expected), ("when", self.when(&sent))];
             self.stage.verdict.violation(Rule::Tunnel, &lines);
         }
         self.stage.ledger.forget(nonce);

@@ -32,6 +32,9 @@ pub(crate) struct Sent {
     pub(crate) at: Instant,
     /// The least version that may be served, and that may be served as fresh, for pages of the cached site.
     pub(crate) floors: (u64, u64),
+    /// Whether a request with it on the wire may be answered with a response that breaks off. The reset that shows that takes with it
+    /// what the client has not read yet of the responses before, whole as they are.
+    pub(crate) shaky: bool,
 }
 
 /// A response, and how its body ended.
@@ -58,7 +61,8 @@ impl Sent {
             Wants::Cached(cached) => stage.site.entries[cached.entry].floors(),
             _ => (0, 0),
         };
-        Sent { ask, at: Instant::now(), floors }
+        let shaky = !ask.pool.is_steady();
+        Sent { ask, at: Instant::now(), floors, shaky }
     }
 }
 
@@ -99,7 +103,8 @@ pub(crate) fn judge(stage: &Stage, sent: &Sent, received: &Received) -> Result<O
         }
         Wants::Echo(echo) => echo::judge(stage, sent, echo, received)?,
     };
-    if outcome == Outcome::Cut && sent.ask.pool.is_steady() && !disturbed && !slowly {
+    let by_another = sent.shaky && matches!(end, Err(Trouble::Reset(_)));
+    if outcome == Outcome::Cut && sent.ask.pool.is_steady() && !disturbed && !slowly && !by_another {
         return Err(Complaint::new(Rule::Broken, "the whole response, which its origin gave"));
     }
     stage.verdict.count(match response.status {
