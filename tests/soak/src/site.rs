@@ -18,6 +18,9 @@ const PAGES: usize = 400;
 /// Pages below this rank are never large, because each of them takes a large share of all requests.
 const SMALL_RANKS: usize = 40;
 
+/// The rank of a page that is more than the system takes on behalf of a client, and that stays fresh.
+pub(crate) const LARGE_RANK: usize = PAGES - 1;
+
 /// Tags that pages carry.
 const TAGS: u64 = 24;
 
@@ -96,7 +99,9 @@ impl Site {
 
 impl Entry {
     fn new(rank: usize, random: &mut Random) -> Entry {
+        let large = rank == LARGE_RANK;
         let base = match random.below(100) {
+            _ if large => random.within(8 << 20, 20 << 20),
             0..5 => 0,
             5..25 => random.within(100, 800),
             25..65 => random.within(1 << 10, 16 << 10),
@@ -115,10 +120,10 @@ impl Entry {
         let tags = (0..random.below(3)).map(|_| format!("t{}", random.below(TAGS))).collect();
         Entry {
             target: format!("/c/{rank}"),
-            life: Life::new(random),
+            life: if large { Life::long() } else { Life::new(random) },
             validator,
             chunked: random.percent(40),
-            tinted: random.percent(12),
+            tinted: !large && random.percent(12),
             ranged: random.percent(70),
             tag_field: random.pick(&["Surrogate-Key", "Cache-Tag", "xkey"]),
             tags,
@@ -201,6 +206,15 @@ impl Entry {
 }
 
 impl Life {
+    fn long() -> Life {
+        Life {
+            fields: vec![("Cache-Control", "max-age=300".to_owned())],
+            fresh: Duration::from_secs(300),
+            while_revalidating: Duration::ZERO,
+            may_stand_in: true,
+        }
+    }
+
     fn new(random: &mut Random) -> Life {
         let seconds = random.pick(&[1, 2, 5, 30, 300]);
         let max_age = format!("max-age={seconds}");
