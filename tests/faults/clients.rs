@@ -1,10 +1,10 @@
 //! Clients that are slow, stop, or go away.
 
 use sandarac_test_support::{
-    Conn, Gate, Origin, Reply, Request, Sandarac, Signal, Trouble, get, reply, within,
+    Conn, Gate, Origin, Reply, Req, Request, Sandarac, Signal, Trouble, get, reply, within,
 };
 
-use crate::{sandarac, site};
+use crate::{sandarac, site, stat};
 
 fn start(tables: &str, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(rule);
@@ -232,4 +232,40 @@ fn a_client_of_http10_that_is_too_slow_sees_that_its_body_was_cut() {
     proxy.counts("clients_slow", 1);
     let end = client.try_read(LENGTH).err();
     assert!(matches!(end, Some(Trouble::Reset(_))), "{end:?}");
+}
+
+/// Regression: such a connection was closed at once, and what the client sent to it then was answered with a reset, which took what
+/// the client had not read yet.
+#[test]
+fn a_client_that_sends_on_loses_nothing_of_the_responses_before_the_end() {
+    let whole = vec![b'w'; 400 << 10];
+    let body = whole.clone();
+    let (proxy, _origin) = start("[limits]\nrequests_per_connection = 2", move |request| {
+        let reply = reply(200).cache(if request.path() == "/hit" { "max-age=60" } else { "no-store" });
+        if request.path() == "/broken" { reply.length(100).body("part").cut() } else { reply.body(&body) }
+    });
+    proxy.get("/hit").expect(200);
+    for (first, second) in [("/hit", "/hit"), ("/pass", "/pass"), ("/pass", "/broken")] {
+        let mut client = proxy.connect();
+        client.shrink_receive_buffer();
+        let before = stat(&proxy, "bytes_to_clients");
+        let broken = stat(&proxy, "bodies_truncated");
+        client.send([get(first), get(second)].iter().flat_map(Req::to_bytes).collect::<Vec<u8>>());
+        within("the responses to be with the system", || {
+            let sent = if second == "/broken" {
+                stat(&proxy, "bodies_truncated") > broken
+            } else {
+                stat(&proxy, "bytes_to_clients") - before > 2 * whole.len() as u64
+            };
+            sent.then_some(())
+        });
+        client.send(get("/late").to_bytes());
+        assert!(client.response().expect(200).body == whole, "{first}, {second}");
+        if second == "/broken" {
+            client.read_through("part");
+        } else {
+            assert!(client.response().expect(200).body == whole, "{first}, {second}");
+        }
+        client.expect_end();
+    }
 }

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
@@ -29,13 +29,13 @@ const BATCH: usize = 32;
 /// How long a connection accepted while draining is given to make its request.
 const LAST_REQUEST: Duration = Duration::from_millis(500);
 
-/// How long, and for how many bytes, a refused client's input is still read, so that closing does not destroy the
+/// How long, and for how many bytes, the input of a client is still read, so that closing does not destroy the
 /// answer on its way (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// The same where there are too many connections: a round trip to most clients, since the descriptor is wanted.
-const LINGER_CROWDED: Duration = Duration::from_millis(200);
+/// The same where there are too many connections, or the process is to end: a round trip to most clients.
+const LINGER_SHORT: Duration = Duration::from_millis(200);
 
 /// How often a client that is waited for is looked at: whether it is to hurry can change meanwhile.
 const LOOK: Duration = Duration::from_secs(1);
@@ -200,7 +200,10 @@ pub struct Client {
     partial: bool,
     /// Whether the current deadline is for a head rather than for the next request.
     in_head: bool,
+    /// Whether the connection ends when what is queued was taken.
     close: bool,
+    /// Whether the last request said that no other follows.
+    is_last: bool,
 }
 
 enum Turn<D> {
@@ -209,6 +212,7 @@ enum Turn<D> {
     /// The client has to take what is queued before anything else.
     Flush,
     Close,
+    CloseLingering,
 }
 
 /// Parsing and encoding memory.
@@ -252,7 +256,7 @@ pub(crate) async fn turn_away<S: Service>(arrival: Arrival, service: Rc<S>, plac
     service.refuse(&client.peer, &Refused::Crowded, &[], &mut output);
     let written = poll_fn(|cx| Poll::Ready(client.conn.write_output(cx, &mut output))).await;
     if place.is_some() && written.is_ok() {
-        linger(&mut client, LINGER_CROWDED).await;
+        linger(&mut client, LINGER_SHORT).await;
     }
 }
 
@@ -284,7 +288,7 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                     Next::CloseLingering => {
                         // The client has its time to take the answer, and no more than that.
                         if client.conn.queued() == 0 || Box::pin(flush(&mut client, &*service)).await {
-                            Box::pin(linger(&mut client, LINGER)).await;
+                            Box::pin(linger(&mut client, time_to_linger(&*service))).await;
                         }
                         return;
                     }
@@ -300,8 +304,16 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
                 }
             }
             Turn::Close => return,
+            Turn::CloseLingering => {
+                Box::pin(linger(&mut client, time_to_linger(&*service))).await;
+                return;
+            }
         }
     }
+}
+
+fn time_to_linger<S: Service>(service: &S) -> Duration {
+    if service.hurry().load(Ordering::Relaxed) { LINGER_SHORT } else { LINGER }
 }
 
 /// The exchange in memory of its own. Not a block of [`serve`], whose state would keep room for what is moved out of it:
@@ -351,6 +363,7 @@ impl Client {
             partial: false,
             in_head: true,
             close: false,
+            is_last: false,
         }
     }
 
@@ -372,7 +385,10 @@ impl Client {
                 return Poll::Ready(Turn::Flush);
             }
             if self.close {
-                return Poll::Ready(Turn::Close);
+                // What a client sends to a closed connection resets it, and what was on its way to that client is lost: one that
+                // may not know yet that this is the end is read from for a while.
+                let silent = self.is_last && self.conn.data().is_empty();
+                return Poll::Ready(if silent { Turn::Close } else { Turn::CloseLingering });
             }
             if self.conn.data().is_empty() || self.partial {
                 let seen = self.conn.data().len();
@@ -440,6 +456,7 @@ impl Client {
                 Err(refusal) => return Some(Turn::Refused(Refused::Message(refusal))),
             };
             self.peer.requests += 1;
+            self.is_last = !request.keep_alive;
             request.keep_alive &= self.peer.requests < limits.max_requests && !sessions.draining();
             let before = scratch.output.len();
             match service.answer(&self.peer, &request, began, &mut scratch.output) {
@@ -675,6 +692,7 @@ mod tests {
                 partial: false,
                 in_head: false,
                 close: false,
+                is_last: false,
             };
             client.conn.enqueue(Bytes::from(vec![b'x'; BODY]));
             test(client, theirs).await;
