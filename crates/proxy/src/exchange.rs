@@ -400,7 +400,7 @@ impl<'e> Exchange<'e> {
         }
     }
 
-    /// The fetch that this request waited for failed: what is stored stands in where it may.
+    /// The fetch that this request waited for failed: what is stored meanwhile answers it, or stands in where it may.
     async fn instead(
         &mut self,
         down: &mut Downstream<'_>,
@@ -409,20 +409,18 @@ impl<'e> Exchange<'e> {
         fault: Fault,
     ) -> Result<Sent, Fault> {
         let peek = Query { intent: Intent::Peek, ..*query };
-        let stored = match self.worker.shared.store.lookup(key, &peek, wall()) {
-            Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => Some(object),
-            _ => None,
+        let (object, outcome) = match self.worker.shared.store.lookup(key, &peek, wall()) {
+            Lookup::Hit(object) => (object, Outcome::Hit),
+            Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => (object, Outcome::Stale),
+            _ => return Err(fault),
         };
-        let usable = stored.filter(|object| {
-            object.range().is_none() && object.lifetimes().usable_on_error(query.directives, wall())
-        });
-        match usable {
-            Some(object) => {
-                self.handling.reason = Some("origin-failed");
-                self.hit(down, &object, Outcome::Stale).await.unwrap_or(Err(fault))
-            }
-            None => Err(fault),
+        if object.range().is_some() || !object.lifetimes().usable_on_error(query.directives, wall()) {
+            return Err(fault);
         }
+        if outcome == Outcome::Stale {
+            self.handling.reason = Some("origin-failed");
+        }
+        self.hit(down, &object, outcome).await.unwrap_or(Err(fault))
     }
 
     /// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored

@@ -136,10 +136,7 @@ fn source(response: &Response) -> Source {
         let ttl = response.cache_parameter("ttl").and_then(|ttl| ttl.parse().ok());
         return ttl.map_or(Source::Unknown, Source::Hit);
     }
-    let ttl = response.cache_parameter("ttl").and_then(|ttl| ttl.parse().ok()).unwrap_or(-1);
     match response.cache_parameter("detail").as_deref() {
-        // What has become fresh meanwhile may be served, whatever became of the fetch that was waited for.
-        Some("origin-failed" | "stale-if-error") if ttl >= 0 => Source::Hit(ttl),
         Some("origin-failed" | "stale-if-error") => Source::StandIn,
         _ => Source::Origin,
     }
