@@ -34,9 +34,40 @@ fuzz_target!(|bytes: &[u8]| {
     match read(bytes, &mut spans, method) {
         Ok(Some(response)) => check(bytes, &response, method, name),
         Ok(None) => assert!(bytes.len() < Limits::default().head),
-        Err(refusal) => assert!(!response_faults(bytes, name).is_empty(), "{refusal:?}"),
+        Err(refusal) => {
+            assert!(!response_faults(bytes, name).is_empty(), "{refusal:?}");
+            check_repair(bytes, method);
+        }
     }
 });
+
+/// What is repaired is read the same from any prefix that holds it, and what is written of it is read strictly.
+fn check_repair(bytes: &[u8], method: Method) {
+    let repair = |bytes: &[u8]| {
+        let (mut spans, mut anew) = (Vec::new(), Vec::new());
+        let parsed = response::parse_or_repair(bytes, &Limits::default(), &mut spans, &mut anew, method)?;
+        Ok(match parsed {
+            Parsed::Complete(response) => Some(format!("{response:?}")),
+            Parsed::Partial => None,
+        })
+    };
+    check_prefixes(bytes, repair);
+    let (mut spans, mut anew) = (Vec::new(), Vec::new());
+    let parsed = response::parse_or_repair(bytes, &Limits::default(), &mut spans, &mut anew, method);
+    let Ok(Parsed::Complete(response)) = parsed else { return };
+    assert!(!response.repairs.is_empty() && !response.keep_alive && response.head_len <= bytes.len());
+    check_fields(response.head.fields);
+    if response.head.status < 600 {
+        let mut out = Vec::new();
+        let mut head = Head::response(&mut out, response.head.status, response.head.reason);
+        head.fields(response.head.fields, response.framing);
+        head.finish();
+        let mut spans = Vec::new();
+        let again =
+            read(&out, &mut spans, method).expect("what was repaired is taken").expect("and is whole");
+        assert_eq!((response.kind, response.framing), (again.kind, again.framing));
+    }
+}
 
 fn check(bytes: &[u8], response: &Response<'_>, method: Method, name: &str) {
     assert!(response.head_len <= bytes.len() && bytes[..response.head_len].ends_with(b"\r\n\r\n"));

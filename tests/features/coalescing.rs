@@ -149,7 +149,8 @@ fn repeated_fetches_without_an_answer_let_many_that_wait_go_together() {
         let (first, second, rest) = (Gate::new(), Gate::new(), Gate::new());
         let gates = [first.clone(), second.clone(), rest.clone()];
         let origin = Origin::new(move |request| {
-            let answer = if malformed { Reply::verbatim("HTTP/1.1 200 OK\nX: y\n\n") } else { Reply::none() };
+            let answer =
+                if malformed { Reply::verbatim("HTTP/1.1 200 OK\rX: y\r\n\r\n") } else { Reply::none() };
             answer.hold(&gates[(request.serial - 1).min(2)])
         });
         let proxy = start(&origin);

@@ -54,6 +54,14 @@ impl From<BodyFraming> for Framer {
 }
 
 impl Framer {
+    /// For the body of a response, of which more is taken than of a request: see [`Decoder::of_response`].
+    pub fn of_response(framing: BodyFraming) -> Framer {
+        match framing {
+            BodyFraming::Chunked => Framer::Chunked(Box::new(Decoder::of_response())),
+            other => other.into(),
+        }
+    }
+
     /// Whether the body has ended.
     pub fn is_ended(&self) -> bool {
         matches!(self, Framer::Ended)
@@ -111,6 +119,10 @@ impl Framer {
             Framer::UntilClose => Ok(Some(BodyStep::Data(0..data.len()))),
             Framer::Chunked(decoder) => {
                 let Decoded { consumed, event } = decoder.decode(data).map_err(BodyError::Refused)?;
+                let repairs = decoder.repairs();
+                if !repairs.is_empty() {
+                    conn.repaired(repairs);
+                }
                 match event {
                     Event::Data(range) => {
                         debug_assert_eq!(consumed, range.end);

@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::lent::Lent;
 use crate::{Output, Stream, Unread};
 use bytes::Bytes;
+use sandarac_wire::h1::repair::Repairs;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -29,6 +30,7 @@ pub struct Conn {
     sent: u64,
     /// Whether a write has failed.
     failed: bool,
+    repairs: Repairs,
     /// What counts the bytes written, if anything does.
     meter: Option<Rc<dyn Meter>>,
 }
@@ -40,6 +42,16 @@ pub trait Meter {
 }
 
 impl Conn {
+    /// Tells that this was repaired in what came: the connection is not to be used for another message.
+    pub fn repaired(&mut self, repairs: Repairs) {
+        self.repairs.extend(repairs);
+    }
+
+    /// What was repaired in all that came.
+    pub fn repairs(&self) -> Repairs {
+        self.repairs
+    }
+
     /// Takes a stream into service.
     pub fn new(stream: Stream) -> Conn {
         Conn {
@@ -50,6 +62,7 @@ impl Conn {
             queued: 0,
             sent: 0,
             failed: false,
+            repairs: Repairs::NONE,
             meter: None,
         }
     }

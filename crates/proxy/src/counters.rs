@@ -9,6 +9,7 @@ use crate::resume::Unbelieved;
 use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore, Tally};
 use sandarac_net::Refused;
+use sandarac_wire::h1::repair::Repair;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,6 +87,7 @@ pub struct Counters {
     pub(crate) misses: Tally<MissReason>,
     pub(crate) unstored: Tally<NoStore>,
     pub(crate) unbelieved: Tally<Unbelieved>,
+    pub(crate) repaired: Tally<Repair>,
     /// Time from the first byte of a request to the end of its answer.
     pub latency: Latency,
 }
@@ -100,6 +102,7 @@ impl Default for Counters {
             misses: Tally::default(),
             unstored: Tally::default(),
             unbelieved: Tally::default(),
+            repaired: Tally::default(),
             latency: Latency::default(),
         }
     }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
 use sandarac_net::{Conn, Moment, Stream, Unread, within};
+use sandarac_wire::h1::repair::Repairs;
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -98,6 +99,11 @@ impl Origins {
             self.counters.one(Counter::OriginConnectionsStray);
         }
         unread
+    }
+
+    /// Counts what was repaired in a response.
+    pub(crate) fn repaired(&self, repairs: Repairs) {
+        repairs.iter().for_each(|repair| self.counters.repaired.one(&repair));
     }
 
     /// Keeps a connection on which a response has ended, if that was written and read to its end.

@@ -112,7 +112,9 @@ impl Shared {
         let misses = Tally::sum(workers().map(|counters| &counters.misses));
         let unstored = Tally::sum(workers().map(|counters| &counters.unstored));
         let unbelieved = Tally::sum(workers().map(|counters| &counters.unbelieved));
-        refused.chain(failed).chain(passes).chain(misses).chain(unstored).chain(unbelieved).collect()
+        let repaired = Tally::sum(workers().map(|counters| &counters.repaired));
+        let of_requests = refused.chain(failed).chain(passes).chain(misses);
+        of_requests.chain(unstored).chain(repaired).chain(unbelieved).collect()
     }
 
     /// The latency histograms, one for each worker.

@@ -7,6 +7,7 @@ use sandarac_message::caching;
 use sandarac_message::status_fields::Forward;
 use sandarac_net::Refused;
 use sandarac_wire::h1::Refusal;
+use sandarac_wire::h1::repair::Repair;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -98,6 +99,20 @@ impl Reason for Refused {
             Refused::Late => Refusal::ALL.len(),
             Refused::Crowded => Refusal::ALL.len() + 1,
         }
+    }
+}
+
+impl Reason for Repair {
+    const NAME: &'static str = "responses_repaired";
+    const TEXT: &'static str =
+        "Responses of origins that broke the grammar and were taken as the only thing they could mean.";
+
+    fn texts() -> Vec<&'static str> {
+        Repair::ALL.iter().map(|repair| repair.name()).collect()
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
     }
 }
 

@@ -8,7 +8,7 @@ use sandarac_wire::h1::encode::{self, Head};
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, Refusal, chunked, request, response};
 use sandarac_wire::proxy_protocol;
 use support::generate::{body, fields, near_http, reason, target, token};
-use support::{Message, lines, read_chunks, read_request, read_response, relaxed, text};
+use support::{Message, lines, read_chunks, read_repaired, read_request, read_response, relaxed, text};
 
 fn write_body(out: &mut Vec<u8>, framing: BodyFraming, body: &[u8], trailers: &FieldsBuf) {
     if framing == BodyFraming::Chunked {
@@ -148,6 +148,7 @@ proptest! {
     fn a_message_is_read_the_same_however_it_is_cut(bytes in near_http()) {
         cuts_agree(&bytes, request_head)?;
         cuts_agree(&bytes, |bytes| response_head(bytes, Method::Get))?;
+        cuts_agree(&bytes, |bytes| read_repaired(bytes, Method::Get))?;
         cuts_agree(&bytes, read_request)?;
         cuts_agree(&bytes, |bytes| read_chunks(&mut chunked::Decoder::new(), bytes))?;
         cuts_agree(&bytes, |bytes| proxy_protocol::parse(bytes).map_err(|_| Refusal::Nul))?;

@@ -4,9 +4,10 @@ mod support;
 
 use sandarac_message::Method;
 use sandarac_wire::h1::Refusal;
+use sandarac_wire::h1::repair::Repair;
 use std::collections::HashSet;
 use support::corpus::{self, Case};
-use support::{Message, read_request, read_response, relaxed};
+use support::{Message, read_repaired, read_request, read_response, relaxed};
 
 type Verdict = Result<Option<Message>, Refusal>;
 
@@ -70,6 +71,41 @@ fn every_response_is_refused_by_the_check_it_is_there_for() {
         })
         .collect();
     assert!(faults.is_empty(), "\n{}", faults.concat());
+}
+
+#[test]
+fn what_has_one_reading_is_repaired_and_all_else_refused() {
+    let mut faults = Vec::new();
+    for case in corpus::load("responses.txt") {
+        let method = Method::of(case.method.as_bytes());
+        let read = |bytes: &[u8]| read_repaired(bytes, method).map_err(Refusal::name);
+        let verdict = read(&case.bytes);
+        let expected = match &case.repaired {
+            Some(repaired) => Ok(Some(repaired.clone())),
+            None => Err(case.refusal.as_str()),
+        };
+        if verdict != expected {
+            faults.push(format!("{}: expected {expected:?}, got {verdict:?}\n", case.name));
+        }
+        let step = if case.bytes.len() > 4096 { 97 } else { 1 };
+        let early = (0..case.bytes.len()).step_by(step).map(|cut| (cut, read(&case.bytes[..cut])));
+        if let Some((cut, early)) =
+            early.into_iter().find(|(_, early)| *early != Ok(None) && *early != verdict)
+        {
+            faults.push(format!("{}: its first {cut} bytes give {early:?}\n", case.name));
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.concat());
+}
+
+#[test]
+fn every_repair_is_in_the_corpus() {
+    let cases = corpus::load("responses.txt").into_iter().filter_map(|case| case.repaired);
+    let named: Vec<String> =
+        cases.filter_map(|text| text.split_once(": ").map(|(names, _)| names.to_owned())).collect();
+    for repair in Repair::ALL {
+        assert!(named.iter().any(|names| names == repair.name()), "{repair:?} alone");
+    }
 }
 
 #[test]

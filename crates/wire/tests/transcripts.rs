@@ -6,7 +6,7 @@ use sandarac_message::{FieldsBuf, MAX_HEAD, Method, Version};
 use sandarac_wire::h1::encode::{self, Head};
 use sandarac_wire::h1::response::Kind;
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, Refusal, chunked, may_be_complete, request, response};
-use support::{read_chunks, read_request, read_response, text};
+use support::{read_chunks, read_repaired, read_request, read_response, text};
 
 /// What a request says of its connection.
 #[derive(Debug, PartialEq)]
@@ -273,6 +273,35 @@ fn chunks_are_decoded_in_place_however_they_arrive() {
     assert_eq!(pieces, body);
     assert!(decoder.is_end());
     assert_eq!(decoder.decode(b"next").unwrap().consumed, 0);
+}
+
+/// Some readers take a line that begins with white space for a field of its own, or for none.
+#[test]
+fn a_length_over_two_lines_is_not_repaired() {
+    for fields in ["Content-Length: 5\r\n 1\r\n", "Content-Length:\r\n 5\r\n", " Content-Length: 5\r\n"] {
+        let head = format!("HTTP/1.1 200 OK\n{fields}\r\nhello");
+        assert!(read_repaired(head.as_bytes(), Method::Get).is_err(), "{fields}");
+    }
+}
+
+#[test]
+fn a_response_with_several_faults_is_repaired_as_a_whole() {
+    let head = "HTTP/1.7  200 OK\nX: y\n z\nContent-Length: 5\r\nContent-Length: 5,5\n\nhello";
+    let read = read_repaired(head.as_bytes(), Method::Get).unwrap().unwrap();
+    let repairs = "bare-lf minor-version status-spaces repeated-length folded-line";
+    assert_eq!(read, format!("{repairs}: 200 OK | X: y z | Content-Length: 5 | hello"));
+}
+
+#[test]
+fn white_space_in_chunk_extensions_is_skipped() {
+    for extension in [" ;a", "; a", ";a =b", ";a= b", ";a = \"b\" ", " \t;a ;b=c ; d "] {
+        let wire = format!("5{extension}\r\nhello\r\n0{extension}\r\n\r\n");
+        for mut decoder in [chunked::Decoder::new(), chunked::Decoder::of_response()] {
+            let (body, _, len) = read_chunks(&mut decoder, wire.as_bytes()).unwrap().unwrap();
+            assert_eq!((text(&body).as_str(), len), ("hello", wire.len()), "{extension}");
+            assert!(decoder.repairs().is_empty());
+        }
+    }
 }
 
 #[test]

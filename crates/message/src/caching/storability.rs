@@ -246,7 +246,8 @@ fn refusal(
     let fields = response.fields;
     let status = response.status;
     // 412, 416 and 417 answer fields of this request that are no part of the key.
-    if status < 200 || matches!(status, 304 | 412 | 416 | 417) {
+    // What is above 599 says nothing that is known (RFC 9110 §15).
+    if status < 200 || status > 599 || matches!(status, 304 | 412 | 416 | 417) {
         return Some(Reason::Status);
     }
     let method = match request.method {

@@ -138,7 +138,10 @@ impl Link {
     /// The response has ended: the connection can serve another request if both sides allow it.
     pub(crate) fn finish(self) {
         let now = self.epoch.elapsed();
-        if self.keep_alive {
+        let repairs = self.conn.repairs();
+        if !repairs.is_empty() {
+            self.origins.repaired(repairs);
+        } else if self.keep_alive {
             self.origins.checkin(self.pick.backend().address(), self.conn, self.provenance);
         }
         self.pick.finish(if self.server_error { Outcome::ServerError } else { Outcome::Answered }, now);
@@ -550,10 +553,12 @@ fn receive(
         if link.conn.data().is_empty() {
             return Ok(None);
         }
-        let parsed = response::parse(link.conn.data(), &around.site.response_head, spans, errand.method)
+        let limits = &around.site.response_head;
+        let mut anew = Vec::new();
+        let parsed = response::parse_or_repair(link.conn.data(), limits, spans, &mut anew, errand.method)
             .map_err(Fault::BadResponse)?;
         let Parsed::Complete(response) = parsed else { return Ok(None) };
-        let head_len = response.head_len;
+        let (head_len, repairs) = (response.head_len, response.repairs);
         match response.kind {
             Kind::Interim => {
                 *interim += 1;
@@ -567,6 +572,7 @@ fn receive(
                     down.interim(cx, response.head.status, response.head.reason, fields.view());
                 }
                 link.conn.consume(head_len);
+                link.conn.repaired(repairs);
             }
             Kind::Switching if !errand.tunnel => return Err(Fault::UnaskedSwitch),
             kind => {
@@ -601,11 +607,12 @@ fn receive(
                         version: response.head.version,
                         fields,
                     },
-                    body: response.framing.into(),
+                    body: Framer::of_response(response.framing),
                     keep_alive: response.keep_alive && !may_be_followed(&response, errand.method),
                     switched,
                 };
                 link.conn.consume(head_len);
+                link.conn.repaired(repairs);
                 return Ok(Some(head));
             }
         }

@@ -64,7 +64,7 @@ impl Client {
         head.field(b"Connection", b"close");
         question.fields.iter().for_each(|(name, value)| head.field(name, value));
         head.finish();
-        let read = |response: &Response<'_>| (response.head.status, Framer::from(response.framing));
+        let read = |response: &Response<'_>| (response.head.status, Framer::of_response(response.framing));
         let (status, mut framer) = head_of(&mut conn, &request, Method::Get, read).await?;
         if matches!(framer, Framer::Length(length) if length > question.body as u64) {
             return Ok(Answer { status, body: None });
@@ -125,10 +125,10 @@ fn poll_head<T>(
     method: Method,
     read: impl Fn(&Response<'_>) -> T,
 ) -> Poll<Result<T, Fault>> {
-    let mut spans = Vec::new();
+    let (mut spans, mut anew) = (Vec::new(), Vec::new());
     loop {
         if !conn.data().is_empty() {
-            let parsed = response::parse(conn.data(), &LIMITS, &mut spans, method);
+            let parsed = response::parse_or_repair(conn.data(), &LIMITS, &mut spans, &mut anew, method);
             match parsed.map_err(Fault::BadResponse)? {
                 Parsed::Partial => {}
                 Parsed::Complete(head) => {

@@ -1,6 +1,7 @@
 //! The chunked transfer coding (RFC 9112 §7.1), decoded in place.
 
 use super::fields::{self, Controls, Side};
+use super::repair::{Repair, Repairs};
 use super::{Limits, Parsed, Refusal};
 use sandarac_message::{Fields, FieldsBuf, hop};
 use std::ops::Range;
@@ -21,6 +22,9 @@ pub struct Decoder {
     state: State,
     /// Framing bytes beyond their due; see [`MAX_OVERHEAD`].
     overhead: u64,
+    /// Whether what has one reading only is read although it breaks the grammar.
+    repairs_sizes: bool,
+    repairs: Repairs,
 }
 
 #[derive(Clone, Debug)]
@@ -29,6 +33,10 @@ enum State {
     Size {
         size: u64,
         digits: u8,
+    },
+    /// White space after a chunk size.
+    SizeEnd {
+        size: u64,
     },
     Extension {
         size: u64,
@@ -59,14 +67,16 @@ enum Extension {
     /// After the semicolon.
     NameStart,
     Name,
+    /// After white space that follows a name.
+    NameEnd,
     /// After the equals sign.
     ValueStart,
     Token,
     Quoted,
     /// After a backslash in a quoted string.
     Escaped,
-    /// After the closing quote.
-    QuotedEnd,
+    /// After the closing quote, or white space that follows a value.
+    ValueEnd,
 }
 
 /// One step of decoding.
@@ -99,7 +109,22 @@ impl Default for Decoder {
 impl Decoder {
     /// At the start of a body.
     pub const fn new() -> Decoder {
-        Decoder { state: State::Size { size: 0, digits: 0 }, overhead: 0 }
+        Decoder {
+            state: State::Size { size: 0, digits: 0 },
+            overhead: 0,
+            repairs_sizes: false,
+            repairs: Repairs::NONE,
+        }
+    }
+
+    /// At the start of a body of a response: chunk sizes that break the grammar are read where they have one reading only.
+    pub fn of_response() -> Decoder {
+        Decoder { repairs_sizes: true, ..Decoder::new() }
+    }
+
+    /// What was repaired so far. The connection is not to be used again where that is anything.
+    pub fn repairs(&self) -> Repairs {
+        self.repairs
     }
 
     /// Whether the last chunk and the trailers have been read.
@@ -131,6 +156,14 @@ impl Decoder {
                         (b';', 1..) => {
                             self.state = State::Extension { size: *size, part: Extension::NameStart };
                         }
+                        (b' ' | b'\t', 1..) => self.state = State::SizeEnd { size: *size },
+                        // Another zero or the first digit after sixteen of them.
+                        (b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F', 16)
+                            if self.repairs_sizes && *size >> 60 == 0 =>
+                        {
+                            self.repairs.insert(Repair::ChunkSizeZeros);
+                            *size = *size << 4 | u64::from((byte as char).to_digit(16).unwrap_or_default());
+                        }
                         (_, 0..16) => {
                             let digit = (byte as char).to_digit(16).ok_or(size_fault(byte))?;
                             *size = *size << 4 | u64::from(digit);
@@ -139,6 +172,26 @@ impl Decoder {
                         _ => return Err(size_fault(byte)),
                     }
                     self.overhead += 1;
+                    if self.overhead > MAX_OVERHEAD {
+                        return Err(Refusal::ChunkOverhead);
+                    }
+                    at += 1;
+                }
+                State::SizeEnd { size } => {
+                    let size = *size;
+                    match byte {
+                        b' ' | b'\t' => {}
+                        b';' => self.state = State::Extension { size, part: Extension::NameStart },
+                        b'\r' if self.repairs_sizes => {
+                            self.repairs.insert(Repair::ChunkSizeSpace);
+                            self.state = State::SizeLf { size };
+                        }
+                        _ => return Err(size_fault(byte)),
+                    }
+                    self.overhead += 1;
+                    if self.overhead > MAX_OVERHEAD {
+                        return Err(Refusal::ChunkOverhead);
+                    }
                     at += 1;
                 }
                 State::Extension { size, part } => {
@@ -213,15 +266,20 @@ impl Extension {
     fn next(self, byte: u8) -> Result<Option<Extension>, Refusal> {
         use Extension::*;
         let is_tchar = sandarac_message::is_tchar(byte);
+        // White space may stand around semicolons and equals signs (RFC 9112 §7.1.1) and, as nginx and HAProxy have it, at the end.
         Ok(Some(match (self, byte) {
             (_, b'\n') => return Err(Refusal::BareLf),
-            (Name | Token | QuotedEnd, b'\r') => return Ok(None),
-            (Name | Token | QuotedEnd, b';') => NameStart,
+            (Name | NameEnd | Token | ValueEnd, b'\r') => return Ok(None),
+            (Name | NameEnd | Token | ValueEnd, b';') => NameStart,
+            (NameStart, b' ' | b'\t') => NameStart,
+            (Name | NameEnd, b' ' | b'\t') => NameEnd,
+            (ValueStart, b' ' | b'\t') => ValueStart,
+            (Token | ValueEnd, b' ' | b'\t') => ValueEnd,
             (NameStart | Name, _) if is_tchar => Name,
-            (Name, b'=') => ValueStart,
+            (Name | NameEnd, b'=') => ValueStart,
             (ValueStart, b'"') => Quoted,
             (ValueStart | Token, _) if is_tchar => Token,
-            (Quoted, b'"') => QuotedEnd,
+            (Quoted, b'"') => ValueEnd,
             (Quoted, b'\\') => Escaped,
             (Quoted | Escaped, b'\t' | b' '..=0x7e | 0x80..) => Quoted,
             _ => return Err(Refusal::InvalidChunkExtension),

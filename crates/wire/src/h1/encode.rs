@@ -107,7 +107,7 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8]) {
 
 /// Writes the first line of a response in HTTP/1.1.
 pub fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
-    debug_assert!((100..600).contains(&status));
+    debug_assert!((100..1000).contains(&status));
     let digit = |value: u16| b'0' + (value % 10) as u8;
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);

@@ -8,6 +8,7 @@ pub mod chunked;
 pub mod encode;
 mod fields;
 mod refusal;
+pub mod repair;
 pub mod request;
 pub mod response;
 mod scan;

@@ -101,7 +101,7 @@ refusals! {
     UnexpectedBody = 400 "unexpected-body" "http_protocol_error" "body announced where none can be",
     /// A chunk size that is not 1 to 16 hexadecimal digits followed by CR LF or an extension (RFC 9112 §7.1).
     InvalidChunkSize = 400 "invalid-chunk-size" "http_protocol_error" "invalid chunk size",
-    /// A chunk extension that does not follow the grammar of RFC 9112 §7.1.1; white space is not accepted.
+    /// A chunk extension that does not follow the grammar of RFC 9112 §7.1.1, but for white space at its end.
     InvalidChunkExtension = 400 "invalid-chunk-extension" "http_protocol_error" "invalid chunk extension",
     /// Far more framing than content: see [`super::chunked::MAX_OVERHEAD`].
     ChunkOverhead = 400 "chunk-overhead" "http_protocol_error" "more chunk framing than content",

@@ -1,9 +1,11 @@
 //! Responses, as a client reads them (RFC 9112 §4).
 
 use super::fields::{self, Controls, Side, bad_line_end};
+use super::repair::{self, Anew, Repairs};
 use super::scan::find_value_end;
 use super::{BodyFraming, Limits, Parsed, Refusal};
 use sandarac_message::{Fields, MAX_HEAD, Method, ResponseHead, Span, Version};
+use std::ops::Range;
 
 /// A response whose head has arrived whole.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,8 @@ pub struct Response<'a> {
     /// Whether the connection may be used again once the body has ended (RFC 9112 §9.3). Never after
     /// [`BodyFraming::UntilClose`] or a change of protocol.
     pub keep_alive: bool,
+    /// What of the head was repaired: nothing unless [`parse_or_repair`] had to.
+    pub repairs: Repairs,
 }
 
 /// What a response head begins.
@@ -44,8 +48,91 @@ pub fn parse<'a>(
     spans: &'a mut Vec<Span>,
     method: Method,
 ) -> Result<Parsed<Response<'a>>, Refusal> {
+    Ok(match read(buf, limits, spans, method, HIGHEST_STATUS)? {
+        Parsed::Complete(found) => Parsed::Complete(found.response(buf, spans)),
+        Parsed::Partial => Parsed::Partial,
+    })
+}
+
+/// The same, and where the head breaks the grammar but has one reading only, gives that: see [`super::repair`]. The head is
+/// written to `anew` then, and the connection is not to be used again.
+pub fn parse_or_repair<'a>(
+    buf: &'a [u8],
+    limits: &Limits,
+    spans: &'a mut Vec<Span>,
+    anew: &'a mut Vec<u8>,
+    method: Method,
+) -> Result<Parsed<Response<'a>>, Refusal> {
+    match read(buf, limits, spans, method, HIGHEST_STATUS) {
+        Ok(Parsed::Complete(found)) => Ok(Parsed::Complete(found.response(buf, spans))),
+        Ok(Parsed::Partial) => Ok(Parsed::Partial),
+        Err(refusal) if repair::may_help(refusal) => repaired(buf, limits, spans, anew, method),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+#[cold]
+fn repaired<'a>(
+    buf: &[u8],
+    limits: &Limits,
+    spans: &'a mut Vec<Span>,
+    anew: &'a mut Vec<u8>,
+    method: Method,
+) -> Result<Parsed<Response<'a>>, Refusal> {
     let limit = limits.head.min(MAX_HEAD);
-    let line = match status_line(&buf[..buf.len().min(limit)])? {
+    let Anew { repairs, len } = repair::rewrite(&buf[..buf.len().min(limit)], anew);
+    match read(anew, limits, spans, method, b'9')? {
+        Parsed::Complete(found) => {
+            let response = found.response(anew, spans);
+            // The strict reader finds no end that the rewriting did not.
+            let head_len = len.unwrap_or(buf.len());
+            Ok(Parsed::Complete(Response { head_len, keep_alive: false, repairs, ..response }))
+        }
+        Parsed::Partial if buf.len() >= limit => Err(Refusal::HeadTooLarge),
+        Parsed::Partial => Ok(Parsed::Partial),
+    }
+}
+
+/// The first digit of the highest statuses that RFC 9110 §15 knows.
+const HIGHEST_STATUS: u8 = b'5';
+
+/// A head that was read, its fields in the caller's spans.
+struct Found {
+    line: StatusLine,
+    head_len: usize,
+    kind: Kind,
+    framing: BodyFraming,
+    keep_alive: bool,
+}
+
+impl Found {
+    fn response<'a>(self, buf: &'a [u8], spans: &'a [Span]) -> Response<'a> {
+        let Found { line, head_len, kind, framing, keep_alive } = self;
+        Response {
+            head: ResponseHead {
+                status: line.status,
+                reason: &buf[line.reason],
+                version: line.version,
+                fields: Fields::new(buf, spans),
+            },
+            head_len,
+            kind,
+            framing,
+            keep_alive,
+            repairs: Repairs::NONE,
+        }
+    }
+}
+
+fn read(
+    buf: &[u8],
+    limits: &Limits,
+    spans: &mut Vec<Span>,
+    method: Method,
+    highest: u8,
+) -> Result<Parsed<Found>, Refusal> {
+    let limit = limits.head.min(MAX_HEAD);
+    let line = match status_line(&buf[..buf.len().min(limit)], highest)? {
         Parsed::Complete(line) => line,
         Parsed::Partial if buf.len() >= limit => return Err(Refusal::HeadTooLarge),
         Parsed::Partial => return Ok(Parsed::Partial),
@@ -79,40 +166,34 @@ pub fn parse<'a>(
         fields::drop_named(buf, spans);
     }
     let persists = matches!(kind, Kind::Interim | Kind::Final) && framing != BodyFraming::UntilClose;
-    Ok(Parsed::Complete(Response {
-        head: ResponseHead {
-            status: line.status,
-            reason: line.reason,
-            version: line.version,
-            fields: Fields::new(buf, spans),
-        },
-        head_len,
-        kind,
-        framing,
-        keep_alive: persists && controls.keep_alive(line.version),
-    }))
+    let keep_alive = persists && controls.keep_alive(line.version);
+    Ok(Parsed::Complete(Found { line, head_len, kind, framing, keep_alive }))
 }
 
-struct StatusLine<'a> {
+struct StatusLine {
     status: u16,
-    reason: &'a [u8],
+    reason: Range<usize>,
     version: Version,
     /// Bytes of the line, its CR LF included.
     len: usize,
 }
 
-/// Reads `version SP status [SP reason] CR LF`. The space before an empty reason is often left out.
+/// Reads `version SP status [SP reason] CR LF`, where `highest` is what a status may begin with. The space before an empty reason
+/// is often left out.
 #[inline]
-fn status_line(bytes: &[u8]) -> Result<Parsed<StatusLine<'_>>, Refusal> {
-    let Some(start) = bytes.first_chunk::<12>() else { return short_line(bytes) };
+fn status_line(bytes: &[u8], highest: u8) -> Result<Parsed<StatusLine>, Refusal> {
+    let Some(start) = bytes.first_chunk::<12>() else { return short_line(bytes, highest) };
     let version = match start.first_chunk::<9>() {
         Some(b"HTTP/1.1 ") => Version::Http11,
         Some(b"HTTP/1.0 ") => Version::Http10,
-        _ => return short_line(bytes),
+        _ => return short_line(bytes, highest),
     };
-    let [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = start[9..] else {
-        return short_line(bytes);
+    let [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = start[9..] else {
+        return short_line(bytes, highest);
     };
+    if hundreds > highest {
+        return Err(Refusal::InvalidStatusLine);
+    }
     let digit = |byte: u8| u16::from(byte - b'0');
     let status = digit(hundreds) * 100 + digit(tens) * 10 + digit(ones);
     let reason_at = match bytes.get(12) {
@@ -128,12 +209,12 @@ fn status_line(bytes: &[u8]) -> Result<Parsed<StatusLine<'_>>, Refusal> {
             Err(if refusal == Refusal::InvalidFieldValue { Refusal::InvalidStatusLine } else { refusal })
         });
     }
-    Ok(Parsed::Complete(StatusLine { status, reason: &bytes[reason_at..end], version, len: end + 2 }))
+    Ok(Parsed::Complete(StatusLine { status, reason: reason_at..end, version, len: end + 2 }))
 }
 
 /// A status line that is not well-formed up to its status, or has not arrived so far.
 #[cold]
-fn short_line(bytes: &[u8]) -> Result<Parsed<StatusLine<'_>>, Refusal> {
+fn short_line(bytes: &[u8], highest: u8) -> Result<Parsed<StatusLine>, Refusal> {
     for (at, &byte) in bytes.iter().take(12).enumerate() {
         let expected = match at {
             0..=4 => byte == b"HTTP/"[at],
@@ -143,7 +224,7 @@ fn short_line(bytes: &[u8]) -> Result<Parsed<StatusLine<'_>>, Refusal> {
             7 if matches!(byte, b'2'..=b'9') => return Err(Refusal::UnsupportedVersion),
             7 => matches!(byte, b'0' | b'1'),
             8 => byte == b' ',
-            9 => matches!(byte, b'1'..=b'5'),
+            9 => (b'1'..=highest).contains(&byte),
             _ => byte.is_ascii_digit(),
         };
         if !expected {

@@ -10,6 +10,8 @@ pub(crate) struct Case {
     pub(crate) status: u16,
     /// What a naive reader makes of it.
     pub(crate) naive: String,
+    /// What was repaired, and what a reader that does so makes of it, where there is one reading only.
+    pub(crate) repaired: Option<String>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -21,14 +23,18 @@ pub(crate) fn load(file: &str) -> Vec<Case> {
 }
 
 fn case(text: &str) -> Case {
-    let mut lines = text.lines();
+    let mut lines = text.lines().peekable();
     let title = lines.next().expect("a case has a name");
     let (name, method) = title.split_once(" to ").unwrap_or((title, "GET"));
     let verdict = lines.next().expect("a case has a verdict");
     let (verdict, _why) = verdict.split_once(": ").unwrap_or_else(|| panic!("{name}: no reason"));
     let (refusal, status) = verdict.split_once(' ').unwrap_or_else(|| panic!("{name}: no status"));
     let naive = lines.next().and_then(|line| line.strip_prefix("naive: "));
+    let repaired = lines
+        .next_if(|line| line.starts_with("repaired: "))
+        .map(|line| line["repaired: ".len()..].to_owned());
     Case {
+        repaired,
         name: name.to_owned(),
         method: method.to_owned(),
         refusal: refusal.to_owned(),

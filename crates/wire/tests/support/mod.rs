@@ -60,6 +60,33 @@ pub(crate) fn read_response(bytes: &[u8], method: Method) -> Result<Option<Messa
     Ok(Some(Message { start, version: response.head.version, fields, body, trailers, len }))
 }
 
+/// The same where what has one reading only is repaired. Before the message stands what was.
+pub(crate) fn read_repaired(bytes: &[u8], method: Method) -> Result<Option<String>, Refusal> {
+    let (mut spans, mut anew) = (Vec::new(), Vec::new());
+    let parsed = response::parse_or_repair(bytes, &Limits::default(), &mut spans, &mut anew, method)?;
+    let Parsed::Complete(response) = parsed else { return Ok(None) };
+    let mut repairs = response.repairs;
+    assert!(repairs.is_empty() || !response.keep_alive);
+    let after = &bytes[response.head_len..];
+    let body = if response.framing == BodyFraming::Chunked {
+        let mut decoder = chunked::Decoder::of_response();
+        let Some((body, _, _)) = read_chunks(&mut decoder, after)? else { return Ok(None) };
+        repairs.extend(decoder.repairs());
+        body
+    } else {
+        let Some((body, _, _)) = read_body(after, response.framing)? else { return Ok(None) };
+        body
+    };
+    let names: Vec<&str> = repairs.iter().map(|repair| repair.name()).collect();
+    let mut parts =
+        vec![format!("{}: {} {}", names.join(" "), response.head.status, text(response.head.reason))];
+    parts.extend(
+        response.head.fields.iter().map(|field| format!("{}: {}", text(field.name), text(field.value))),
+    );
+    parts.push(text(&body));
+    Ok(Some(parts.join(" | ")))
+}
+
 type Body = (Vec<u8>, Vec<(String, String)>, usize);
 
 fn read_body(bytes: &[u8], framing: BodyFraming) -> Result<Option<Body>, Refusal> {

@@ -356,8 +356,9 @@ impl Reader<'_> {
             let before = self.rest.len();
             let nul_before = self.faults.remove("nul");
             let line = self.line();
-            let (word, extension) =
-                line.split_once(';').map_or((&*line, None), |(word, ext)| (word, Some(ext)));
+            let (word, extension) = line
+                .split_once(';')
+                .map_or((&*line, None), |(word, ext)| (word.trim_end_matches(SPACE), Some(ext)));
             let hex = !word.is_empty() && word.chars().all(|char| char.is_ascii_hexdigit());
             let damaged = ["nul", "bare-lf", "bare-cr"].iter().any(|fault| self.faults.contains(fault));
             if self.faults.remove("nul") {
@@ -375,7 +376,6 @@ impl Reader<'_> {
             }
             if let Some(extension) = extension
                 && !is_extension(extension)
-                && !word.ends_with(' ')
                 && !self.faults.contains("bare-lf")
             {
                 self.fault("invalid-chunk-extension");
@@ -416,16 +416,20 @@ impl Reader<'_> {
     }
 }
 
-/// Names and values by the grammar, without white space but within quotes.
+/// White space within a line.
+const SPACE: [char; 2] = [' ', '\t'];
+
+/// Names and values by the grammar, with white space around each.
 fn is_extension(text: &str) -> bool {
     let mut rest = text;
     loop {
+        rest = rest.trim_start_matches(SPACE);
         let end = rest.find(|char| !is_token(&String::from(char))).unwrap_or(rest.len());
         if end == 0 {
             return false;
         }
-        rest = &rest[end..];
-        if let Some(value) = rest.strip_prefix('=') {
+        rest = rest[end..].trim_start_matches(SPACE);
+        if let Some(value) = rest.strip_prefix('=').map(|value| value.trim_start_matches(SPACE)) {
             if let Some(quoted) = value.strip_prefix('"') {
                 let mut escaped = false;
                 let close = quoted.find(|char| {
@@ -446,6 +450,7 @@ fn is_extension(text: &str) -> bool {
                 rest = &value[end..];
             }
         }
+        rest = rest.trim_start_matches(SPACE);
         match rest.strip_prefix(';') {
             Some(next) => rest = next,
             None => return rest.is_empty(),

@@ -200,6 +200,13 @@ fn directives_forbid_storing() {
 }
 
 #[test]
+fn a_status_that_has_no_meaning_is_not_stored() {
+    for status in [600, 999] {
+        assert_eq!(Exchange { status, ..rfc() }.reason("Cache-Control: max-age=3600"), Reason::Status);
+    }
+}
+
+#[test]
 fn must_understand_replaces_no_store_for_known_statuses() {
     // RFC 9111 §5.2.2.3
     let with_status = |status| Exchange { status, ..rfc() };
