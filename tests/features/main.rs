@@ -33,6 +33,7 @@ mod resumes_bad;
 mod retries;
 mod routes;
 mod safe;
+mod silence;
 mod sources;
 mod stale;
 mod statuses;

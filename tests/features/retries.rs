@@ -130,7 +130,9 @@ fn a_backend_that_does_not_answer_in_time_is_tried_elsewhere_within_the_budget()
     let silent = Origin::new(|_| reply(200).hold(&Gate::new()));
     let other = answering();
     // The other one has no more time than this either.
-    let keys = |budget: &str| format!("first_byte_timeout = \"1s\"\nretry_budget = {{ {budget} }}");
+    let keys = |budget: &str| {
+        format!("first_byte_timeout = \"1s\"\nretry_timeouts = true\nretry_budget = {{ {budget} }}")
+    };
     let proxy = start(&silent, &other, &keys("percent = 0, per_second = 0"));
     proxy.get("/").expect(504);
     assert_eq!(other.count(), 0, "nothing is left to try again with");

@@ -8,6 +8,7 @@ use crate::Address;
 use crate::algorithm::peak_ewma::PeakLatency;
 use crate::algorithm::resume::WorkerLoad;
 use crate::hash::hash;
+use crate::silence::Silence;
 
 /// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl Backend {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Whether the last connection to it failed, and it has answered nothing since.
+    /// Whether the last connection to it failed, or the last request had no answer in time, and it has answered nothing since.
     pub fn is_failing(&self) -> bool {
         self.state.failures.load(Ordering::Relaxed) != 0
     }
@@ -108,11 +109,11 @@ impl Backend {
     }
 }
 
-/// When a backend that cannot be connected to is left out, and for how long.
+/// When a backend that cannot be connected to or does not answer is left out, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ejection {
-    /// Connect failures in a row that eject a backend; at least 1. Three by default: one may be a full accept
-    /// queue, three without a success between them are an absent process.
+    /// Failures in a row that eject a backend, to connect or to answer in time; at least 1. Three by default: one may be a full
+    /// accept queue, three without an answer between them are an absent process or one that hangs.
     pub failures: u32,
     /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if the others do
     /// at most half as badly; taken over about the last 32. 0, the default, ejects none: what a 5xx means is the
@@ -178,9 +179,17 @@ pub(crate) struct State {
     pub(crate) sidelined: AtomicBool,
     /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
     pub(crate) spared: AtomicBool,
+    /// Requests in flight of whose answer nothing has come.
+    pub(crate) unanswered: AtomicU32,
+    /// How many requests were given up since it was last heard of.
+    pub(crate) given_up: AtomicU32,
+    /// When it is overdue, in milliseconds, if it answers none of its requests until then.
+    pub(crate) overdue_at: AtomicU64,
     /// What `resume` goes by.
     pub(crate) load: WorkerLoad,
-    /// Connect failures since the last answer.
+    /// Since when nothing was heard of it.
+    pub(crate) silence: Silence,
+    /// Failures to connect, and to answer in time, since the last answer.
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.
     pub(crate) ejections: AtomicU32,

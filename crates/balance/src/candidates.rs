@@ -23,6 +23,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) exclude: &'a [BackendId],
     /// Whether ejected backends are taken, for want of others.
     pub(crate) ejected_too: bool,
+    /// Whether backends that are overdue are taken, for want of others.
+    pub(crate) overdue_too: bool,
     /// Whether backends that are full may be chosen, to wait for.
     pub(crate) full_too: bool,
     /// Whether backends of another version than the one that serves are taken, for want of others.
@@ -45,6 +47,7 @@ impl Candidates<'_> {
         let backend = &self.backends[at];
         (self.full_too || backend.has_room())
             && (backend.state.serves() || self.sidelined_too && backend.state.takes_requests())
+            && (self.overdue_too || !backend.state.is_overdue(self.now))
             && (self.ejected_too || backend.state.standing(self.now) != Standing::Ejected)
             && !self.exclude.contains(&self.ids[at])
     }

@@ -2,8 +2,9 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use crate::backend::{Backend, Standing};
+use crate::backend::{Backend, Standing, millis};
 use crate::pool::Inner;
 use crate::{BackendId, Pool};
 
@@ -20,6 +21,17 @@ impl Default for Checks {
     fn default() -> Checks {
         Checks { rise: 2, fall: 3 }
     }
+}
+
+/// What a request can expect of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outlook {
+    /// There is a backend that nothing speaks against.
+    Answers,
+    /// The last connection to each backend failed, or the last request had no answer in time.
+    Silent,
+    /// Each backend fails its checks or is ejected, or would be if others could take its place.
+    Down,
 }
 
 /// What a check has changed.
@@ -73,6 +85,37 @@ impl Pool {
         Checked::Down
     }
 
+    /// Looks for requests that were given up and would have had no answer in time. To be called every second or so.
+    pub fn look_for_silence(&self, now: Duration) {
+        let inner = self.inner();
+        let Some(until) = millis(now).checked_sub(millis(inner.settings().answer_within)) else { return };
+        for (at, backend) in inner.backends().iter().enumerate() {
+            for since in backend.state.given_up_until(until) {
+                inner.unanswered(at, false, since, millis(now));
+            }
+        }
+    }
+
+    /// What a request can expect of the backends.
+    pub fn outlook(&self, now: Duration) -> Outlook {
+        let inner = self.inner();
+        let failures = inner.settings().ejection.failures.max(1);
+        let of_one = |backend: &Backend| {
+            let state = &backend.state;
+            let failed = state.failures.load(Ordering::Relaxed);
+            let distrusted = state.standing(millis(now)) != Standing::InService
+                || state.spared.load(Ordering::Relaxed)
+                || failed >= failures;
+            match failed {
+                _ if distrusted => Outlook::Down,
+                0 => Outlook::Answers,
+                _ => Outlook::Silent,
+            }
+        };
+        let serving = inner.backends().iter().filter(|backend| backend.state.serves());
+        serving.map(of_one).min().unwrap_or(Outlook::Down)
+    }
+
     /// No backend is checked any more: what the last checks said of each no longer counts.
     pub fn unchecked(&self) {
         let inner = self.inner();
@@ -116,6 +159,21 @@ impl Inner {
         let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if failures >= self.settings().ejection.failures.max(1) {
             self.eject(at, trial, now);
+        }
+    }
+
+    /// A request that was sent at `since` had no answer in time. Where others had one meanwhile the backend is at work, and the
+    /// request was a slow one.
+    pub(crate) fn unanswered(&self, at: usize, trial: bool, since: u64, now: u64) {
+        let state = &self.backends()[at].state;
+        if state.was_heard_after(since) {
+            return self.broke_off(at, trial, now);
+        }
+        let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if trial || failures >= self.settings().ejection.failures.max(1) {
+            self.eject(at, trial, now);
+        } else {
+            self.judge(at, now);
         }
     }
 

@@ -24,6 +24,7 @@ mod queue;
 mod random;
 mod report;
 mod settings;
+mod silence;
 mod version;
 
 pub use address::{Address, AddressError, Endpoint, Host};
@@ -35,7 +36,7 @@ pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::{Backend, Ejection};
 pub use budget::RetryBudget;
 pub use choices::{Choice, ChoiceReason};
-pub use health::{Checked, Checks};
+pub use health::{Checked, Checks, Outlook};
 pub use ids::BackendId;
 pub use pool::{NoBackend, Outcome, Pick, Pool};
 pub use queue::{QueueReport, Ticket};

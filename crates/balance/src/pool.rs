@@ -97,8 +97,10 @@ pub enum Outcome {
     ServerError,
     /// No connection could be made, or a new one ended without a byte of a response: nobody is at work there.
     ConnectFailed,
-    /// The connection was there, but no whole response came over it in time; or it had been kept, and ended by itself.
+    /// The connection was there, but no whole response came over it; or it had been kept, and ended by itself.
     Broken,
+    /// No response came in time.
+    Late,
     /// The request was given up for reasons that are not the backend's.
     Aborted,
 }
@@ -424,10 +426,17 @@ impl Pool {
             candidates.sidelined_too = sidelined_too;
             candidates.full_too = full_too;
             for _ in 0..ATTEMPTS {
-                let Some(chosen) = inner.chooser.choose(&candidates, asked.key) else { break };
+                let Some(chosen) = inner.chooser.choose(&candidates, asked.key) else {
+                    let overdue = |backend: &Backend| backend.state.is_overdue(candidates.now);
+                    if candidates.overdue_too || !inner.backends.iter().any(overdue) {
+                        break;
+                    }
+                    candidates.overdue_too = true;
+                    continue;
+                };
                 let reason = match chosen.reason {
                     _ if inner.backends.len() == 1 => ChoiceReason::OnlyOne,
-                    _ if ejected_too => ChoiceReason::ForWantOfOthers,
+                    _ if ejected_too || candidates.overdue_too => ChoiceReason::ForWantOfOthers,
                     reason => reason,
                 };
                 if let Some(taken) = take(Chosen { reason, ..chosen }) {
@@ -475,6 +484,7 @@ impl Pool {
             class: asked.key,
             begun,
             ended: begun,
+            awaited: false,
             responded: None,
             place: inner.ages.begin(id, begun),
             expected,
@@ -553,6 +563,7 @@ impl Inner {
             micros: micros(now),
             exclude,
             ejected_too,
+            overdue_too: false,
             full_too: false,
             sidelined_too: false,
         }
@@ -612,6 +623,7 @@ impl Inner {
             Standing::InService | Standing::Ejected => false,
         };
         backend.state.picks.fetch_add(1, Ordering::Relaxed);
+        backend.state.asked(now);
         Some(trial)
     }
 
@@ -632,6 +644,8 @@ pub struct Pick {
     begun: u64,
     /// When it was last heard of, in microseconds.
     ended: u64,
+    /// Whether the request was sent, and what became of it was not told.
+    awaited: bool,
     /// When the response came, in microseconds.
     responded: Option<u64>,
     /// Where it is written when the request began.
@@ -654,29 +668,40 @@ impl Pick {
     /// The response has come: what follows is up to the client, and no measure of the backend.
     pub fn responded(&mut self, now: Duration) {
         self.ended = micros(now);
-        self.responded.get_or_insert(self.ended);
+        if self.responded.replace(self.responded.unwrap_or(self.ended)).is_none() {
+            self.backend().state.heard(millis(now));
+        }
+    }
+
+    /// The request was sent whole: what is missing is the backend's answer. If it is given up before that comes, it counts as not
+    /// answered in time once that time is over, unless the backend is heard of meanwhile.
+    pub fn awaits_answer(&mut self) {
+        self.awaited = true;
     }
 
     /// Gives the place back and tells how the request ended.
     pub fn finish(mut self, outcome: Outcome, now: Duration) {
         self.ended = micros(now);
+        self.awaited &= outcome == Outcome::Aborted;
         let inner = &self.pool.0;
         let state = &self.backend().state;
         let failed = match outcome {
             Outcome::Aborted => return,
             Outcome::Answered => false,
-            Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken => true,
+            Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken | Outcome::Late => true,
         };
         state.load.failed(failed, self.ended);
         match outcome {
             Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
             Outcome::Broken => inner.broke_off(self.at, self.trial, millis(now)),
+            Outcome::Late => inner.unanswered(self.at, self.trial, self.begun / 1000, millis(now)),
             _ => inner.answered(self.at, self.trial, failed, millis(now)),
         }
         if failed {
             return;
         }
         let end = self.responded.unwrap_or(micros(now));
+        state.took(end.saturating_sub(self.begun) as f32 / 1000.0);
         match &inner.chooser {
             Chooser::PeakEwma(_) => {
                 state.latency.add(end.saturating_sub(self.begun) as f32 / 1000.0, millis(now));
@@ -695,6 +720,9 @@ impl Pick {
 impl Drop for Pick {
     fn drop(&mut self) {
         let inner = &self.pool.0;
+        if self.responded.is_none() {
+            self.backend().state.unheard(self.awaited.then_some(self.begun / 1000));
+        }
         self.backend().release();
         if let Some(place) = self.place {
             inner.ages.end(place);

@@ -37,6 +37,8 @@ pub struct BackendReport {
     /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
     /// the last one left.
     pub failing: bool,
+    /// Whether it has requests, and has answered nothing for longer than they should take.
+    pub silent: bool,
     /// Whether active checks have it out of service.
     pub down: bool,
     /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
@@ -63,6 +65,7 @@ impl BackendReport {
             BackendReport { down: true, .. } => BackendState::Down,
             BackendReport { ejected_for: Some(_), .. } => BackendState::Ejected,
             BackendReport { sidelined: true, .. } => BackendState::Sidelined,
+            BackendReport { silent: true, .. } => BackendState::Silent,
             BackendReport { failing: true, .. } | BackendReport { spared: true, .. } => BackendState::Failing,
             _ => BackendState::Healthy,
         }
@@ -74,6 +77,8 @@ impl BackendReport {
 pub enum BackendState {
     /// They do.
     Healthy,
+    /// They do for want of others: it has requests, and has answered nothing for longer than they should take.
+    Silent,
     /// They do, for want of others or on trial, though the last ones failed, or its checks do.
     Failing,
     /// For a while they do not, because they failed.
@@ -91,6 +96,7 @@ impl BackendState {
     pub const fn name(self) -> &'static str {
         match self {
             BackendState::Healthy => "healthy",
+            BackendState::Silent => "silent",
             BackendState::Failing => "failing",
             BackendState::Ejected => "ejected",
             BackendState::Down => "down",
@@ -210,6 +216,7 @@ impl Pool {
                 faulty: state.faulty.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
                 failing: state.failures.load(Ordering::Relaxed) >= failures,
+                silent: state.is_overdue(now),
                 down: state.down.load(Ordering::Relaxed),
                 spared: state.spared.load(Ordering::Relaxed),
                 draining: state.draining.load(Ordering::Relaxed),

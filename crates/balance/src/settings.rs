@@ -21,6 +21,8 @@ pub struct Settings {
     /// How long a backend that came into service is given less than its share, growing with time. 0 by default: a
     /// backend that needs no warming up should not be spared.
     pub slow_start: Duration,
+    /// How long a backend may take to begin an answer. 60 s by default, as for reverse proxies in general.
+    pub answer_within: Duration,
     /// The most requests that wait for a place; 0 means that none does.
     pub queue_limit: u32,
     /// How long a request waits at most for a place at the backend that is best for it, while others may have places: then it
@@ -49,6 +51,7 @@ impl Default for Settings {
             ejection: Ejection::default(),
             checks: Checks::default(),
             slow_start: Duration::ZERO,
+            answer_within: Duration::from_secs(60),
             queue_limit: Settings::QUEUE_LIMIT,
             patience: Duration::from_secs(5),
             single_version: false,

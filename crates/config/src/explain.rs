@@ -164,7 +164,7 @@ fn explain_match(matcher: &Match) -> String {
     if parts.is_empty() { "everything".to_owned() } else { parts.join(" ") }
 }
 
-fn explain_rule(CacheRule { policy, key, max_object }: &CacheRule) -> String {
+fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String {
     let mut text = "from the cache, fresh for ".to_owned();
     match policy.forced_ttl {
         Some(ttl) => {

@@ -6,7 +6,7 @@ use sandarac_balance::Algorithm;
 
 use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
-use crate::pool::{BackendSettings, PoolName, PoolSettings, Sources};
+use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
 use crate::report::{At, Complaint, Report};
 use crate::value::Text;
 
@@ -112,13 +112,15 @@ fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
 }
 
 /// Has the only pool, made as for backends where there is none, find its backends in `directory`. One that flags alone have `made` is
-/// balanced by what workers are best at, for it is they that keep such directories.
+/// balanced by what workers are best at, for it is they that keep such directories, and asks whether they answer at all: one that
+/// hangs keeps its socket.
 fn sockets(file: &mut File, directory: &str, made: bool) -> Result<(), Complaint> {
     let directory = Text::from_text(directory)?;
     let pool = only_pool(file, "say there what each of them discovers")?;
     pool.discover = Sources::directory(directory);
     if made {
         pool.balance = At::nowhere(Algorithm::Resume);
+        pool.check = Some(CheckSettings { status: vec![StatusRange::ANY], ..CheckSettings::default() });
     }
     Ok(())
 }

@@ -33,6 +33,9 @@ settings! {
         /// How long past freshness a response stands in for an error of the backend, where the backend does not say
         /// (RFC 5861 §4).
         stale_if_error: Option<Duration> = None, unset "0s" "\"10m\"";
+        /// How long a request waits for a fetch that is under way before a stale response within `stale_if_error` stands in for it.
+        /// Where the last fetch had no answer in time none waits. Not under the profile rfc.
+        stale_after: Option<Duration> = None, unset "1s" "\"200ms\"";
         /// How long past freshness a response is kept, to be validated or to stand in for a backend that is not there.
         keep: Option<Duration> = None, unset "1h" "\"1d\"";
         /// Whether a kept response is served when no backend can be reached at all (RFC 9111 §4.2.4).
@@ -188,6 +191,8 @@ pub struct CacheRule {
     pub key: KeyRule,
     /// The largest response that is stored.
     pub max_object: ByteSize,
+    /// How long a request waits for a fetch that is under way before a stale response stands in for it; without end where it is `None`.
+    pub stale_after: Option<Duration>,
 }
 
 impl RuleSettings {
@@ -206,6 +211,7 @@ impl RuleSettings {
             status_ttl,
             grace,
             stale_if_error,
+            stale_after,
             keep,
             stale_when_disconnected,
             bypass_cookies,
@@ -278,6 +284,13 @@ impl RuleSettings {
             fields: names(&self.key_fields),
             cookies: patterns(&self.key_cookies),
         };
-        CacheRule { policy, key, max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)) }
+        let stale_after = self.stale_after.unwrap_or(Duration::from_secs(1));
+        CacheRule {
+            policy,
+            key,
+            max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)),
+            // A slow answer is no error (RFC 5861 §4).
+            stale_after: (store.profile == Profile::Safe).then_some(stale_after),
+        }
     }
 }

@@ -225,14 +225,15 @@ impl<'a> Downstream<'a> {
         Upload::AwaitsOrigin(origin.sent())
     }
 
-    /// Ready when the client has reset its connection: nobody is there to take a response. One that has only ended its
-    /// side still reads. Of a body that nobody takes yet as much is received as there is room for.
-    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the client has reset its connection, or closed it where `closed_too`: nobody is there to take a response. One that
+    /// has only ended its side may still read. Of a body that nobody takes yet as much is received as there is room for.
+    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>, closed_too: bool) -> Poll<()> {
         let conn = &mut self.client.conn;
         // Behind the next request nothing can be seen without taking in what was not asked for yet.
         while conn.data().is_empty() || !self.ended {
             match conn.poll_fill(cx) {
                 Poll::Ready(Ok(received)) if received > 0 => {}
+                Poll::Ready(Ok(_)) if closed_too => return Poll::Ready(()),
                 Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
                 _ => break,
             }

@@ -29,7 +29,7 @@ use crate::tally::MissReason;
 use crate::trailers::TrailerRule;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
-use sandarac_cache::{Flight, Intent, Key, Lookup, Mark, Object, Query, Reader, Waited};
+use sandarac_cache::{Flight, Key, Lookup, Mark, Object, Reader, Waited};
 use sandarac_config::{CacheRule, Edits, Subject};
 use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
@@ -248,11 +248,18 @@ impl<'e> Exchange<'e> {
                     return self.miss(down, received, pool, rule, directives, flight).await;
                 }
                 Lookup::Wait(waiter) => {
+                    let stands_in_after = self
+                        .stored(key, &query)
+                        .and_then(|object| self.stands_in_after(pool, rule, &object, &directives));
+                    if stands_in_after == Some(Duration::ZERO) {
+                        return self.instead(down, key, &query, Fault::NoResponse, "origin-silent").await;
+                    }
                     self.worker.counters.one(Counter::Coalesced);
                     self.handling.collapsed = true;
                     self.handling.forward =
                         Some(if waiter.validates() { Forwarded::Stale } else { Forwarded::Miss });
-                    let patience = self.site.pools[pool].timeouts.first_byte;
+                    let first_byte = self.site.pools[pool].timeouts.first_byte;
+                    let patience = stands_in_after.map_or(first_byte, |after| after.min(first_byte));
                     match lookup::wait(waiter, &query, &mut down.client.timer, patience).await {
                         Some(Waited::Object(object)) => {
                             if let Some(sent) = self.hit(down, &object, Outcome::Hit).await {
@@ -268,9 +275,13 @@ impl<'e> Exchange<'e> {
                             self.handling.forward = None;
                         }
                         Some(Waited::Failed) => {
-                            return self.instead(down, key, &query, Fault::NoResponse).await;
+                            return self.instead(down, key, &query, Fault::NoResponse, "origin-failed").await;
                         }
-                        None => return self.instead(down, key, &query, Fault::ResponseLate).await,
+                        None => {
+                            let reason =
+                                if stands_in_after.is_some() { "origin-slow" } else { "origin-failed" };
+                            return self.instead(down, key, &query, Fault::ResponseLate, reason).await;
+                        }
                     }
                 }
                 Lookup::Marked(Mark::HitForMiss, flight) => {
@@ -296,7 +307,7 @@ impl<'e> Exchange<'e> {
     }
 
     /// Answers from the store. `None` where the body can no longer be read from its start: look up again.
-    async fn hit(
+    pub(crate) async fn hit(
         &mut self,
         down: &mut Downstream<'_>,
         object: &Arc<Object>,
@@ -319,6 +330,12 @@ impl<'e> Exchange<'e> {
         flight: Flight,
     ) -> Result<Sent, Fault> {
         let candidate = flight.candidate().cloned();
+        if let Some(object) = &candidate
+            && self.stands_in_after(pool, rule, object, &directives) == Some(Duration::ZERO)
+        {
+            background::revalidate(self.worker, self.site, &self.request, received, pool, flight);
+            return self.stand_in(down, object, Fault::NoResponse, "origin-silent").await;
+        }
         let store = &self.worker.shared.store;
         let forward = lookup::forward(store, flight.key(), candidate.as_deref(), &directives);
         let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
@@ -387,8 +404,7 @@ impl<'e> Exchange<'e> {
         match stale {
             Some(object) => {
                 flight.fail();
-                self.handling.reason = Some("origin-failed");
-                self.hit(down, &object, Outcome::Stale).await.unwrap_or(Err(fault))
+                self.stand_in(down, &object, fault, "origin-failed").await
             }
             None => {
                 if fault.is_origins() {
@@ -398,29 +414,6 @@ impl<'e> Exchange<'e> {
                 Err(fault)
             }
         }
-    }
-
-    /// The fetch that this request waited for failed: what is stored meanwhile answers it, or stands in where it may.
-    async fn instead(
-        &mut self,
-        down: &mut Downstream<'_>,
-        key: Key,
-        query: &Query<'_>,
-        fault: Fault,
-    ) -> Result<Sent, Fault> {
-        let peek = Query { intent: Intent::Peek, ..*query };
-        let (object, outcome) = match self.worker.shared.store.lookup(key, &peek, wall()) {
-            Lookup::Hit(object) => (object, Outcome::Hit),
-            Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => (object, Outcome::Stale),
-            _ => return Err(fault),
-        };
-        if object.range().is_some() || !object.lifetimes().usable_on_error(query.directives, wall()) {
-            return Err(fault);
-        }
-        if outcome == Outcome::Stale {
-            self.handling.reason = Some("origin-failed");
-        }
-        self.hit(down, &object, outcome).await.unwrap_or(Err(fault))
     }
 
     /// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored

@@ -327,6 +327,7 @@ mod tests {
             policy: Policy::rfc(),
             key: sandarac_config::KeyRule::default(),
             max_object: sandarac_config::ByteSize(1 << 20),
+            stale_after: None,
         }
     }
 

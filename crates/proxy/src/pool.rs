@@ -38,6 +38,8 @@ pub struct SitePool {
     pub(crate) budget: Arc<RetryBudget>,
     pub(crate) hedge_after: Option<Duration>,
     /// Whether trailers of requests go on.
+    pub(crate) retry_timeouts: bool,
+    pub(crate) abort_on_close: bool,
     pub(crate) forward_trailers: bool,
     pub(crate) sticky: Option<Sticky>,
 }
@@ -167,6 +169,8 @@ impl SitePool {
             },
             retries: config.retries,
             hedge_after: config.hedge_after,
+            retry_timeouts: config.retry_timeouts,
+            abort_on_close: config.abort_on_close,
             forward_trailers: config.forward_trailers,
             sticky: config.sticky.clone(),
             budget: Arc::new(config.retry_budget.build()),

@@ -289,7 +289,10 @@ async fn prune(worker: Weak<Worker>) {
     loop {
         tokio::time::sleep(PRUNE_EVERY).await;
         let Some(worker) = worker.upgrade() else { return };
-        let longest = worker.site().pools.iter().map(|pool| pool.timeouts.idle).max().unwrap_or_default();
+        let site = worker.site();
+        let now = worker.shared.epoch.elapsed();
+        site.pools.iter().for_each(|pool| pool.live().look_for_silence(now));
+        let longest = site.pools.iter().map(|pool| pool.timeouts.idle).max().unwrap_or_default();
         worker.origins.prune(longest);
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn pool_config(
             .as_ref()
             .map_or_else(Checks::default, |check| Checks { rise: check.rise.get(), fall: check.fall.get() }),
         slow_start: settings.slow_start,
+        answer_within: *settings.first_byte_timeout,
         queue_limit: settings.queue.get(),
         patience: *settings.queue_timeout / 2,
         single_version: settings.single_version.value,
@@ -58,6 +59,8 @@ pub(crate) fn pool_config(
             per_second: settings.retry_budget.per_second.get(),
         },
         hedge_after: settings.hedge_after.map(|after| *after),
+        retry_timeouts: settings.retry_timeouts,
+        abort_on_close: settings.abort_on_close,
         forward_trailers: settings.forward_trailers,
     }
 }

@@ -14,7 +14,7 @@ use sandarac_balance::{Address, Algorithm, Backend, Pool, RetryBudget, Settings}
 use crate::classify::Classifier;
 
 pub(crate) use make::pool_config;
-pub(crate) use settings::{BackendSettings, PoolName, PoolSettings};
+pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};
 pub(crate) use source::Sources;
 pub use source::{Password, Server, Source};
 pub use status::StatusRange;
@@ -59,6 +59,10 @@ pub struct PoolConfig {
     pub retry_budget: RetryBudgetConfig,
     /// After how long without an answer a GET or HEAD is sent to a second backend as well; never where it is `None`.
     pub hedge_after: Option<Duration>,
+    /// Whether a request that had no answer in time is tried again.
+    pub retry_timeouts: bool,
+    /// Whether a request is given up when its client closes the connection.
+    pub abort_on_close: bool,
     /// Whether trailers of requests go on.
     pub forward_trailers: bool,
 }

@@ -81,6 +81,13 @@ settings! {
         /// How long a GET or HEAD waits for an answer before it is sent to a second backend as well; the first answer
         /// counts. It costs the backends more than they would have to do.
         hedge_after: Option<Timeout> = None, unset "never" "\"500ms\"";
+        /// Whether a request that had no answer in time is tried at another backend, too. A page that hangs one worker may hang the
+        /// next.
+        retry_timeouts: bool = false;
+        /// Whether a request is given up when its client closes the connection: one that waits for a place is dropped, one that
+        /// was sent and has no answer yet ends with its connection to the backend. Requests that fill the cache go on. Turn it off
+        /// where clients close their sending side after the request and still read.
+        abort_on_close: bool = true;
         /// Whether trailers of request bodies go on to the backends. They pass the edits and filters of fields; those that
         /// frame, route, authenticate or set conditions never go on. Some servers take trailers for the next request, others
         /// for fields: turn this on for backends that are known to read them.
@@ -159,7 +166,7 @@ settings! {
 
     /// Passive ejection. The reasons for the defaults stand where they are taken from.
     pub(crate) struct EjectionSettings {
-        /// How many connections to it must fail in a row: by being refused, or by ending without an answer.
+        /// How many requests to it must fail in a row: the connection refused, ended without an answer, or without one in time.
         failures: Bounded<1, 1_000_000> = Bounded::default_of(Ejection::default().failures);
         /// The share of its responses, in percent, that must be 5xx or broken, over about the last 32 and where the others do
         /// at most half as badly; with 0, responses eject nobody.

@@ -18,6 +18,9 @@ impl StatusRange {
     /// What does not speak of an error: 2xx and 3xx.
     pub(crate) const NO_ERROR: StatusRange = StatusRange { first: 200, last: 399 };
 
+    /// Any at all.
+    pub(crate) const ANY: StatusRange = StatusRange { first: 100, last: 599 };
+
     /// Whether `status` is one of them.
     pub fn contains(self, status: u16) -> bool {
         (self.first..=self.last).contains(&status)

@@ -84,13 +84,14 @@ fn a_wrong_flag_is_named_with_what_was_meant() {
 }
 
 #[test]
-fn a_directory_of_sockets_alone_makes_a_pool_that_is_balanced_by_resume() {
+fn a_directory_of_sockets_alone_makes_a_pool_that_is_balanced_by_resume_and_checked() {
     let flags =
         Flags { listen: vec![":8080".to_owned()], sockets: Some("/run/shop".to_owned()), ..Flags::default() };
     let (from_flags, warnings) = Config::from_flags(&flags).unwrap();
     assert!(warnings.is_empty());
     let file = "[[listen]]\naddress = \":8080\"\n[pool.default]\nbalance = \"resume\"\n\
-                discover = { directory = \"/run/shop\" }\n[[route]]\npool = \"default\"\n";
+                discover = { directory = \"/run/shop\" }\ncheck = { status = [\"100-599\"] }\n\
+                [[route]]\npool = \"default\"\n";
     assert_eq!(format!("{from_flags:?}"), format!("{:?}", crate::load(file)));
     let (config, _) =
         Config::from_flags(&Flags { balance: Some("random".to_owned()), ..flags.clone() }).unwrap();

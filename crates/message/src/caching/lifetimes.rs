@@ -40,6 +40,9 @@ pub(super) const DISCONNECTED: u8 = 4;
 /// A reload need not go to the origin while this is fresh (RFC 8246).
 pub(super) const IMMUTABLE: u8 = 8;
 
+/// `stale_if_error` is the operator's: the origin said nothing of it.
+pub(super) const OPERATORS_WINDOW: u8 = 16;
+
 /// Whether a stored response may answer a request now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
@@ -166,6 +169,12 @@ impl Lifetimes {
         let staleness = self.age_ms(now).saturating_sub(self.freshness);
         self.acceptable(request, now)
             && (staleness < ms(self.stale_if_error.max(self.grace)) || self.is_fresh(now))
+    }
+
+    /// Whether the response may be served because the origin is slow to answer: within the operator's `stale_if_error`. That of
+    /// the origin is for errors alone (RFC 5861 §4).
+    pub fn usable_while_slow(&self, request: &RequestDirectives, now: Timestamp) -> bool {
+        self.flags & OPERATORS_WINDOW != 0 && self.usable_on_error_status(request, now)
     }
 
     /// Whether neither side forbids to serve it unvalidated. Where the origin forbids stale reuse, the windows are none.

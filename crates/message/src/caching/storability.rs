@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::directives::{ResponseDirectives, delta_seconds, withheld_names};
-use super::lifetimes::{DISCONNECTED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, seconds};
+use super::lifetimes::{
+    DISCONNECTED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, OPERATORS_WINDOW, seconds,
+};
 use super::targeted::targeted;
 use super::{Policy, Profile};
 use crate::range::ContentRange;
@@ -225,6 +227,7 @@ fn with_windows(
         (NEVER_STALE, never_stale),
         (DISCONNECTED, disconnected),
         (IMMUTABLE, directives.immutable),
+        (OPERATORS_WINDOW, directives.stale_if_error.is_none() && !policy.stale_if_error.is_zero()),
     ];
     Lifetimes {
         grace: window(directives.stale_while_revalidate, policy.grace),
@@ -247,7 +250,7 @@ fn refusal(
     let status = response.status;
     // 412, 416 and 417 answer fields of this request that are no part of the key.
     // What is above 599 says nothing that is known (RFC 9110 §15).
-    if status < 200 || status > 599 || matches!(status, 304 | 412 | 416 | 417) {
+    if !(200..600).contains(&status) || matches!(status, 304 | 412 | 416 | 417) {
         return Some(Reason::Status);
     }
     let method = match request.method {

@@ -90,6 +90,11 @@ impl<'a> Surroundings<'a> {
         self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
     }
 
+    /// Ready when the client has gone, as the pool understands that.
+    pub(super) fn poll_gone(&self, cx: &mut Context<'_>, down: &mut Downstream<'_>) -> Poll<()> {
+        down.poll_gone(cx, self.pool().abort_on_close)
+    }
+
     /// The time on the balancer's clock.
     pub(crate) fn now(&self) -> Duration {
         self.worker.shared.epoch.elapsed()
@@ -260,6 +265,17 @@ pub(crate) async fn fetch(
         // A kept connection that ended says nothing of the backend; one that is silent does.
         let stale = reused && matches!(failed.fault, Fault::NoResponse);
         let possible = safe && failed.fault.is_origins() && (stale || another);
+        if failed.sent && !stale {
+            // A page that hangs one worker may hang the next; and what nobody waits for is not worth another's time.
+            let late = failed.fault == Fault::ResponseLate && !around.pool().retry_timeouts;
+            let gone = match downstream.as_deref_mut() {
+                Some(down) => poll_fn(|cx| Poll::Ready(around.poll_gone(cx, down).is_ready())).await,
+                None => true,
+            };
+            if late || gone {
+                return Err(failed.fault);
+            }
+        }
         if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < REFUSALS {
             refusals += 1;
         } else if !lost_at.contains(&backend) {
@@ -333,7 +349,7 @@ async fn wait_for_place(
                 return Poll::Ready(picked.map_err(Fault::NoBackend));
             }
             let down = downstream.as_deref_mut().filter(|_| errand.one_client);
-            if down.is_some_and(|down| down.poll_gone(cx).is_ready()) {
+            if down.is_some_and(|down| around.poll_gone(cx, down).is_ready()) {
                 return Poll::Ready(Err(Fault::ClientGone));
             }
             let timer = timer(&mut own, &mut downstream);
@@ -456,6 +472,9 @@ pub(super) async fn attempt(
         } else if link.conn.queued() > 0 && matches!(link.conn.poll_flush(cx), Poll::Ready(Err(_))) {
             return Poll::Ready(Err(Fault::NoResponse));
         }
+        if upload == Upload::Done {
+            link.pick.awaits_answer();
+        }
         loop {
             let down = downstream.as_deref_mut();
             let mut spans = around.worker.spans.take();
@@ -475,7 +494,7 @@ pub(super) async fn attempt(
                     }
                     let looks = errand.one_client && upload == Upload::Done;
                     let down = downstream.as_deref_mut().filter(|_| looks);
-                    return match down.map(|down| down.poll_gone(cx)) {
+                    return match down.map(|down| around.poll_gone(cx, down)) {
                         Some(Poll::Ready(())) => Poll::Ready(Err(Fault::ClientGone)),
                         Some(Poll::Pending) | None => Poll::Pending,
                     };
@@ -496,6 +515,8 @@ pub(super) async fn attempt(
             // What the client did is not held against the backend.
             if !link.reused && !answered && matches!(fault, Fault::NoResponse) {
                 link.pick.finish(Outcome::ConnectFailed, link.epoch.elapsed());
+            } else if !answered && fault == Fault::ResponseLate {
+                link.pick.finish(Outcome::Late, link.epoch.elapsed());
             } else if fault.is_origins() {
                 link.broken();
             }

@@ -13,5 +13,6 @@ pub(crate) mod pipe;
 pub(crate) mod purge;
 pub(crate) mod receive;
 pub(crate) mod relay;
+mod stand_in;
 pub(crate) mod store;
 pub(crate) mod stream;

@@ -147,7 +147,7 @@ impl Seen {
         *self = Seen { ejections: backend.ejections, ejected, not_before: now + SILENCE };
         let why = match backend.faulty {
             true => format!("{:.0} % of its answers of late failed", backend.faults * 100.0),
-            false => "connections to it fail or end without an answer".to_owned(),
+            false => "connections to it fail, or bring no answer in time".to_owned(),
         };
         Some(match (ejected, times) {
             (Some(_), 1) => format!("{address} is ejected: {why}"),
@@ -240,7 +240,7 @@ mod tests {
         refuse(&pool, 1, at(1));
         assert_eq!(
             watch.look(&pool, at(1)),
-            ["http://10.0.0.1:8000 is ejected: connections to it fail or end without an answer"]
+            ["http://10.0.0.1:8000 is ejected: connections to it fail, or bring no answer in time"]
         );
         // Its trials fail, and that is no news.
         for second in [3, 6] {

@@ -150,7 +150,7 @@ pub struct BackendDetail {
     pub address: String,
     /// How much of the load it is to bear, compared with others.
     pub weight: u64,
-    /// In a word, whether requests go to it: `healthy`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
+    /// In a word, whether requests go to it: `healthy`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
     /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
     #[serde(default)]

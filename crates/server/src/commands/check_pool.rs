@@ -284,7 +284,9 @@ impl Measure<'_> {
 }
 
 fn look_at(pool: &PoolStatus, warn: &Levels, error: &Levels) -> Finding {
-    let healthy = pool.backends.iter().filter(|backend| backend.state == "healthy").count();
+    // How long the oldest request may take is another limit.
+    let is_healthy = |state: &str| matches!(state, "healthy" | "silent");
+    let healthy = pool.backends.iter().filter(|backend| is_healthy(&backend.state)).count();
     let failing = pool.backends.iter().filter(|backend| backend.state == "failing").count();
     let all = pool.backends.len();
     let most = pool.backends.iter().map(|backend| backend.in_flight).max().unwrap_or_default();

@@ -300,7 +300,7 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
     }
 }
 
-fn backend_metrics(backend: &BackendReport) -> [Metric; 14] {
+fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
     let state = backend.state();
     let is = |other: sandarac_balance::BackendState| u64::from(state == other);
     use sandarac_balance::BackendState::{Failing, Healthy, Sidelined};
@@ -331,6 +331,11 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 14] {
             "backend_ejected",
             "Whether a backend is left out because it failed.",
             u64::from(backend.ejected_for.is_some()),
+        ),
+        Metric::gauge(
+            "backend_silent",
+            "Whether a backend has requests and has answered nothing for longer than they should take.",
+            u64::from(backend.silent),
         ),
         Metric::gauge(
             "backend_down",

@@ -1,0 +1,80 @@
+//! Stale responses that stand in for an origin that fails, is silent or is slow.
+
+use crate::Fault;
+use crate::downstream::Downstream;
+use crate::exchange::{Exchange, Sent};
+use crate::record::Outcome;
+use sandarac_balance::Outlook;
+use sandarac_cache::{Intent, Key, Lookup, Object, Query};
+use sandarac_config::CacheRule;
+use sandarac_message::caching::RequestDirectives;
+use sandarac_net::wall;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Exchange<'_> {
+    /// The whole response that is stored for a request, whether it may be served as it is or not.
+    pub(crate) fn stored(&self, key: Key, query: &Query<'_>) -> Option<Arc<Object>> {
+        let peek = Query { intent: Intent::Peek, ..*query };
+        let object = match self.worker.shared.store.lookup(key, &peek, wall()) {
+            Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => object,
+            _ => return None,
+        };
+        object.range().is_none().then_some(object)
+    }
+
+    /// For how long a fetch is waited for before `object`, which is stale, stands in for it; `None` where it does not before the
+    /// fetch has failed.
+    pub(crate) fn stands_in_after(
+        &self,
+        pool: usize,
+        rule: &CacheRule,
+        object: &Object,
+        directives: &RequestDirectives,
+    ) -> Option<Duration> {
+        let (lifetimes, now) = (object.lifetimes(), wall());
+        let outlook = self.site.pools[pool].live().outlook(self.worker.shared.epoch.elapsed());
+        match outlook {
+            _ if object.range().is_some() => None,
+            Outlook::Down if lifetimes.usable_on_error(directives, now) => Some(Duration::ZERO),
+            Outlook::Answers if lifetimes.usable_while_slow(directives, now) => rule.stale_after,
+            Outlook::Down | Outlook::Silent if lifetimes.usable_while_slow(directives, now) => {
+                rule.stale_after.map(|_| Duration::ZERO)
+            }
+            _ => None,
+        }
+    }
+
+    /// The fetch that this request waited for failed, or takes too long: what is stored meanwhile answers it, or stands in where it
+    /// may, for `reason`.
+    pub(crate) async fn instead(
+        &mut self,
+        down: &mut Downstream<'_>,
+        key: Key,
+        query: &Query<'_>,
+        fault: Fault,
+        reason: &'static str,
+    ) -> Result<Sent, Fault> {
+        match self.stored(key, query) {
+            Some(object) if object.lifetimes().usable_on_error(query.directives, wall()) => {
+                self.stand_in(down, &object, fault, reason).await
+            }
+            _ => Err(fault),
+        }
+    }
+
+    /// Answers with `object` where the origin does not, for `reason`. It may have become fresh meanwhile.
+    pub(crate) async fn stand_in(
+        &mut self,
+        down: &mut Downstream<'_>,
+        object: &Arc<Object>,
+        fault: Fault,
+        reason: &'static str,
+    ) -> Result<Sent, Fault> {
+        let outcome = if object.lifetimes().is_fresh(wall()) { Outcome::Hit } else { Outcome::Stale };
+        if outcome == Outcome::Stale {
+            self.handling.reason = Some(reason);
+        }
+        self.hit(down, object, outcome).await.unwrap_or(Err(fault))
+    }
+}
