@@ -74,6 +74,7 @@ impl Visitor {
         self.send(&mut line, &batch, false);
         if manner == 2 {
             line.conn.finish();
+            line.ended = true;
         }
         let [sent] = &batch;
         self.receive(&mut line, sent);

@@ -53,6 +53,8 @@ struct Line {
     connection: usize,
     opened: Instant,
     slow: bool,
+    /// Whether its sending side is closed.
+    ended: bool,
 }
 
 impl Visitor {
@@ -136,6 +138,7 @@ impl Visitor {
             connection: self.connections,
             opened: began,
             slow: false,
+            ended: false,
         })
     }
 
@@ -218,6 +221,8 @@ impl Visitor {
             // What the client still read may have been in buffers of the system.
             _ if self.stage.disturbances.restarted(line.opened) => return,
             Trouble::Reset(_) if line.slow || sent.shaky => return,
+            // A request is given up when its client closes.
+            Trouble::Closed(_) if line.ended => return,
             _ => Rule::Silence,
         };
         self.report(line, sent, Complaint::new(rule, "a response"), format!("{trouble:?}"));

@@ -132,12 +132,10 @@ fn source(response: &Response) -> Source {
     if response.cache_status().is_empty() {
         return Source::Unknown;
     }
-    if response.is_hit() {
-        let ttl = response.cache_parameter("ttl").and_then(|ttl| ttl.parse().ok());
-        return ttl.map_or(Source::Unknown, Source::Hit);
-    }
+    let ttl = || response.cache_parameter("ttl").and_then(|ttl| ttl.parse().ok());
     match response.cache_parameter("detail").as_deref() {
-        Some("origin-failed" | "stale-if-error") => Source::StandIn,
+        Some("origin-failed" | "origin-silent" | "stale-if-error") => Source::StandIn,
+        _ if response.is_hit() => ttl().map_or(Source::Unknown, Source::Hit),
         _ => Source::Origin,
     }
 }
