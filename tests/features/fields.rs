@@ -1,6 +1,6 @@
 //! What becomes of fields on their way through.
 
-use sandarac_test_support::{Origin, Reply, get, head, reply};
+use sandarac_test_support::{Origin, Reply, get, head, post, reply};
 
 use crate::{before, cache, sandarac, site};
 
@@ -185,5 +185,37 @@ fn content_length_stands_where_it_stood_for_head_too() {
         let response = proxy.exchange(&request.with("Cookie", "a=b")).expect(200);
         let lines = lines_of(response.fields.lines(), &["X-First", "Content-Length", "X-Last"]);
         assert_eq!(lines, [("X-First", "1"), ("Content-Length", "4"), ("X-Last", "1")]);
+    }
+}
+
+/// Regression: what was recommended for pages that all share took the cookies of those who log in, too.
+#[test]
+fn edits_may_be_made_of_what_is_stored_alone_and_of_what_is_not() {
+    let origin = Origin::new(|request| {
+        let answer = reply(200).with("Set-Cookie", "session=1").with("ETag", "\"one\"");
+        match (request.path(), request.method.as_str()) {
+            ("/account", _) => answer.cache("private"),
+            _ => answer.cache("max-age=60"),
+        }
+    });
+    let keys = "stored_response = { remove = [\"Set-Cookie\"], set = { Cache-Control = \"public, max-age=5\" } }\n\
+                passed_response = { set = { X-Passed = \"yes\" } }\n\
+                response = { set = { X-All = \"yes\" } }";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    let edits = |response: sandarac_test_support::Response| {
+        let field = |name: &str| response.field(name).unwrap_or_default().to_owned();
+        assert_eq!(field("x-all"), "yes");
+        [field("set-cookie"), field("cache-control"), field("x-passed")]
+    };
+    // By the lookup that fetches, and as a hit.
+    for _ in 0..2 {
+        assert_eq!(edits(proxy.get("/page")), ["", "public, max-age=5", ""]);
+    }
+    assert_eq!(origin.count(), 1);
+    // It is looked up, and may not be stored.
+    assert_eq!(edits(proxy.get("/account")), ["session=1", "private", "yes"]);
+    // Past the cache.
+    for request in [post("/login", "x"), get("/page").with("Cookie", "session=1")] {
+        assert_eq!(edits(proxy.exchange(&request)), ["session=1", "max-age=60", "yes"]);
     }
 }

@@ -46,6 +46,11 @@ impl Edits {
         self.add.iter().try_for_each(|(name, value)| fields.push(name, value))
     }
 
+    /// The names that are removed or replaced.
+    pub fn edited(&self) -> impl Iterator<Item = &[u8]> {
+        self.remove.iter().chain(self.set.iter().map(|(name, _)| name)).map(|name| &**name)
+    }
+
     /// The edits that the settings ask for, on a request or on a response.
     pub(crate) fn of(settings: &EditSettings, request: bool, report: &mut Report) -> Edits {
         let mut check = |name: &At<FieldName>, set: bool| {
@@ -70,6 +75,24 @@ impl Edits {
                 .flat_map(|(name, values)| values.iter().map(|value| pair(&name.value, value)))
                 .collect(),
         }
+    }
+}
+
+/// Edits of responses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseEdits {
+    /// Of all.
+    pub all: Edits,
+    /// After those, of responses that are stored.
+    pub stored: Edits,
+    /// After those, of responses that are not stored.
+    pub passed: Edits,
+}
+
+impl ResponseEdits {
+    /// The names that any of them removes or replaces.
+    pub fn edited(&self) -> impl Iterator<Item = &[u8]> {
+        [&self.all, &self.stored, &self.passed].into_iter().flat_map(Edits::edited)
     }
 }
 

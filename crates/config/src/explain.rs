@@ -131,7 +131,12 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
             let _ = write!(text, " → redirected ({}) to {}", redirect.status, redirect.to);
         }
     }
-    for (edits, of) in [(&route.request, "request"), (&route.response, "response")] {
+    for (edits, of) in [
+        (&route.request, "request"),
+        (&route.response.all, "response"),
+        (&route.response.stored, "stored response"),
+        (&route.response.passed, "passed response"),
+    ] {
         if !edits.is_empty() {
             let _ = write!(text, "; {of}: {}", explain_edits(edits));
         }

@@ -90,6 +90,11 @@ settings! {
         request: EditSettings = EditSettings::default();
         /// Edits of the response when it comes from a backend, before it is stored.
         response: EditSettings = EditSettings::default();
+        /// Edits, after those, of responses that are stored, such as the removal of `Set-Cookie`: a response that may be stored without
+        /// it is, and any other keeps it. For the rest they change what clients get, not what is stored and for how long.
+        stored_response: EditSettings = EditSettings::default();
+        /// Edits, after those of `response`, of responses that are not stored.
+        passed_response: EditSettings = EditSettings::default();
         /// Protocols that a connection may be upgraded to; it is a tunnel from then on.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
         /// What is done with a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of a

@@ -32,7 +32,7 @@ pub use address::{ListenAddress, NameServer, Network, contains};
 pub use classify::{Classifier, Subject, TABLE_BYTES, TableError};
 pub use config::{Cache, Config, Listener};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
-pub use edits::{Edits, FieldLine};
+pub use edits::{Edits, FieldLine, ResponseEdits};
 pub use explain::explain;
 pub use field::Token;
 pub use flags::{AdminToken, Flags};

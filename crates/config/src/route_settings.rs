@@ -2,7 +2,8 @@
 
 use sandarac_message::Name;
 
-use crate::edits::{Edits, refusal};
+use crate::edits::{EditSettings, Edits, ResponseEdits, refusal};
+use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::pool::PoolName;
 use crate::report::{At, Report};
@@ -55,10 +56,17 @@ pub(crate) fn route(
         }
     };
     let request = Edits::of(&route.request, true, report);
-    let response = Edits::of(&route.response, false, report);
+    let response = ResponseEdits {
+        all: Edits::of(&route.response, false, report),
+        stored: Edits::of(&route.stored_response, false, report),
+        passed: Edits::of(&route.passed_response, false, report),
+    };
     let upgrade = upgrades(route, report);
     if let Some(Action::Answer(_) | Action::Redirect(_)) = action {
-        warn_of_idle_settings(settings, !request.is_empty(), !response.is_empty(), report);
+        warn_of_idle_settings(settings, !request.is_empty(), &response, report);
+    }
+    if matches!(action, Some(Action::Forward { cache: Some(_), .. })) {
+        warn_of_edits_for_all(&route.response, report);
     }
     let matches = route.r#match.iter().map(|matcher| Match {
         hosts: matcher.0.host.clone(),
@@ -77,18 +85,46 @@ pub(crate) fn route(
 }
 
 /// What has no effect on a route that forwards nothing.
-fn warn_of_idle_settings(settings: &At<RouteSettings>, request: bool, response: bool, report: &mut Report) {
+fn warn_of_idle_settings(
+    settings: &At<RouteSettings>,
+    request: bool,
+    response: &ResponseEdits,
+    report: &mut Report,
+) {
     let At { value: route, place } = settings;
     let idle = [
         ("unsafe_pool", route.unsafe_pool.is_some()),
         ("cache", route.cache.place.is_some()),
         ("request", request),
-        ("response", response),
+        ("response", !response.all.is_empty()),
+        ("stored_response", !response.stored.is_empty()),
+        ("passed_response", !response.passed.is_empty()),
         ("connect", route.connect),
         ("upgrade", route.upgrade.iter().any(|protocol| protocol.place.is_some())),
     ];
     for (name, _) in idle.into_iter().filter(|(_, written)| *written) {
         report.warning(place.clone(), format!("`{name}` has no effect on a route without a `pool`"));
+    }
+}
+
+/// Edits that are meant for pages that all share, and are made of personal ones, too.
+fn warn_of_edits_for_all(response: &EditSettings, report: &mut Report) {
+    let mut warn = |name: &At<FieldName>, what: &str| {
+        let warning =
+            report.warning(name.place.clone(), format!("{what}, of responses that are not stored, too"));
+        warning.help = Some("`stored_response` edits only what is stored".to_owned());
+    };
+    let is = |name: &At<FieldName>, other: &str| name.value.as_str().eq_ignore_ascii_case(other);
+    response.remove.iter().filter(|name| is(name, "Set-Cookie")).for_each(|name| {
+        warn(name, "this takes away cookies that log visitors in");
+    });
+    for (name, value) in &response.set.0 {
+        if is(name, "Cache-Control")
+            && !value.as_str().contains("private")
+            && !value.as_str().contains("no-store")
+        {
+            warn(name, "this lets browsers and other caches keep personal pages");
+        }
     }
 }
 

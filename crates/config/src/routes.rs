@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::edits::{Edits, FieldLine};
+use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
 use crate::rules::CacheRule;
 use crate::template::Template;
@@ -18,7 +18,7 @@ pub struct Route {
     /// Edits of the request before it goes to a backend.
     pub request: Edits,
     /// Edits of the response when it comes from a backend, before it is stored.
-    pub response: Edits,
+    pub response: ResponseEdits,
     /// Protocols that a connection may be upgraded to, in lower case.
     pub upgrade: Vec<String>,
     /// Whether `CONNECT` is passed on and makes a tunnel.

@@ -30,7 +30,7 @@ use crate::trailers::TrailerRule;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Key, Lookup, Mark, Object, Reader, Waited};
-use sandarac_config::{CacheRule, Edits, Subject};
+use sandarac_config::{CacheRule, ResponseEdits, Subject};
 use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::target::Scheme;
@@ -77,7 +77,7 @@ pub(crate) struct Exchange<'e> {
     /// Whether the outcome has been counted.
     counted: Cell<bool>,
     /// The edits of the response's fields.
-    edits: Option<&'e Edits>,
+    edits: Option<&'e ResponseEdits>,
 }
 
 /// What was sent.
@@ -434,6 +434,7 @@ impl<'e> Exchange<'e> {
         if let Some(flight) = flight {
             lookup::learn_from_head(self, received, rule, flight, &arrived);
         }
+        self.edit_passed(received, &mut arrived)?;
         self.relay(down, arrived, pool).await
     }
 
@@ -465,12 +466,18 @@ impl<'e> Exchange<'e> {
         pool: usize,
     ) -> Result<Sent, Fault> {
         self.edit(received, &mut arrived)?;
+        self.edit_passed(received, &mut arrived)?;
         self.relay(down, arrived, pool).await
     }
 
     /// Makes the edits that the route asks for, and adds Via.
     fn edit(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
-        edit(&mut arrived.head, &received.route.response, self.site).map_err(|_| Fault::HeadTooLarge)
+        edit(&mut arrived.head, &received.route.response.all, self.site).map_err(|_| Fault::HeadTooLarge)
+    }
+
+    /// Makes those of what is not stored.
+    fn edit_passed(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
+        received.route.response.passed.apply(&mut arrived.head.fields).map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Sends a request to a backend of the pool and waits for the head of its response.
@@ -489,7 +496,8 @@ impl<'e> Exchange<'e> {
         let fills = matches!(purpose, Purpose::Fill { .. });
         let bodiless = down.framing() == BodyFraming::None;
         let forwards_trailers = self.site.pools[pool].forward_trailers;
-        down.trailers = forwards_trailers.then(|| Box::new(TrailerRule::new(&received.route.request)));
+        down.trailers =
+            forwards_trailers.then(|| Box::new(TrailerRule::new(received.route.request.edited())));
         let head = self.forward(down, received, pool, target, purpose)?;
         let method = if fills { Method::Get } else { self.request.method };
         let errand = Errand { method, head: &head, tunnel, one_client, bodiless };
@@ -743,7 +751,8 @@ impl<'e> Exchange<'e> {
 
     /// Which trailers of the response the client gets; none unless it reads them.
     pub(crate) fn trailers(&self) -> Option<TrailerRule> {
-        self.edits.filter(|_| hop::accepts_trailers(self.request.fields)).map(TrailerRule::new)
+        let edits = self.edits.filter(|_| hop::accepts_trailers(self.request.fields));
+        edits.map(|edits| TrailerRule::new(edits.edited()))
     }
 
     fn missing(&mut self, reason: MissReason, forward: Forwarded) {

@@ -5,7 +5,6 @@
 //! requests go on only where the pool asks for them, those of responses to clients that read them (RFC 9110 §6.5.1).
 
 use crate::forward::is_suspect;
-use sandarac_config::Edits;
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Field, Fields, FieldsBuf};
 use sandarac_wire::h1::encode;
@@ -18,10 +17,9 @@ pub(crate) struct TrailerRule {
 }
 
 impl TrailerRule {
-    /// Under the edits of the message's fields.
-    pub(crate) fn new(edits: &Edits) -> TrailerRule {
-        let set = edits.set.iter().map(|(name, _)| name);
-        TrailerRule { edited: edits.remove.iter().chain(set).cloned().collect() }
+    /// Where edits of the message's fields remove or replace those of these names.
+    pub(crate) fn new<'n>(edited: impl Iterator<Item = &'n [u8]>) -> TrailerRule {
+        TrailerRule { edited: edited.map(Box::from).collect() }
     }
 
     fn admits(&self, field: &Field<'_>) -> bool {

@@ -279,3 +279,23 @@ fn what_is_probably_not_meant_is_warned_of() {
     );
     assert_eq!(warnings(&idle), ["`cache` has no effect on a route without a `pool`"]);
 }
+
+#[test]
+fn edits_that_are_meant_for_what_all_share_are_warned_of_where_they_meet_personal_pages() {
+    let with = |edits: &str| warnings(&format!("{BASE}[[route]]\npool = \"app\"\n{edits}\n"));
+    assert_eq!(
+        with("response = { remove = [\"set-cookie\"] }"),
+        ["this takes away cookies that log visitors in, of responses that are not stored, too"]
+    );
+    assert_eq!(
+        with("response.set = { Cache-Control = \"public, max-age=60\" }"),
+        ["this lets browsers and other caches keep personal pages, of responses that are not stored, too"]
+    );
+    for fine in [
+        "stored_response = { remove = [\"Set-Cookie\"], set = { Cache-Control = \"public\" } }",
+        "response = { set = { Cache-Control = \"private\" } }",
+        "cache = \"pass\"\nresponse = { remove = [\"Set-Cookie\"] }",
+    ] {
+        assert!(with(fine).is_empty(), "{fine}");
+    }
+}

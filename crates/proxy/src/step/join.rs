@@ -55,7 +55,7 @@ impl Landing<'_> {
             && arrived.body.remaining().is_none_or(|len| len == part.range.len())
             && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
         let mut newer = arrived.head.clone();
-        self.edit(&mut newer).ok()?;
+        self.edit_update(&mut newer).ok()?;
         let newer = newer.fields.view();
         if !fits || !share_strong_validator(stored.fields(), newer, now) {
             return None;

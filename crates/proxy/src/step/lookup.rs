@@ -132,6 +132,9 @@ pub(crate) fn learn_from_head(
     // It is in the lifetimes now.
     fields.remove(Name::Age);
     add_date(&mut fields, now);
+    if received.route.response.stored.apply(&mut fields).is_err() {
+        return;
+    }
     let Ok(head) = StoredHead::new(status, reason, &fields) else { return };
     let vary = VarySpec::of(fields.view(), &rule.policy.ignored_vary);
     let path = received.target.path_and_query;

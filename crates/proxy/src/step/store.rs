@@ -9,7 +9,7 @@ use crate::step::fetch::Arrived;
 use crate::step::hash;
 use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
-use sandarac_config::{CacheRule, Edits, KeyRule};
+use sandarac_config::{CacheRule, Edits, KeyRule, ResponseEdits};
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
     storability, stored_fields,
@@ -35,7 +35,7 @@ pub(crate) struct Landing<'a> {
     pub(crate) host: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) rule: &'a CacheRule,
-    pub(crate) edits: &'a Edits,
+    pub(crate) edits: &'a ResponseEdits,
     pub(crate) directives: RequestDirectives,
     pub(crate) between_bytes: Duration,
     pub(crate) transaction: u64,
@@ -76,6 +76,7 @@ impl Landing<'_> {
             self.unstored(NoStore::HeadTooLarge, handling);
             return Landed::Relay(arrived);
         }
+        let cookies = self.take_cookies(&mut arrived.head);
         let announced = arrived.body.remaining();
         // It has to be as long as it says.
         let range = content_range(&arrived.head.view())
@@ -92,6 +93,7 @@ impl Landing<'_> {
                 };
                 let Ok(head) = self.stored_head(&arrived, whole.is_some()) else {
                     self.unstored(NoStore::HeadTooLarge, handling);
+                    self.edit_unstored(&mut arrived.head, cookies);
                     return Landed::Relay(arrived);
                 };
                 let tags = self.tags(view.fields);
@@ -104,9 +106,30 @@ impl Landing<'_> {
             Storability::NoStore(reason) => {
                 self.leave(flight, arrived.head.status, reason, now);
                 self.unstored(NoStore::Unusable(reason), handling);
+                self.edit_unstored(&mut arrived.head, cookies);
                 Landed::Relay(arrived)
             }
         }
+    }
+
+    /// Takes `Set-Cookie` out where a response without it is to be stored, and gives the fields as they were. Of the edits of what is
+    /// stored this is the only one that has a say in whether a response is: what the origin calls private stays so.
+    fn take_cookies(&self, head: &mut ResponseHeadBuf) -> Option<FieldsBuf> {
+        let removes = self.edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie);
+        if !removes || !head.fields.view().has(Name::SetCookie) {
+            return None;
+        }
+        let with_cookies = head.fields.clone();
+        head.fields.remove(Name::SetCookie);
+        Some(with_cookies)
+    }
+
+    /// Makes the edits of what is not stored, and gives it back its cookies. Where they grow too large, the edits up to there are made.
+    fn edit_unstored(&self, head: &mut ResponseHeadBuf, with_cookies: Option<FieldsBuf>) {
+        if let Some(fields) = with_cookies {
+            head.fields = fields;
+        }
+        let _ = self.edits.passed.apply(&mut head.fields);
     }
 
     /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again. An error
@@ -140,7 +163,7 @@ impl Landing<'_> {
         let now = arrived.received;
         handling.outcome = Outcome::Revalidated;
         handling.forward_status = Some(304);
-        let edited = self.edit(&mut arrived.head);
+        let edited = self.edit_update(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
         let own = |cookies: bool| {
             let own = own_fields_of_update(candidate.fields(), arrived.head.fields.view(), cookies);
@@ -189,7 +212,13 @@ impl Landing<'_> {
 
     /// The same as [`edit`], before anything is judged or stored.
     pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
-        edit(head, self.edits, self.site)
+        edit(head, &self.edits.all, self.site)
+    }
+
+    /// The same for what updates a stored response, which has the edits of what is stored.
+    pub(super) fn edit_update(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
+        self.edit(head)?;
+        self.edits.stored.apply(&mut head.fields)
     }
 
     /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
@@ -200,6 +229,7 @@ impl Landing<'_> {
         // A stored body is told by its length, and its trailers are not.
         fields.remove(Name::Trailer);
         add_date(&mut fields, arrived.received);
+        self.edits.stored.apply(&mut fields)?;
         if whole {
             fields.remove(Name::ContentRange);
             return StoredHead::new(200, b"OK", &fields);
