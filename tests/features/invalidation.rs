@@ -191,3 +191,72 @@ fn a_ban_by_path_finds_what_was_asked_for_with_ignored_parameters() {
     proxy.admin(&["ban", "path == \"/b\""]).success();
     assert_eq!(proxy.get("/b").text(), "2");
 }
+
+/// A page with these tags of Magento's.
+fn shop(tags: &'static str) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
+    numbered(move |_| reply(200).cache("max-age=60").with("X-Magento-Tags", tags).with("xkey", "stock"))
+}
+
+fn purging(origin: &Origin) -> Sandarac {
+    sandarac().config(site(&origin.url(), "", "[purge]\nallow = [\"127.0.0.1\"]")).start()
+}
+
+/// Regression: it was answered that nothing was stored, and the plugin told its user that the cache was empty.
+#[test]
+fn plugins_of_wordpress_purge_by_pattern() {
+    let origin = Origin::new(shop(""));
+    let proxy = purging(&origin);
+    let other = |target: &str| get(target).host("other.example");
+    let fill = || {
+        for target in ["/", "/2026/post?a=1", "/feed"] {
+            proxy.get(target).expect(200);
+        }
+        proxy.exchange(&other("/feed"));
+    };
+    fill();
+    let regex = |target: &str| request("PURGE", target).with("X-Purge-Method", "regex");
+    proxy.exchange(&regex("/2026/.*")).expect(200);
+    assert!(proxy.get("/").is_hit() && !proxy.get("/2026/post?a=1").is_hit());
+    fill();
+    proxy.exchange(&regex("/.*")).expect(200);
+    assert!(!proxy.get("/").is_hit() && !proxy.get("/feed").is_hit());
+    assert!(proxy.exchange(&other("/feed")).is_hit(), "another host");
+    fill();
+    for method in ["default", "exact"] {
+        proxy.exchange(&request("PURGE", "/feed").with("X-Purge-Method", method)).expect(200);
+        assert!(!proxy.get("/feed").is_hit() && proxy.get("/").is_hit());
+    }
+    let wrong = proxy.exchange(&regex("/(")).expect(400).text();
+    assert!(wrong.starts_with("400 Bad Request: the pattern is wrong: "), "{wrong}");
+    let unknown = request("PURGE", "/").with("X-Purge-Method", "everything");
+    assert!(proxy.exchange(&unknown).expect(400).text().contains("`X-Purge-Method` is"));
+}
+
+#[test]
+fn magento_purges_by_a_pattern_of_tags() {
+    let origin = Origin::new(shop("cat_p_1,cat_c_7,store"));
+    let proxy = purging(&origin);
+    let purge = |pattern: &str| {
+        proxy.get("/page").expect(200);
+        proxy.exchange(&request("PURGE", "/").with("X-Magento-Tags-Pattern", pattern)).expect(200);
+        !proxy.get("/page").is_hit()
+    };
+    assert_eq!(
+        ["((^|,)cat_p_1(,|$))", "((^|,)cat_p_12(,|$))|((^|,)cat_c_7(,|$))", ".*", "((^|,)cat_p(,|$))"]
+            .map(purge),
+        [true, true, true, false]
+    );
+}
+
+#[test]
+fn a_purge_with_tags_removes_what_has_them() {
+    let origin = Origin::new(shop(""));
+    let proxy = purging(&origin);
+    for field in ["xkey", "Surrogate-Key", "Cache-Tag"] {
+        proxy.get("/page").expect(200);
+        proxy.exchange(&request("PURGE", "/").with(field, "stock")).expect(200);
+        assert!(!proxy.get("/page").is_hit(), "{field}");
+        proxy.exchange(&request("PURGE", "/").with(field, "other")).expect(200);
+        assert!(proxy.get("/page").is_hit(), "{field}");
+    }
+}

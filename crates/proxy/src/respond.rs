@@ -33,6 +33,11 @@ impl Synthetic {
         Synthetic::text(200, what)
     }
 
+    /// The answer to an order that is not understood.
+    pub(crate) fn bad(what: &str) -> Synthetic {
+        Synthetic::text(400, what)
+    }
+
     /// The answer to a request whose exchange failed. `proxy` is the name for Proxy-Status (RFC 9209).
     pub(crate) fn fault(fault: &Fault, proxy: &str) -> Synthetic {
         let text = fault.text();

@@ -8,19 +8,66 @@ use crate::step::fetch::Arrived;
 use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
-use sandarac_cache::{Begun, Purge, Store, Tag};
+use sandarac_cache::{Begun, Expression, Purge, Store, Tag};
 use sandarac_config::{Action, CacheRule, KeyRule, Route, Routes};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{Scheme, content_location_is_target, invalidated, route_path};
 use sandarac_message::{Fields, Method, Name, ResponseHead, tags};
 use sandarac_net::wall;
 
-/// Answers a PURGE request: the target's stored responses, all variants, under either scheme.
+/// Answers a PURGE request: the target's stored responses, all variants, under either scheme; or what the plugins of content
+/// management systems mean by fields of theirs (docs/how-to/purge-on-edit.md).
 pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthetic {
     let store = &exchange.worker.shared.store;
-    let routes = &exchange.site.config.routes;
-    let purged = purge_target(store, routes, &received.host, received.target.path_and_query, Purge::Hard);
-    Synthetic::done(if purged > 0 { "purged" } else { "nothing was stored" })
+    let fields = exchange.request.fields;
+    let tags: Vec<Tag> = tags::tags(fields).map(Tag::new).collect();
+    if !tags.is_empty() {
+        return purged(store.purge_tags(&tags, Purge::Hard, wall()));
+    }
+    if let Some(pattern) = fields.all_named(MAGENTO).next() {
+        return ban(store, &format!("field.X-Magento-Tags ~ {}", quoted(pattern)));
+    }
+    let path = received.target.path_and_query;
+    match fields.all_named(METHOD).next() {
+        Some(method) if method.eq_ignore_ascii_case(b"regex") => {
+            ban(store, &format!("host == {} && path ~ {}", quoted(&received.host), quoted(path)))
+        }
+        Some(method)
+            if !method.eq_ignore_ascii_case(b"default") && !method.eq_ignore_ascii_case(b"exact") =>
+        {
+            Synthetic::bad("`X-Purge-Method` is `regex`, `exact` or `default`")
+        }
+        _ => {
+            let routes = &exchange.site.config.routes;
+            purged(purge_target(store, routes, &received.host, path, Purge::Hard))
+        }
+    }
+}
+
+/// How the target of a purge is meant, by the purge plugins of WordPress.
+const METHOD: &[u8] = b"x-purge-method";
+
+/// A pattern of tags, by Magento 2.
+const MAGENTO: &[u8] = b"x-magento-tags-pattern";
+
+fn purged(objects: usize) -> Synthetic {
+    Synthetic::done(if objects > 0 { "purged" } else { "nothing was stored" })
+}
+
+/// Bans what an expression describes.
+fn ban(store: &Store, expression: &str) -> Synthetic {
+    match Expression::parse(expression) {
+        Ok(expression) => {
+            store.ban(expression, wall());
+            Synthetic::done("banned")
+        }
+        Err(error) => Synthetic::bad(&format!("the pattern is wrong: {}; {}", error.what, error.instead)),
+    }
+}
+
+/// A text in an expression.
+fn quoted(text: &[u8]) -> String {
+    format!("\"{}\"", String::from_utf8_lossy(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Purges everything that is stored for a target of a host, under either scheme and as the route keys it that GETs take.
