@@ -1,10 +1,10 @@
 //! Clients that are slow, stop, or go away.
 
 use sandarac_test_support::{
-    Conn, Gate, Origin, Reply, Req, Request, Sandarac, Signal, Trouble, get, reply, within,
+    Conn, Gate, Origin, Reply, Request, Sandarac, Signal, Trouble, get, reply, within,
 };
 
-use crate::{sandarac, site, stat};
+use crate::{sandarac, site};
 
 fn start(tables: &str, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(rule);
@@ -235,37 +235,46 @@ fn a_client_of_http10_that_is_too_slow_sees_that_its_body_was_cut() {
 }
 
 /// Regression: such a connection was closed at once, and what the client sent to it then was answered with a reset, which took what
-/// the client had not read yet.
+/// was still on its way to the client.
 #[test]
-fn a_client_that_sends_on_loses_nothing_of_the_responses_before_the_end() {
-    let whole = vec![b'w'; 400 << 10];
-    let body = whole.clone();
+fn a_client_that_sends_on_after_the_last_response_is_not_reset() {
     let (proxy, _origin) = start("[limits]\nrequests_per_connection = 2", move |request| {
         let reply = reply(200).cache(if request.path() == "/hit" { "max-age=60" } else { "no-store" });
-        if request.path() == "/broken" { reply.length(100).body("part").cut() } else { reply.body(&body) }
+        if request.path() == "/broken" { reply.length(100).body("part").cut() } else { reply.body("whole") }
     });
     proxy.get("/hit").expect(200);
-    for (first, second) in [("/hit", "/hit"), ("/pass", "/pass"), ("/pass", "/broken")] {
+    let post = "POST /post HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
+    let gets = |first: &str, second: &str| {
+        format!("GET {first} HTTP/1.1\r\nHost: a\r\n\r\nGET {second} HTTP/1.1\r\nHost: a\r\n\r\n")
+    };
+    let cases = [gets("/hit", "/hit"), gets("/pass", "/pass"), gets("/pass", "/broken"), post.to_owned()];
+    for requests in cases {
         let mut client = proxy.connect();
-        client.shrink_receive_buffer();
-        let before = stat(&proxy, "bytes_to_clients");
-        let broken = stat(&proxy, "bodies_truncated");
-        client.send([get(first), get(second)].iter().flat_map(Req::to_bytes).collect::<Vec<u8>>());
-        within("the responses to be with the system", || {
-            let sent = if second == "/broken" {
-                stat(&proxy, "bodies_truncated") > broken
-            } else {
-                stat(&proxy, "bytes_to_clients") - before > 2 * whole.len() as u64
-            };
-            sent.then_some(())
-        });
-        client.send(get("/late").to_bytes());
-        assert!(client.response().expect(200).body == whole, "{first}, {second}");
-        if second == "/broken" {
+        client.send(&requests).response().expect(200);
+        if requests.contains("/broken") {
             client.read_through("part");
-        } else {
-            assert!(client.response().expect(200).body == whole, "{first}, {second}");
+        } else if requests.starts_with("GET") {
+            client.response().expect(200);
         }
         client.expect_end();
+        // Some clients send an empty line after a body. The second would find the connection reset.
+        for _ in 0..2 {
+            assert!(client.try_send("\r\n").is_ok(), "{requests}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
+}
+
+/// Regression: a purge, or a reload that takes memory away, makes clients hurry that read what has left the store; and those who read
+/// steadily were not seen to, as the system said that there was room when a third of megabytes had drained.
+#[test]
+fn a_client_that_reads_steadily_is_not_cut_off_by_a_purge() {
+    let tables = "[cache]\nmemory = \"64MiB\"\nmax_object = \"32MiB\"";
+    let (proxy, _origin) = start(tables, |_| reply(200).cache("max-age=60").body(vec![b'x'; 16 << 20]));
+    proxy.get("/large").expect(200);
+    // 320 KiB in a second, ten times what is asked of those who are to hurry.
+    let mut client = proxy.connect().paced(32 << 10, std::time::Duration::from_millis(100));
+    client.send(get("/large").to_bytes()).read(512 << 10);
+    proxy.admin(&["purge", "--all"]).success();
+    client.read(3 << 19);
 }

@@ -14,9 +14,9 @@ use crate::value::{ByteSize, Map, Text, choice};
 settings! {
     /// The rules that `[cache]` sets for all routes and a route for itself.
     pub(crate) struct RuleSettings {
-        /// How long a response is fresh, whatever the backend says of freshness and whatever its status: errors and
-        /// redirects too, but of 4xx, which one client's fields may have caused, 404, 410 and 451 only (under the profile rfc 405
-        /// and 414, too), and those that `status_ttl` names. `no-store` and `private` still hold.
+        /// How long a response is fresh, whatever the backend says of freshness: redirects too, and of errors 404, 410 and 451 (under
+        /// the profile rfc 405 and 414, too). Not other 4xx, which one client's fields may have caused, nor 5xx, nor what `status_ttl`
+        /// names. `no-store` and `private` still hold.
         ttl: Option<Duration> = None, unset "what the backend says" "\"10m\"";
         /// How long a response is fresh of which the backend says nothing.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";

@@ -126,6 +126,7 @@ pub(crate) async fn run(
         edits: None,
     };
     worker.counters.one(Counter::Requests);
+    let had_body = !body.is_ended();
     let (limits, hurry) = (&site.session, &worker.shared.hurry);
     let mut down =
         Downstream::new(client, limits, hurry, head.version, body, site.body_limit, expect_continue);
@@ -156,6 +157,8 @@ pub(crate) async fn run(
         return Next::Reset;
     }
     match (sent.keep_alive, uploaded) {
+        // Some clients send an empty line after a body, which would reset a closed connection with the response on it.
+        (false, true) if had_body => Next::CloseLingering,
         (false, true) => Next::Close,
         (false, false) => Next::CloseLingering,
         (true, true) => Next::KeepAlive,
@@ -500,7 +503,8 @@ impl<'e> Exchange<'e> {
             forwards_trailers.then(|| Box::new(TrailerRule::new(received.route.request.edited())));
         let head = self.forward(down, received, pool, target, purpose)?;
         let method = if fills { Method::Get } else { self.request.method };
-        let errand = Errand { method, head: &head, tunnel, one_client, bodiless };
+        let chunked = down.framing() == BodyFraming::Chunked;
+        let errand = Errand { method, head: &head, tunnel, one_client, bodiless, chunked };
         let site = &self.site.pools[pool];
         let live = site.live();
         let subject = Subject {

@@ -73,7 +73,7 @@ pub(crate) struct Forward<'a> {
 
 /// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys them, a stored
 /// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
-const UNKEYED: [&[u8]; 37] = [
+const UNKEYED: [&[u8]; 58] = [
     b"surrogate-capability",
     // Path and query: Symfony, IIS and Zend, Traefik, ingress-nginx and others.
     b"x-original-url",
@@ -87,7 +87,28 @@ const UNKEYED: [&[u8]; 37] = [
     b"x-script-name",
     b"x-envoy-original-path",
     b"x-middleware-subrequest",
+    b"x-rewritten-url",
+    b"x-rewrite-path",
+    b"x-original-path",
+    b"x-original-request-uri",
+    b"x-override-url",
+    b"x-http-path-override",
+    b"x-url",
+    b"x-path",
+    b"x-matched-path",
+    b"x-now-route-matches",
+    b"x-invoke-path",
+    b"x-invoke-status",
+    b"x-invoke-query",
+    b"x-middleware-prefetch",
+    b"x-waws-unencoded-url",
     // Host and port.
+    b"x-real-host",
+    b"forwarded-host",
+    b"forwarded-proto",
+    b"host-override",
+    b"base-url",
+    b"proxy-host",
     b"x-original-host",
     b"x-host",
     b"x-host-override",

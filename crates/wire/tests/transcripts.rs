@@ -279,14 +279,14 @@ fn chunks_are_decoded_in_place_however_they_arrive() {
 #[test]
 fn a_length_over_two_lines_is_not_repaired() {
     for fields in ["Content-Length: 5\r\n 1\r\n", "Content-Length:\r\n 5\r\n", " Content-Length: 5\r\n"] {
-        let head = format!("HTTP/1.1 200 OK\n{fields}\r\nhello");
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello");
         assert!(read_repaired(head.as_bytes(), Method::Get).is_err(), "{fields}");
     }
 }
 
 #[test]
 fn a_response_with_several_faults_is_repaired_as_a_whole() {
-    let head = "HTTP/1.7  200 OK\nX: y\n z\nContent-Length: 5\r\nContent-Length: 5,5\n\nhello";
+    let head = "HTTP/1.7  200 OK\nX: y\n z\nContent-Length: 5\nContent-Length: 5,5\n\nhello";
     let read = read_repaired(head.as_bytes(), Method::Get).unwrap().unwrap();
     let repairs = "bare-lf minor-version status-spaces repeated-length folded-line";
     assert_eq!(read, format!("{repairs}: 200 OK | X: y z | Content-Length: 5 | hello"));

@@ -146,7 +146,9 @@ pub fn storability(
     if response.status == 206 && part.is_none() {
         return Storability::NoStore(Reason::Partial);
     }
-    if policy.forced_ttl.is_some() && blames_request(response.status) {
+    // A rule for a status counts before one for all; and what says that the origin failed is not to be kept for as long as a page.
+    let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
+    if policy.forced_ttl.is_some() && (blames_request(response.status) || response.status >= 500 || named()) {
         let policy = Policy { forced_ttl: None, ..policy.clone() };
         return storability(request, response, part, &policy, requested, received);
     }

@@ -104,8 +104,14 @@ impl Revalidation {
         let mut class = Vec::new();
         let class = live.classify(subject, &mut class, &worker.counters);
         let around = Surroundings { worker, site, place: self.pool, live: &live, class, sticks_to: None };
-        let errand =
-            Errand { method: Method::Get, head: &head, tunnel: false, one_client: false, bodiless: true };
+        let errand = Errand {
+            method: Method::Get,
+            head: &head,
+            tunnel: false,
+            one_client: false,
+            bodiless: true,
+            chunked: false,
+        };
         let Ok(arrived) = fetch(&around, &errand, None).await else {
             // The stale response goes on being served while its lifetimes allow it.
             flight.fail();

@@ -112,6 +112,16 @@ pub(crate) struct Errand<'a> {
     pub(crate) one_client: bool,
     /// Whether the head is all there is to send.
     pub(crate) bodiless: bool,
+    /// Whether a body follows in chunks.
+    pub(crate) chunked: bool,
+}
+
+impl Errand<'_> {
+    /// Whether a server may leave a part of the request unread and take it for the next: cheroot does so with chunks that the
+    /// application did not read, aiohttp with all that follows a request for another protocol.
+    fn may_be_left(&self) -> bool {
+        self.chunked || self.tunnel
+    }
 }
 
 /// A connection to a backend, in use.
@@ -619,6 +629,9 @@ fn receive(
                         // It has no content, not even none of a length (RFC 9110 §8.6).
                         fields.remove(Name::ContentLength);
                     }
+                    if let Some([b'0', _, ..]) = fields.view().get(Name::ContentLength) {
+                        trim_zeros(&mut fields).map_err(|_| Fault::HeadTooLarge)?;
+                    }
                     fields
                 };
                 let head = Head {
@@ -629,7 +642,9 @@ fn receive(
                         fields,
                     },
                     body: Framer::of_response(response.framing),
-                    keep_alive: response.keep_alive && !may_be_followed(&response, errand.method),
+                    keep_alive: response.keep_alive
+                        && !may_be_followed(&response, errand.method)
+                        && !errand.may_be_left(),
                     switched,
                 };
                 link.conn.consume(head_len);
@@ -638,6 +653,14 @@ fn receive(
             }
         }
     }
+}
+
+/// Writes a Content-Length without leading zeros, which make it octal to some.
+#[cold]
+fn trim_zeros(fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+    let digits = fields.view().get(Name::ContentLength).unwrap_or_default().to_vec();
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count().min(digits.len() - 1);
+    fields.replace(b"Content-Length", &digits[zeros..])
 }
 
 /// Whether a body may follow that is not to be read: some origins send one in response to HEAD, and not always at once. It

@@ -315,7 +315,9 @@ pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     if head.status != 206 {
         return None;
     }
-    ContentRange::parse(head.fields.get(Name::ContentRange)?)
+    let mut lines = head.fields.all(Name::ContentRange);
+    let only = lines.next().filter(|_| lines.next().is_none())?;
+    ContentRange::parse(only)
 }
 
 /// The tags and groups that a response to a target can be purged by.

@@ -28,7 +28,7 @@ macro_rules! repairs {
 }
 
 repairs! {
-    BareLf "bare-lf" "Lines of the head that end in LF alone.",
+    BareLf "bare-lf" "A head all lines of which end in LF alone.",
     MinorVersion "minor-version" "A version between HTTP/1.2 and HTTP/1.9, read as HTTP/1.1 (RFC 9110 §2.5).",
     StatusSpaces "status-spaces" "More than one space before the status.",
     UnknownStatus "unknown-status" "A status between 600 and 999, which is passed on.",
@@ -103,11 +103,15 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
         let line = &bytes[at..at + lf];
         let is_first = at == 0;
         at += lf + 1;
-        let line = line.strip_suffix(b"\r").unwrap_or_else(|| {
+        let (line, is_bare) = line.strip_suffix(b"\r").map_or((line, true), |line| (line, false));
+        if is_first && is_bare {
             writer.repairs.insert(Repair::BareLf);
-            line
-        });
-        if is_first {
+        }
+        if is_bare != writer.repairs.contains(Repair::BareLf) {
+            // Some lines end in one way and some in the other: it may be that a value had an LF in it that somebody put there.
+            writer.out.extend_from_slice(line);
+            writer.out.push(b'\n');
+        } else if is_first {
             writer.status_line(line);
         } else if line.is_empty() {
             writer.out.extend_from_slice(b"\r\n");
