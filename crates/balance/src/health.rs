@@ -30,7 +30,9 @@ pub enum Outlook {
     Answers,
     /// The last connection to each backend failed, or the last request had no answer in time.
     Silent,
-    /// Each backend fails its checks or is ejected, or would be if others could take its place.
+    /// Each backend is ejected, or would be if others could take its place, or fails its checks.
+    Failing,
+    /// Each backend fails its checks.
     Down,
 }
 
@@ -97,17 +99,16 @@ impl Pool {
     }
 
     /// What a request can expect of the backends.
-    pub fn outlook(&self, now: Duration) -> Outlook {
+    pub fn outlook(&self) -> Outlook {
         let inner = self.inner();
         let failures = inner.settings().ejection.failures.max(1);
         let of_one = |backend: &Backend| {
             let state = &backend.state;
             let failed = state.failures.load(Ordering::Relaxed);
-            let distrusted = state.standing(millis(now)) != Standing::InService
-                || state.spared.load(Ordering::Relaxed)
-                || failed >= failures;
+            let fails_checks = state.down.load(Ordering::Relaxed) || state.spared.load(Ordering::Relaxed);
             match failed {
-                _ if distrusted => Outlook::Down,
+                _ if fails_checks => Outlook::Down,
+                _ if failed >= failures || state.is_ejected() => Outlook::Failing,
                 0 => Outlook::Answers,
                 _ => Outlook::Silent,
             }

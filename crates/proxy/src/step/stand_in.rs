@@ -33,12 +33,18 @@ impl Exchange<'_> {
         directives: &RequestDirectives,
     ) -> Option<Duration> {
         let (lifetimes, now) = (object.lifetimes(), wall());
-        let outlook = self.site.pools[pool].live().outlook(self.worker.shared.epoch.elapsed());
+        let outlook = self.site.pools[pool].live().outlook();
         match outlook {
             _ if object.range().is_some() => None,
             Outlook::Down if lifetimes.usable_on_error(directives, now) => Some(Duration::ZERO),
+            // Under the profile rfc the origin is asked as long as no check speaks against it.
+            Outlook::Failing if rule.stale_after.is_some() && lifetimes.usable_on_error(directives, now) => {
+                Some(Duration::ZERO)
+            }
             Outlook::Answers if lifetimes.usable_while_slow(directives, now) => rule.stale_after,
-            Outlook::Down | Outlook::Silent if lifetimes.usable_while_slow(directives, now) => {
+            Outlook::Silent | Outlook::Failing | Outlook::Down
+                if lifetimes.usable_while_slow(directives, now) =>
+            {
                 rule.stale_after.map(|_| Duration::ZERO)
             }
             _ => None,
