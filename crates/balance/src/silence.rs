@@ -89,9 +89,9 @@ impl State {
         (self.silence.took.get() * FACTOR).max(LEAST_MS) as u64
     }
 
-    /// Whether it has begun an answer after `since`.
+    /// Whether it has begun an answer in a later millisecond than `since`: one in the same may have come before.
     pub(crate) fn was_heard_after(&self, since: u64) -> bool {
-        self.silence.heard_at.load(Ordering::Relaxed) > since
+        self.silence.heard_at.load(Ordering::Relaxed) > since.saturating_add(1)
     }
 
     /// Whether it has requests, and has answered nothing for longer than they should take.

@@ -74,6 +74,15 @@ fn one_slow_page_among_quick_ones_ejects_nobody() {
     assert_eq!(pool.outlook(), Outlook::Answers);
 }
 
+/// Regression: a request that a backend never answered counted for nothing if it was sent within a millisecond of an answer.
+#[test]
+fn an_answer_just_before_a_request_is_no_sign_of_life_after_it() {
+    let pool = pool(1, Algorithm::LeastRequests);
+    answer(send(&pool, 0, NOW), NOW);
+    send(&pool, 0, NOW).finish(Outcome::Late, at(WITHIN));
+    assert_eq!(pool.outlook(), Outlook::Silent);
+}
+
 #[test]
 fn what_clients_gave_up_counts_once_its_time_is_over_unless_something_was_answered() {
     for answers in [false, true] {
