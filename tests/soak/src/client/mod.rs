@@ -21,8 +21,11 @@ use crate::random::Random;
 use crate::stage::Stage;
 use crate::verdict::{Complaint, Count, Rule};
 
-/// How long a client waits for a response, or for the rest of one. No timeout of Sandarac's own is as long.
+/// How long a client waits for the head of a response. No timeout of Sandarac's own is as long.
 const PATIENCE: Duration = Duration::from_secs(25);
+
+/// How long a client waits for a body. Bodies of 20 MB to hundreds of clients at once take more than [`PATIENCE`] on few cores.
+const BODY_PATIENCE: Duration = Duration::from_secs(100);
 
 /// How long a slow reader goes on with one body.
 const SLOW_PATIENCE: Duration = Duration::from_secs(8);
@@ -174,7 +177,7 @@ impl Visitor {
             interim.push(head);
         };
         response.interim = interim;
-        line.conn.set_patience(if line.slow { SLOW_PATIENCE } else { PATIENCE });
+        line.conn.set_patience(if line.slow { SLOW_PATIENCE } else { BODY_PATIENCE });
         let end = line.conn.try_response_body(sent.ask.method, &mut response);
         Ok(Received { response, end, slowly: line.slow })
     }
