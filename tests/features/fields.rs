@@ -219,3 +219,31 @@ fn edits_may_be_made_of_what_is_stored_alone_and_of_what_is_not() {
         assert_eq!(edits(proxy.exchange(&request)), ["session=1", "max-age=60", "yes"]);
     }
 }
+
+/// Regression: after a validation, a page stayed fresh for as long as clients were told, and answered every variant.
+#[test]
+fn edits_of_what_is_stored_do_not_change_how_long_and_for_whom_it_is() {
+    // Stale when it arrives, and after each validation.
+    let answer = |status| reply(status).cache("max-age=60").with("Age", "100").with("ETag", "\"one\"");
+    let origin = Origin::new(move |request| match request.field("if-none-match") {
+        Some(_) => answer(304),
+        None => answer(200).with("Vary", "X-Tint").with("Set-Cookie", "session=1"),
+    });
+    let keys = "stored_response = { remove = [\"Vary\", \"Set-Cookie\"], \
+                set = { Cache-Control = \"max-age=1000\", ETag = \"\\\"two\\\"\" } }";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    for asked in 1..=3 {
+        let response = proxy.exchange(&get("/page").with("X-Tint", "red")).expect(200);
+        let names = ["Vary", "Set-Cookie", "Cache-Control", "ETag"];
+        let expected = [("ETag", "\"two\""), ("Cache-Control", "max-age=1000")];
+        let mut lines = lines_of(response.fields.lines(), &names);
+        lines.sort_by_key(|(name, _)| name.len());
+        assert_eq!(lines, expected);
+        assert_eq!(origin.count(), asked, "validated each time");
+        assert_eq!(origin.last().field("if-none-match"), (asked > 1).then_some("\"one\""));
+    }
+    proxy.exchange(&get("/page").with("X-Tint", "blue")).expect(200);
+    assert_eq!(origin.last().field("if-none-match"), None, "another variant");
+    let known = get("/page").with("X-Tint", "red").with("If-None-Match", "\"two\"");
+    proxy.exchange(&known).expect(304);
+}

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use sandarac_message::caching::part_fields;
 use sandarac_message::range::{ByteRange, ContentRange};
-use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
+use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::arriving::{Arriving, Mode, Room};
 use crate::body::{Segment, Whole};
@@ -201,8 +201,8 @@ impl Filling {
     fn keep(&self) -> Option<Arc<Object>> {
         let held = self.held().filter(|_| self.resumable)?;
         let mut parts = self.object.parts();
-        let fields = part_fields(FieldsBuf::copy_of(self.object.fields()), &held).ok()?;
-        parts.head = StoredHead::new(206, b"Partial Content", &fields).ok()?;
+        let head = self.object.head();
+        parts.head = head.changed(206, b"Partial Content", |fields| part_fields(fields, &held)).ok()?;
         parts.extras.range = Some(held);
         let whole = self.many(self.arriving()?.seal()?);
         self.store.complete(&self.object, &whole, parts)

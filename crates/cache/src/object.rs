@@ -139,7 +139,7 @@ impl Object {
         &self.head
     }
 
-    /// The fields of the head.
+    /// The fields of the head that rules go by.
     pub fn fields(&self) -> Fields<'_> {
         self.head.fields()
     }

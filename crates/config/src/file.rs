@@ -90,8 +90,9 @@ settings! {
         request: EditSettings = EditSettings::default();
         /// Edits of the response when it comes from a backend, before it is stored.
         response: EditSettings = EditSettings::default();
-        /// Edits, after those, of responses that are stored, such as the removal of `Set-Cookie`: a response that may be stored without
-        /// it is, and any other keeps it. For the rest they change what clients get, not what is stored and for how long.
+        /// Edits, after those, of responses that are stored. They change what clients get; lifetime, variants, validators, tags and
+        /// bans go by the response as it was before. `remove = ["Set-Cookie"]` also lets a response be stored that only its cookie
+        /// would keep out; a response that is not stored keeps its cookies.
         stored_response: EditSettings = EditSettings::default();
         /// Edits, after those of `response`, of responses that are not stored.
         passed_response: EditSettings = EditSettings::default();

@@ -95,6 +95,11 @@ impl Field<'_> {
     pub fn is(&self, name: &[u8]) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
+
+    /// Bytes of the line, with `: ` and CR LF.
+    pub fn encoded_len(&self) -> usize {
+        self.name.len() + self.value.len() + 4
+    }
 }
 
 /// Some of a head's fields, in the pieces in which they are cheapest to copy.

@@ -10,8 +10,9 @@ const REASON_AT: usize = 13;
 /// a hit writes these bytes, then the fields that are its own (Age and the like), then the empty line. The spans beside them
 /// serve rules and other encodings without parsing again.
 ///
-/// Fields that are for caches only ([`is_surrogate_only`]) are kept behind the others, where rules find them and the wire does
-/// not: a validation that is silent about them leaves them as they were.
+/// Rules may go by other fields than clients get: fields for caches only ([`is_surrogate_only`]) are hidden from clients, and
+/// edits may replace, remove or add some. The lines stand in this order: for clients only, for both, for rules only. A
+/// validation that is silent about a hidden field leaves it as it was.
 #[derive(Clone)]
 pub struct StoredHead {
     encoded: Box<[u8]>,
@@ -22,14 +23,59 @@ pub struct StoredHead {
     shown: u16,
     /// Fields that do.
     shown_fields: u16,
+    /// How many of those, at the beginning, are for clients only.
+    substitutes: u16,
 }
 
 impl StoredHead {
-    /// Encodes a head. `status` MUST have three digits, `reason` no control bytes.
+    /// Encodes a head. Clients get all fields but those for caches only. `status` MUST have three digits, `reason` no control
+    /// bytes.
     pub fn new(status: u16, reason: &[u8], fields: &FieldsBuf) -> Result<StoredHead, TooLarge> {
+        StoredHead::encode(status, reason, fields.view(), Fields::default(), |_| false)
+    }
+
+    /// The same, but clients get `edited` instead of `fields`.
+    pub fn edited(
+        status: u16,
+        reason: &[u8],
+        fields: &FieldsBuf,
+        edited: &FieldsBuf,
+    ) -> Result<StoredHead, TooLarge> {
+        let (fields, edited) = (fields.view(), edited.view());
+        let is_changed = |field: &Field<'_>| !fields.all_named(field.name).eq(edited.all_named(field.name));
+        StoredHead::encode(status, reason, fields, edited, is_changed)
+    }
+
+    /// The same response with other status and fields. `change` is applied to the fields that rules go by, and to those that
+    /// clients get.
+    pub fn changed(
+        &self,
+        status: u16,
+        reason: &[u8],
+        change: impl Fn(FieldsBuf) -> Result<FieldsBuf, TooLarge>,
+    ) -> Result<StoredHead, TooLarge> {
+        let fields = change(FieldsBuf::copy_of(self.fields()))?;
+        let hides_edited = |field: Field<'_>| !is_surrogate_only(field.id);
+        if self.substitutes == 0 && !self.hidden().iter().any(hides_edited) {
+            return StoredHead::new(status, reason, &fields);
+        }
+        StoredHead::edited(status, reason, &fields, &change(FieldsBuf::copy_of(self.shown()))?)
+    }
+
+    fn encode(
+        status: u16,
+        reason: &[u8],
+        fields: Fields<'_>,
+        edited: Fields<'_>,
+        is_changed: impl Fn(&Field<'_>) -> bool,
+    ) -> Result<StoredHead, TooLarge> {
         debug_assert!((100..1000).contains(&status));
         debug_assert!(!reason.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
-        let capacity = REASON_AT + reason.len() + 2 + fields.encoded_len();
+        let for_caches = |field: &Field<'_>| is_surrogate_only(field.id);
+        let for_rules = |field: &Field<'_>| for_caches(field) || is_changed(field);
+        let substitutes = || edited.iter().filter(|field| !for_caches(field) && is_changed(field));
+        let more: usize = substitutes().map(|field| field.encoded_len()).sum();
+        let capacity = REASON_AT + reason.len() + 2 + fields.encoded_len() + more;
         if capacity > MAX_HEAD {
             return Err(TooLarge);
         }
@@ -39,26 +85,17 @@ impl StoredHead {
         encoded.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
         encoded.extend_from_slice(reason);
         encoded.extend_from_slice(b"\r\n");
-        let mut spans = Vec::with_capacity(fields.view().len());
-        let hidden = |field: &Field<'_>| is_surrogate_only(field.id);
-        let mut shown = encoded.len();
-        let mut shown_fields = 0;
-        let all = fields.view();
-        for field in all.iter().filter(|field| !hidden(field)).chain(all.iter().filter(hidden)) {
-            let name_at = encoded.len();
-            encoded.extend_from_slice(field.name);
-            encoded.extend_from_slice(b": ");
-            let value_at = encoded.len();
-            encoded.extend_from_slice(field.value);
-            encoded.extend_from_slice(b"\r\n");
-            spans.push(
-                Span::new(&encoded, name_at, field.name.len(), value_at, field.value.len())
-                    .ok_or(TooLarge)?,
-            );
-            if !hidden(&field) {
-                shown = encoded.len();
-                shown_fields = spans.len();
-            }
+        let mut spans = Vec::with_capacity(fields.len());
+        for field in substitutes() {
+            append(&mut encoded, &mut spans, field)?;
+        }
+        let substitutes = spans.len();
+        for field in fields.iter().filter(|field| !for_rules(field)) {
+            append(&mut encoded, &mut spans, field)?;
+        }
+        let (shown, shown_fields) = (encoded.len(), spans.len());
+        for field in fields.iter().filter(for_rules) {
+            append(&mut encoded, &mut spans, field)?;
         }
         debug_assert_eq!(encoded.len(), capacity);
         Ok(StoredHead {
@@ -69,6 +106,7 @@ impl StoredHead {
             reason_len: reason.len() as u16,
             shown: shown as u16,
             shown_fields: shown_fields as u16,
+            substitutes: substitutes as u16,
         })
     }
 
@@ -82,14 +120,18 @@ impl StoredHead {
         &self.encoded[REASON_AT..REASON_AT + self.reason_len as usize]
     }
 
-    /// The fields, those for caches only at the end.
+    /// The fields that rules go by, those that are hidden from clients at the end.
     pub fn fields(&self) -> Fields<'_> {
-        Fields::new(&self.encoded, &self.spans)
+        Fields::new(&self.encoded, &self.spans[self.substitutes as usize..])
     }
 
     /// The fields that go on the wire, in any form of the response.
     pub fn shown(&self) -> Fields<'_> {
         Fields::new(&self.encoded, &self.spans[..self.shown_fields as usize])
+    }
+
+    fn hidden(&self) -> Fields<'_> {
+        Fields::new(&self.encoded, &self.spans[self.shown_fields as usize..])
     }
 
     /// The head as rules take it.
@@ -116,6 +158,19 @@ impl StoredHead {
     pub fn heap_size(&self) -> usize {
         self.encoded.len() + size_of_val(&*self.spans)
     }
+}
+
+/// Writes a field line, and where it stands.
+fn append(encoded: &mut Vec<u8>, spans: &mut Vec<Span>, field: Field<'_>) -> Result<(), TooLarge> {
+    let name_at = encoded.len();
+    encoded.extend_from_slice(field.name);
+    encoded.extend_from_slice(b": ");
+    let value_at = encoded.len();
+    encoded.extend_from_slice(field.value);
+    encoded.extend_from_slice(b"\r\n");
+    let span = Span::new(encoded, name_at, field.name.len(), value_at, field.value.len());
+    spans.push(span.ok_or(TooLarge)?);
+    Ok(())
 }
 
 impl std::fmt::Debug for StoredHead {
@@ -165,5 +220,31 @@ mod tests {
         assert_eq!(head.fields().get(crate::Name::SurrogateKey), Some(&b"a b"[..]));
         assert_eq!(head.fields().get(crate::Name::XKey), Some(&b"c"[..]));
         assert_eq!(head.shown().iter().map(|field| field.name).collect::<Vec<_>>(), [b"Content-Type"]);
+    }
+
+    #[test]
+    fn clients_get_the_edited_fields_and_rules_the_others() {
+        let fields: FieldsBuf = [("A", "1"), ("Vary", "X-T"), ("Cache-Control", "max-age=1"), ("Xkey", "k")]
+            .into_iter()
+            .collect();
+        let mut edited = fields.clone();
+        edited.remove_named(b"Vary");
+        edited.replace(b"cache-control", b"no-cache").unwrap();
+        edited.push(b"A", b"2").unwrap();
+        let head = StoredHead::edited(200, b"OK", &fields, &edited).unwrap();
+        assert_eq!(head.encoded(), b"HTTP/1.1 200 OK\r\nA: 1\r\ncache-control: no-cache\r\nA: 2\r\n");
+        let rules = "A: 1, Vary: X-T, Cache-Control: max-age=1, Xkey: k";
+        assert_eq!(text(head.fields()), rules);
+        let part = head
+            .changed(206, b"Partial Content", |mut fields| fields.set(Name::Age, b"0").map(|()| fields))
+            .unwrap();
+        assert_eq!(text(part.shown()), "A: 1, cache-control: no-cache, A: 2, Age: 0");
+        assert_eq!(part.fields().get(Name::CacheControl), Some(&b"max-age=1"[..]));
+    }
+
+    fn text(fields: Fields<'_>) -> String {
+        let line =
+            |field: Field<'_>| format!("{}: {}", field.name.escape_ascii(), field.value.escape_ascii());
+        fields.iter().map(line).collect::<Vec<_>>().join(", ")
     }
 }

@@ -88,7 +88,7 @@ impl Delivery<'_> {
             self.request.method,
             fields,
             head.status(),
-            head.fields(),
+            head.shown(),
             received,
         );
         if condition == Condition::NotModified {
@@ -101,7 +101,7 @@ impl Delivery<'_> {
         let length = self.object.body().len();
         match (wanted, length) {
             (Some(value), Some(length))
-                if head.status() == 200 && conditional::if_range_holds(fields, head.fields(), received) =>
+                if head.status() == 200 && conditional::if_range_holds(fields, head.shown(), received) =>
             {
                 match range::select(value, length) {
                     Selection::Whole => Form::Whole,
@@ -143,7 +143,7 @@ impl Delivery<'_> {
         let bodiless = matches!(head.status(), 204 | 304) || self.request.method == Method::Head;
         let mut chunked = false;
         let mut keep_alive = self.keep_alive;
-        if !head.fields().has(Name::ContentLength) && !matches!(head.status(), 204 | 304) {
+        if !head.shown().has(Name::ContentLength) && !matches!(head.status(), 204 | 304) {
             match body.len() {
                 Some(length) => length_line(inline, length),
                 None if bodiless => {}
@@ -169,8 +169,7 @@ impl Delivery<'_> {
     }
 
     fn not_modified(&self, out: &mut Output) -> Delivered {
-        let fields = self.object.fields();
-        let has_etag = fields.has(Name::Etag);
+        let has_etag = self.object.head().shown().has(Name::Etag);
         let inline = out.inline();
         inline.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
         self.lines(inline, |name, field| {
@@ -200,7 +199,7 @@ impl Delivery<'_> {
     }
 
     fn parts(&self, out: &mut Output, ranges: &[ByteRange], complete: u64) -> Delivered {
-        let content_type = self.object.fields().get(Name::ContentType);
+        let content_type = self.object.head().shown().get(Name::ContentType);
         // Two objects or two requests never share a boundary, and a body's author cannot know it.
         let seed = u128::from_le_bytes(self.object.key().to_bytes()) ^ u128::from(self.now.as_millis()) << 64;
         let multipart = Multipart::new(seed, content_type, complete);

@@ -3,7 +3,7 @@
 use crate::handling::Handling;
 use crate::step::fetch::Arrived;
 use crate::step::lookup::single_range;
-use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
+use crate::step::store::{Landed, Landing, add_date, content_range, stored_head, withheld_fields};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
@@ -55,7 +55,8 @@ impl Landing<'_> {
             && arrived.body.remaining().is_none_or(|len| len == part.range.len())
             && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
         let mut newer = arrived.head.clone();
-        self.edit_update(&mut newer).ok()?;
+        self.edit(&mut newer).ok()?;
+        self.take_cookies(&mut newer);
         let newer = newer.fields.view();
         if !fits || !share_strong_validator(stored.fields(), newer, now) {
             return None;
@@ -71,7 +72,7 @@ impl Landing<'_> {
         let Storability::Store(lifetimes) = storable else { return None };
         fields.remove(Name::Age);
         add_date(&mut fields, now);
-        let head = StoredHead::new(status, reason, &fields).ok()?;
+        let head = stored_head(status, reason, &fields, self.edits).ok()?;
         let own = withheld_fields(newer);
         Some(Joined { joint, head, lifetimes, fields, range, own })
     }

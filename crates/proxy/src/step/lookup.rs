@@ -3,14 +3,14 @@
 use crate::exchange::Exchange;
 use crate::step::fetch::Arrived;
 use crate::step::receive::Received;
-use crate::step::store::{add_date, tags_of};
+use crate::step::store::{add_date, stored_head, tags_of, takes_cookies};
 use sandarac_cache::{Arrival, Flight, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Profile, RequestDirectives, Storability, freshen, head_agrees, storability};
 use sandarac_message::range::{self, RangeSpec};
 use sandarac_message::status_fields::Forward;
 use sandarac_message::vary::VarySpec;
-use sandarac_message::{Method, Name, RequestHead, ResponseHead, StoredHead};
+use sandarac_message::{Method, Name, RequestHead, ResponseHead};
 use sandarac_net::{Timer, wall};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -117,6 +117,10 @@ pub(crate) fn learn_from_head(
         None => return,
     }
     let Ok(mut fields) = freshen(stored.fields(), fresh) else { return };
+    let edits = &received.route.response;
+    if takes_cookies(edits) {
+        fields.remove(Name::SetCookie);
+    }
     let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
     let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
     let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
@@ -132,10 +136,7 @@ pub(crate) fn learn_from_head(
     // It is in the lifetimes now.
     fields.remove(Name::Age);
     add_date(&mut fields, now);
-    if received.route.response.stored.apply(&mut fields).is_err() {
-        return;
-    }
-    let Ok(head) = StoredHead::new(status, reason, &fields) else { return };
+    let Ok(head) = stored_head(status, reason, &fields, edits) else { return };
     let vary = VarySpec::of(fields.view(), &rule.policy.ignored_vary);
     let path = received.target.path_and_query;
     let tags = tags_of(fields.view(), &received.host, path, &rule.key);

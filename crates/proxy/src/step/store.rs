@@ -91,7 +91,7 @@ impl Landing<'_> {
                     Some(range) if range.is_whole() => (None, Some(range)),
                     range => (range, None),
                 };
-                let Ok(head) = self.stored_head(&arrived, whole.is_some()) else {
+                let Ok(head) = self.head_to_store(&arrived, whole.is_some()) else {
                     self.unstored(NoStore::HeadTooLarge, handling);
                     self.edit_unstored(&mut arrived.head, cookies);
                     return Landed::Relay(arrived);
@@ -112,11 +112,9 @@ impl Landing<'_> {
         }
     }
 
-    /// Takes `Set-Cookie` out where a response without it is to be stored, and gives the fields as they were. Of the edits of what is
-    /// stored this is the only one that has a say in whether a response is: what the origin calls private stays so.
-    fn take_cookies(&self, head: &mut ResponseHeadBuf) -> Option<FieldsBuf> {
-        let removes = self.edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie);
-        if !removes || !head.fields.view().has(Name::SetCookie) {
+    /// Removes `Set-Cookie` where the route stores responses without it, and returns the fields as they were.
+    pub(super) fn take_cookies(&self, head: &mut ResponseHeadBuf) -> Option<FieldsBuf> {
+        if !takes_cookies(self.edits) || !head.fields.view().has(Name::SetCookie) {
             return None;
         }
         let with_cookies = head.fields.clone();
@@ -163,12 +161,9 @@ impl Landing<'_> {
         let now = arrived.received;
         handling.outcome = Outcome::Revalidated;
         handling.forward_status = Some(304);
-        let edited = self.edit_update(&mut arrived.head);
+        let edited = self.edit(&mut arrived.head);
+        let cookies = self.take_cookies(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
-        let own = |cookies: bool| {
-            let own = own_fields_of_update(candidate.fields(), arrived.head.fields.view(), cookies);
-            for_client(own)
-        };
         let Ok(mut fields) = fields else {
             self.unstored(NoStore::HeadTooLarge, handling);
             arrived.link.finish();
@@ -191,19 +186,21 @@ impl Landing<'_> {
                 fields.remove(Name::Age);
                 add_date(&mut fields, now);
                 let (status, reason) = (candidate.head().status(), candidate.head().reason());
-                let Ok(head) = StoredHead::new(status, reason, &fields) else {
+                let Ok(head) = stored_head(status, reason, &fields, self.edits) else {
                     return Landed::Object(candidate, None, None);
                 };
                 handling.stored = true;
                 handling.ttl = Some(lifetimes.ttl(now));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(arrival);
-                let own = own(false);
+                let own =
+                    for_client(own_fields_of_update(candidate.fields(), arrived.head.fields.view(), false));
                 Landed::Object(refreshed.unwrap_or(candidate), None, own)
             }
             Storability::NoStore(reason) => {
                 self.unstored(NoStore::Unusable(reason), handling);
-                let own = own(true);
+                let update = cookies.as_ref().unwrap_or(&arrived.head.fields).view();
+                let own = for_client(own_fields_of_update(candidate.fields(), update, true));
                 self.leave(flight, 304, reason, now);
                 Landed::Object(candidate, None, own)
             }
@@ -215,26 +212,19 @@ impl Landing<'_> {
         edit(head, &self.edits.all, self.site)
     }
 
-    /// The same for what updates a stored response, which has the edits of what is stored.
-    pub(super) fn edit_update(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
-        self.edit(head)?;
-        self.edits.stored.apply(&mut head.fields)
-    }
-
     /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
     /// it amounts to (RFC 9110 §15.3.7.3).
-    fn stored_head(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, TooLarge> {
+    fn head_to_store(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
         // A stored body is told by its length, and its trailers are not.
         fields.remove(Name::Trailer);
         add_date(&mut fields, arrived.received);
-        self.edits.stored.apply(&mut fields)?;
         if whole {
             fields.remove(Name::ContentRange);
-            return StoredHead::new(200, b"OK", &fields);
+            return stored_head(200, b"OK", &fields, self.edits);
         }
-        StoredHead::new(arrived.head.status, &arrived.head.reason, &fields)
+        stored_head(arrived.head.status, &arrived.head.reason, &fields, self.edits)
     }
 
     /// The tags and groups that a response with these fields can be purged by.
@@ -272,6 +262,27 @@ impl Landing<'_> {
 pub(crate) fn edit(head: &mut ResponseHeadBuf, edits: &Edits, site: &Site) -> Result<(), TooLarge> {
     edits.apply(&mut head.fields)?;
     hop::add_via(&mut head.fields, head.version, site.name())
+}
+
+/// The head of a response that is stored with `fields`, of which clients get what the route's edits make.
+pub(super) fn stored_head(
+    status: u16,
+    reason: &[u8],
+    fields: &FieldsBuf,
+    edits: &ResponseEdits,
+) -> Result<StoredHead, TooLarge> {
+    if edits.stored.is_empty() {
+        return StoredHead::new(status, reason, fields);
+    }
+    let mut edited = fields.clone();
+    edits.stored.apply(&mut edited)?;
+    StoredHead::edited(status, reason, fields, &edited)
+}
+
+/// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses have no say in whether a response
+/// is stored: what the origin calls private stays so.
+pub(super) fn takes_cookies(edits: &ResponseEdits) -> bool {
+    edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie)
 }
 
 /// What goes only to the client that a response was fetched for, if there is anything: what is withheld from the store, and the
