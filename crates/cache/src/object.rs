@@ -31,7 +31,7 @@ pub struct Object {
     budget: Option<Arc<Budget>>,
     transaction: u64,
     hits: AtomicU32,
-    /// Seconds from receipt to a soft purge, and one more; zero where there was none; [`CONDEMNED`] after a hard one.
+    /// Seconds from receipt to a soft purge, and one more; zero where there was none. [`CONDEMNED`] is added by a hard one.
     purged: AtomicU32,
     /// The last ban it was tested against.
     pub(crate) bans: AtomicU32,
@@ -46,8 +46,9 @@ pub struct Object {
     pub(crate) queue: AtomicU8,
 }
 
-/// Purged, and only kept until somebody has the time to free it.
-const CONDEMNED: u32 = u32::MAX;
+/// The bit of an object that was purged, and is only kept until somebody has the time to free it. Requests that found it before
+/// may still use it: a soft purge before that goes on to count.
+const CONDEMNED: u32 = 1 << 31;
 
 /// The greatest frequency that is told apart.
 pub(crate) const FREQUENT: u8 = 3;
@@ -146,8 +147,8 @@ impl Object {
 
     /// The lifetimes, a soft purge taken into account.
     pub fn lifetimes(&self) -> Lifetimes {
-        match self.purged.load(Relaxed) {
-            0 | CONDEMNED => self.lifetimes,
+        match self.purged.load(Relaxed) & !CONDEMNED {
+            0 => self.lifetimes,
             seconds => {
                 let since = Duration::from_secs(u64::from(seconds - 1));
                 self.lifetimes.soft_purged(self.lifetimes.received().plus(since))
@@ -243,11 +244,11 @@ impl Object {
 
     /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock is held.
     pub(crate) fn condemn(&self) -> bool {
-        self.purged.swap(CONDEMNED, Relaxed) != CONDEMNED
+        self.purged.fetch_or(CONDEMNED, Relaxed) & CONDEMNED == 0
     }
 
     pub(crate) fn is_condemned(&self) -> bool {
-        self.purged.load(Relaxed) == CONDEMNED
+        self.purged.load(Relaxed) & CONDEMNED != 0
     }
 
     /// Bytes that go when it goes, as far as this object knows: its weight in a queue.

@@ -191,6 +191,17 @@ fn a_flight_handed_over_after_a_purge_is_clean() {
     assert_eq!(look(&store, &get("/"), at(20)), "hit new");
 }
 
+/// Regression: a fetch that failed in between served its candidate as fresh.
+#[test]
+fn what_was_purged_softly_stays_stale_when_a_tag_condemns_it() {
+    let store = store(1 << 20);
+    response("/").tags(&["t"]).put(&store, b"one");
+    store.purge(key("/"), Soft, at(1));
+    let candidate = flight(get("/").lookup(&store, at(2))).candidate().cloned().unwrap();
+    store.purge_tags(&[Tag::new(b"t")], Hard, at(2));
+    assert!(!candidate.lifetimes().is_fresh(at(2)));
+}
+
 #[test]
 fn what_a_tag_condemned_is_freed_by_the_sweep_and_by_eviction() {
     let store = store(4 << 20);
