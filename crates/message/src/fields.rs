@@ -70,7 +70,7 @@ impl Span {
         self.name
     }
 
-    fn name_range(&self) -> Range<usize> {
+    pub(crate) fn name_range(&self) -> Range<usize> {
         self.name_at as usize..self.name_at as usize + self.name_len as usize
     }
 

@@ -18,7 +18,6 @@ pub struct StoredHead {
     encoded: Box<[u8]>,
     spans: Box<[Span]>,
     status: u16,
-    reason_len: u16,
     /// Bytes of `encoded` that go on the wire.
     shown: u16,
     /// Fields that do.
@@ -103,7 +102,6 @@ impl StoredHead {
             spans: spans.into_boxed_slice(),
             status,
             // Less than MAX_HEAD, as checked above.
-            reason_len: reason.len() as u16,
             shown: shown as u16,
             shown_fields: shown_fields as u16,
             substitutes: substitutes as u16,
@@ -117,7 +115,8 @@ impl StoredHead {
 
     /// The reason phrase.
     pub fn reason(&self) -> &[u8] {
-        &self.encoded[REASON_AT..REASON_AT + self.reason_len as usize]
+        let line = self.status_line();
+        &line[REASON_AT..line.len() - 2]
     }
 
     /// The fields that rules go by, those that are hidden from clients at the end.
@@ -151,7 +150,7 @@ impl StoredHead {
 
     /// The status line alone, its CR LF included: the start of [`StoredHead::encoded`].
     pub fn status_line(&self) -> &[u8] {
-        &self.encoded[..REASON_AT + self.reason_len as usize + 2]
+        &self.encoded[..self.spans.first().map_or(self.encoded.len(), |span| span.name_range().start)]
     }
 
     /// Bytes on the heap.
