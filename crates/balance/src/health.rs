@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::backend::{Backend, Standing, millis};
+use crate::backend::{Backend, Standing, State, millis};
 use crate::pool::Inner;
 use crate::{BackendId, Pool};
 
@@ -101,16 +101,16 @@ impl Pool {
     /// What a request can expect of the backends.
     pub fn outlook(&self) -> Outlook {
         let inner = self.inner();
-        let failures = inner.settings().ejection.failures.max(1);
         let of_one = |backend: &Backend| {
             let state = &backend.state;
-            let failed = state.failures.load(Ordering::Relaxed);
-            let fails_checks = state.down.load(Ordering::Relaxed) || state.spared.load(Ordering::Relaxed);
-            match failed {
-                _ if fails_checks => Outlook::Down,
-                _ if failed >= failures || state.is_ejected() => Outlook::Failing,
-                0 => Outlook::Answers,
-                _ => Outlook::Silent,
+            if state.down.load(Ordering::Relaxed) || state.spared.load(Ordering::Relaxed) {
+                Outlook::Down
+            } else if inner.is_failing(state) || state.is_ejected() {
+                Outlook::Failing
+            } else if state.failures.load(Ordering::Relaxed) > 0 {
+                Outlook::Silent
+            } else {
+                Outlook::Answers
             }
         };
         let serving = inner.backends().iter().filter(|backend| backend.state.serves());
@@ -153,12 +153,22 @@ impl Inner {
         others.count() < self.settings().ejection.at_most(self.backends().len())
     }
 
+    /// Whether a backend failed as many times in a row as eject it.
+    pub(crate) fn is_failing(&self, state: &State) -> bool {
+        state.failures.load(Ordering::Relaxed) >= self.settings().ejection.failures.max(1)
+    }
+
+    /// Counts a failure. Returns whether there are enough of them to eject the backend.
+    fn one_failure_more(&self, state: &State) -> bool {
+        state.failures.fetch_add(1, Ordering::Relaxed);
+        self.is_failing(state)
+    }
+
     /// A connection to a backend failed.
     pub(crate) fn connect_failed(&self, at: usize, trial: bool, now: u64) {
         let state = &self.backends()[at].state;
         state.connect_failures.fetch_add(1, Ordering::Relaxed);
-        let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if failures >= self.settings().ejection.failures.max(1) {
+        if self.one_failure_more(state) {
             self.eject(at, trial, now);
         }
     }
@@ -170,8 +180,7 @@ impl Inner {
         if state.was_heard_after(since) {
             return self.broke_off(at, trial, now);
         }
-        let failures = state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if trial || failures >= self.settings().ejection.failures.max(1) {
+        if self.one_failure_more(state) || trial {
             self.eject(at, trial, now);
         } else {
             self.judge(at, now);

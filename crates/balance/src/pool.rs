@@ -668,7 +668,8 @@ impl Pick {
     /// The response has come: what follows is up to the client, and no measure of the backend.
     pub fn responded(&mut self, now: Duration) {
         self.ended = micros(now);
-        if self.responded.replace(self.responded.unwrap_or(self.ended)).is_none() {
+        if self.responded.is_none() {
+            self.responded = Some(self.ended);
             self.backend().state.heard(millis(now));
         }
     }
@@ -700,12 +701,11 @@ impl Pick {
         if failed {
             return;
         }
-        let end = self.responded.unwrap_or(micros(now));
-        state.took(end.saturating_sub(self.begun) as f32 / 1000.0);
+        let end = self.responded.unwrap_or(self.ended);
+        let took = end.saturating_sub(self.begun) as f32 / 1000.0;
+        state.took(took);
         match &inner.chooser {
-            Chooser::PeakEwma(_) => {
-                state.latency.add(end.saturating_sub(self.begun) as f32 / 1000.0, millis(now));
-            }
+            Chooser::PeakEwma(_) => state.latency.add(took, millis(now)),
             Chooser::Resume(resume) => {
                 let took = state.load.finished(self.begun, end);
                 if let Some(class) = self.class {

@@ -195,7 +195,6 @@ impl Pool {
         let mut oldest: Vec<(u32, u64)> = Vec::new();
         inner.ages().each(|whose, since| oldest.push((whose, since)));
         oldest.sort_unstable();
-        let failures = inner.settings().ejection.failures.max(1);
         let by_resume = inner.resume().is_some();
         let report = |(backend, &id): (&Backend, &BackendId)| {
             let state = &backend.state;
@@ -215,7 +214,7 @@ impl Pool {
                 ejected: state.is_ejected(),
                 faulty: state.faulty.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
-                failing: state.failures.load(Ordering::Relaxed) >= failures,
+                failing: inner.is_failing(state),
                 silent: state.is_overdue(now),
                 down: state.down.load(Ordering::Relaxed),
                 spared: state.spared.load(Ordering::Relaxed),

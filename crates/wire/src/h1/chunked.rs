@@ -142,6 +142,12 @@ impl Decoder {
         decoded
     }
 
+    /// Counts a byte of framing.
+    fn charge(&mut self) -> Result<(), Refusal> {
+        self.overhead += 1;
+        if self.overhead > MAX_OVERHEAD { Err(Refusal::ChunkOverhead) } else { Ok(()) }
+    }
+
     fn read_on(&mut self, input: &[u8]) -> Result<Decoded, Refusal> {
         if let State::Refused(refusal) = self.state {
             return Err(refusal);
@@ -151,30 +157,25 @@ impl Decoder {
             let byte = input[at];
             match &mut self.state {
                 State::Size { size, digits } => {
-                    match (byte, *digits) {
-                        (b'\r', 1..) => self.state = State::SizeLf { size: *size },
-                        (b';', 1..) => {
+                    match byte {
+                        b'\r' if *digits > 0 => self.state = State::SizeLf { size: *size },
+                        b';' if *digits > 0 => {
                             self.state = State::Extension { size: *size, part: Extension::NameStart };
                         }
-                        (b' ' | b'\t', 1..) => self.state = State::SizeEnd { size: *size },
-                        // Another zero or the first digit after sixteen of them.
-                        (b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F', 16)
-                            if self.repairs_sizes && *size >> 60 == 0 =>
-                        {
-                            self.repairs.insert(Repair::ChunkSizeZeros);
-                            *size = *size << 4 | u64::from((byte as char).to_digit(16).unwrap_or_default());
-                        }
-                        (_, 0..16) => {
+                        b' ' | b'\t' if *digits > 0 => self.state = State::SizeEnd { size: *size },
+                        _ => {
                             let digit = (byte as char).to_digit(16).ok_or(size_fault(byte))?;
+                            if *digits < 16 {
+                                *digits += 1;
+                            } else if self.repairs_sizes && *size >> 60 == 0 {
+                                self.repairs.insert(Repair::ChunkSizeZeros);
+                            } else {
+                                return Err(Refusal::InvalidChunkSize);
+                            }
                             *size = *size << 4 | u64::from(digit);
-                            *digits += 1;
                         }
-                        _ => return Err(size_fault(byte)),
                     }
-                    self.overhead += 1;
-                    if self.overhead > MAX_OVERHEAD {
-                        return Err(Refusal::ChunkOverhead);
-                    }
+                    self.charge()?;
                     at += 1;
                 }
                 State::SizeEnd { size } => {
@@ -188,10 +189,7 @@ impl Decoder {
                         }
                         _ => return Err(size_fault(byte)),
                     }
-                    self.overhead += 1;
-                    if self.overhead > MAX_OVERHEAD {
-                        return Err(Refusal::ChunkOverhead);
-                    }
+                    self.charge()?;
                     at += 1;
                 }
                 State::Extension { size, part } => {
@@ -200,10 +198,7 @@ impl Decoder {
                         Some(next) => *part = next,
                         None => self.state = State::SizeLf { size },
                     }
-                    self.overhead += 1;
-                    if self.overhead > MAX_OVERHEAD {
-                        return Err(Refusal::ChunkOverhead);
-                    }
+                    self.charge()?;
                     at += 1;
                 }
                 State::SizeLf { size } => {
