@@ -202,7 +202,7 @@ pub struct Client {
     in_head: bool,
     /// Whether the connection ends when what is queued was taken.
     close: bool,
-    /// Whether the last request said that no other follows.
+    /// Whether the client sends nothing more: its last request said so, and had no body. Some clients send an empty line after one.
     is_last: bool,
 }
 
@@ -456,7 +456,7 @@ impl Client {
                 Err(refusal) => return Some(Turn::Refused(Refused::Message(refusal))),
             };
             self.peer.requests += 1;
-            self.is_last = !request.keep_alive;
+            self.is_last = !request.keep_alive && request.framing.is_empty();
             request.keep_alive &= self.peer.requests < limits.max_requests && !sessions.draining();
             let before = scratch.output.len();
             match service.answer(&self.peer, &request, began, &mut scratch.output) {

@@ -36,8 +36,7 @@ use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::target::Scheme;
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
-use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode;
+use sandarac_wire::h1::{BodyFraming, encode};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -126,7 +125,6 @@ pub(crate) async fn run(
         edits: None,
     };
     worker.counters.one(Counter::Requests);
-    let had_body = !body.is_ended();
     let (limits, hurry) = (&site.session, &worker.shared.hurry);
     let mut down =
         Downstream::new(client, limits, hurry, head.version, body, site.body_limit, expect_continue);
@@ -157,15 +155,13 @@ pub(crate) async fn run(
         return Next::Reset;
     }
     match (sent.keep_alive, uploaded) {
-        // Some clients send an empty line after a body, which would reset a closed connection with the response on it.
-        (false, true) if had_body => Next::CloseLingering,
         (false, true) => Next::Close,
-        (false, false) => Next::CloseLingering,
         (true, true) => Next::KeepAlive,
-        // The client may be waiting to be told to go on with its body; what it sends next is then not that body.
-        (true, false) if expect_continue => Next::CloseLingering,
-        (true, false) if discard(client, &mut rest, DISCARD, DISCARD_FOR).await => Next::KeepAlive,
-        (true, false) => Next::CloseLingering,
+        // A client that waits for 100 (Continue) may send another request instead of the body.
+        (true, false) if !expect_continue && discard(client, &mut rest, DISCARD, DISCARD_FOR).await => {
+            Next::KeepAlive
+        }
+        (_, false) => Next::CloseLingering,
     }
 }
 
@@ -251,11 +247,12 @@ impl<'e> Exchange<'e> {
                     return self.miss(down, received, pool, rule, directives, flight).await;
                 }
                 Lookup::Wait(waiter) => {
-                    let stands_in_after = self
-                        .stored(key, &query)
-                        .and_then(|object| self.stands_in_after(pool, rule, &object, &directives));
-                    if stands_in_after == Some(Duration::ZERO) {
-                        return self.instead(down, key, &query, Fault::NoResponse, "origin-silent").await;
+                    let stored = self.stored(key, &query);
+                    let stands_in_after = stored
+                        .as_ref()
+                        .and_then(|object| self.stands_in_after(pool, rule, object, &directives));
+                    if let (Some(object), Some(Duration::ZERO)) = (&stored, stands_in_after) {
+                        return self.stand_in(down, object, Fault::NoResponse, "origin-silent").await;
                     }
                     self.worker.counters.one(Counter::Coalesced);
                     self.handling.collapsed = true;
@@ -497,14 +494,12 @@ impl<'e> Exchange<'e> {
         let tunnel = matches!(purpose, Purpose::Tunnel);
         let one_client = matches!(purpose, Purpose::Pass);
         let fills = matches!(purpose, Purpose::Fill { .. });
-        let bodiless = down.framing() == BodyFraming::None;
         let forwards_trailers = self.site.pools[pool].forward_trailers;
         down.trailers =
             forwards_trailers.then(|| Box::new(TrailerRule::new(received.route.request.edited())));
         let head = self.forward(down, received, pool, target, purpose)?;
         let method = if fills { Method::Get } else { self.request.method };
-        let chunked = down.framing() == BodyFraming::Chunked;
-        let errand = Errand { method, head: &head, tunnel, one_client, bodiless, chunked };
+        let errand = Errand { method, head: &head, tunnel, one_client, framing: down.framing() };
         let site = &self.site.pools[pool];
         let live = site.live();
         let subject = Subject {

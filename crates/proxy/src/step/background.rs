@@ -109,8 +109,7 @@ impl Revalidation {
             head: &head,
             tunnel: false,
             one_client: false,
-            bodiless: true,
-            chunked: false,
+            framing: BodyFraming::None,
         };
         let Ok(arrived) = fetch(&around, &errand, None).await else {
             // The stale response goes on being served while its lifetimes allow it.

@@ -110,17 +110,15 @@ pub(crate) struct Errand<'a> {
     pub(crate) tunnel: bool,
     /// Whether the response is for one client alone, so that nobody wants it once that has reset its connection.
     pub(crate) one_client: bool,
-    /// Whether the head is all there is to send.
-    pub(crate) bodiless: bool,
-    /// Whether a body follows in chunks.
-    pub(crate) chunked: bool,
+    /// The body that follows.
+    pub(crate) framing: BodyFraming,
 }
 
 impl Errand<'_> {
     /// Whether a server may leave a part of the request unread and take it for the next: cheroot does so with chunks that the
     /// application did not read, aiohttp with all that follows a request for another protocol.
     fn may_be_left(&self) -> bool {
-        self.chunked || self.tunnel
+        self.framing == BodyFraming::Chunked || self.tunnel
     }
 }
 

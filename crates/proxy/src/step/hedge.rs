@@ -7,6 +7,7 @@ use crate::{Counter, Fault};
 use sandarac_balance::NoBackend;
 use sandarac_message::Method;
 use sandarac_net::Timer;
+use sandarac_wire::h1::BodyFraming;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -16,7 +17,7 @@ impl Errand<'_> {
     /// Whether a second backend may be asked while the first is at it: nothing but the head is sent, and asking twice
     /// changes nothing (RFC 9110 §9.2.1).
     pub(super) fn can_be_hedged(&self) -> bool {
-        matches!(self.method, Method::Get | Method::Head) && !self.tunnel && self.bodiless
+        matches!(self.method, Method::Get | Method::Head) && !self.tunnel && self.framing == BodyFraming::None
     }
 }
 

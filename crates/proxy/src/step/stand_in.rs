@@ -33,21 +33,16 @@ impl Exchange<'_> {
         directives: &RequestDirectives,
     ) -> Option<Duration> {
         let (lifetimes, now) = (object.lifetimes(), wall());
-        let outlook = self.site.pools[pool].live().outlook();
-        match outlook {
-            _ if object.range().is_some() => None,
-            Outlook::Down if lifetimes.usable_on_error(directives, now) => Some(Duration::ZERO),
-            // Under the profile rfc the origin is asked as long as no check speaks against it.
-            Outlook::Failing if rule.stale_after.is_some() && lifetimes.usable_on_error(directives, now) => {
-                Some(Duration::ZERO)
-            }
-            Outlook::Answers if lifetimes.usable_while_slow(directives, now) => rule.stale_after,
-            Outlook::Silent | Outlook::Failing | Outlook::Down
-                if lifetimes.usable_while_slow(directives, now) =>
-            {
-                rule.stale_after.map(|_| Duration::ZERO)
-            }
-            _ => None,
+        if object.range().is_some() || !lifetimes.usable_on_error(directives, now) {
+            return None;
+        }
+        let while_slow = rule.stale_after.filter(|_| lifetimes.usable_while_slow(directives, now));
+        match self.site.pools[pool].live().outlook() {
+            Outlook::Answers => while_slow,
+            Outlook::Silent => while_slow.map(|_| Duration::ZERO),
+            // Without `stale_after`, as under the profile rfc, the origin is asked as long as no check speaks against it.
+            Outlook::Failing => rule.stale_after.map(|_| Duration::ZERO),
+            Outlook::Down => Some(Duration::ZERO),
         }
     }
 
