@@ -31,15 +31,15 @@ pub(crate) fn check(stage: &Stage, proxy: &Proxy) {
     {
         let running = proxy.running();
         if let Some(sandarac) = running.as_ref() {
-            proxy.write_config(LIMIT, "");
-            let reloaded = sandarac.admin(&["reload"]).status.success();
-            stage.verdict.check(reloaded, "a last reload succeeds");
+            let reload = |settings: &str, what: &str| {
+                proxy.write_config(LIMIT, settings);
+                stage.verdict.check(sandarac.admin(&["reload"]).status.success(), what);
+            };
+            reload("", "a last reload succeeds");
             check_rest(stage, proxy, sandarac);
             check_counters(stage, sandarac);
             // An eighth of the limit, which is what a response may have by default, is less than the large page.
-            proxy.write_config(LIMIT, "max_object = \"32MiB\"");
-            let reloaded = sandarac.admin(&["reload"]).status.success();
-            stage.verdict.check(reloaded, "a reload with room for a large page succeeds");
+            reload("max_object = \"32MiB\"", "a reload with room for a large page succeeds");
             check_aborted_hits(stage, sandarac);
         }
     }
