@@ -1,8 +1,8 @@
 //! Vary: which stored response fits which request (RFC 9111 §4.1).
 
-use sandarac_test_support::{Req, get, reply};
+use sandarac_test_support::{Origin, Reply, Req, Request, get, reply};
 
-use crate::cache;
+use crate::{cache, sandarac, site};
 
 fn with(fields: &[(&str, &str)]) -> Req {
     fields.iter().fold(get("/"), |request, (name, value)| request.with(name, value))
@@ -122,4 +122,51 @@ fn the_latest_response_says_what_it_varies_on() {
     assert_eq!(proxy.exchange(&with(&[("Foo", "1"), ("Bar", "1")])).text(), "2");
     assert_eq!(proxy.exchange(&with(&[("Foo", "2"), ("Bar", "1")])).text(), "2");
     assert_eq!(proxy.exchange(&with(&[("Foo", "2"), ("Bar", "2")])).text(), "3");
+}
+
+fn codings_asked_for(request: &Request) -> Reply {
+    let codings = request.field("accept-encoding").unwrap_or("none").to_owned();
+    reply(200).cache("max-age=60").with("Vary", "Accept-Encoding").body(codings)
+}
+
+/// Regression: `gzip`, `gzip, deflate`, `gzip, deflate, br`, `identity` and no Accept-Encoding were five objects.
+#[test]
+fn requests_that_accept_the_same_codings_share_a_response() {
+    let origin = Origin::new(codings_asked_for);
+    let rules = "[cache]\nbypass_cookies = [\"session\"]";
+    let proxy = sandarac().config(site(&origin.url(), "", rules)).start();
+    let ask = |codings: Option<&str>| match codings {
+        Some(codings) => get("/page").with("Accept-Encoding", codings),
+        None => get("/page"),
+    };
+    for (codings, answer) in [
+        (None, "identity"),
+        (Some("identity"), "identity"),
+        (Some("deflate"), "identity"),
+        (Some("gzip;q=0"), "identity"),
+        (Some("gzip"), "gzip"),
+        (Some("gzip, deflate"), "gzip"),
+        (Some("gzip, deflate, br"), "gzip, br"),
+        (Some("br;q=1.0, gzip;q=0.8"), "gzip, br"),
+        (Some("gzip, deflate, br, zstd"), "gzip, br, zstd"),
+        (Some("gzip, *;q=0"), "gzip, identity;q=0"),
+    ] {
+        assert_eq!(proxy.exchange(&ask(codings)).expect(200).text(), answer, "{codings:?}");
+    }
+    assert_eq!(origin.count(), 5);
+    // Past the cache, what came goes on.
+    let passed = ask(Some("deflate, gzip")).with("Cookie", "session=1");
+    assert_eq!(proxy.exchange(&passed).expect(200).text(), "deflate, gzip");
+    assert_eq!(proxy.exchange(&get("/page").with("Cookie", "session=1")).expect(200).text(), "none");
+}
+
+#[test]
+fn where_a_rule_says_so_accept_encoding_selects_as_it_came() {
+    let origin = Origin::new(codings_asked_for);
+    let proxy = sandarac().config(site(&origin.url(), "", "[cache]\nraw_accept_encoding = true")).start();
+    for codings in ["gzip, deflate", "gzip", "identity"] {
+        let ask = get("/page").with("Accept-Encoding", codings);
+        assert_eq!(proxy.exchange(&ask).expect(200).text(), codings);
+    }
+    assert_eq!(proxy.get("/page").text(), "none");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sandarac_cache::{Arrival, Intent, Key, Lookup, Purge, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
-use sandarac_message::vary::VarySpec;
+use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
@@ -77,7 +77,10 @@ fn hit(bench: &Bench, n: usize) {
 
 fn varied_hit(bench: &Bench, n: usize) {
     if n == 0 {
-        let vary = VarySpec::of([("Vary", "Accept-Encoding")].into_iter().collect::<FieldsBuf>().view(), &[]);
+        let vary = VarySpec::of(
+            [("Vary", "Accept-Encoding")].into_iter().collect::<FieldsBuf>().view(),
+            &VaryRule::default(),
+        );
         for n in 0..1_000 {
             bench.put(&path(n), &[], bench.gzip.view(), &vary);
             bench.put(&path(n), &[], Fields::default(), &vary);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
-use sandarac_message::vary::VarySpec;
+use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
 /// Counts what is allocated, as glibc rounds it: eight bytes in front, and multiples of sixteen.
@@ -156,7 +156,10 @@ fn the_limit_holds_for_the_allocator_too() {
 
 fn a_hit_allocates_nothing() {
     let store = Arc::new(Store::new(Settings::new(16 << 20)));
-    let vary = VarySpec::of([("Vary", "Accept-Encoding")].into_iter().collect::<FieldsBuf>().view(), &[]);
+    let vary = VarySpec::of(
+        [("Vary", "Accept-Encoding")].into_iter().collect::<FieldsBuf>().view(),
+        &VaryRule::default(),
+    );
     let fields: FieldsBuf = [("Accept-Encoding", "gzip, br;q=0.5")].into_iter().collect();
     let key = Key::of(b"http", HOST, b"/");
     let arrival = Arrival { vary: &vary, request: fields.view(), ..arrival(b"/") };

@@ -208,11 +208,14 @@ fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String
         ("ignored query parameters", list(&key.ignore_query)),
         ("also distinguished by the cookies", list(&key.cookies)),
         ("also distinguished by the fields", fields(&key.fields)),
-        ("ignored in Vary", fields(&policy.ignored_vary)),
+        ("ignored in Vary", fields(&policy.vary.ignored)),
     ] {
         if !names.is_empty() {
             let _ = write!(text, "; {words}: {names}");
         }
+    }
+    if policy.vary.raw_codings {
+        text.push_str("; Accept-Encoding as it came");
     }
     let _ = write!(text, "; responses up to {}", ByteSize(max_object.0));
     text

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sandarac_message::caching::{CookieRule, Heuristics, Policy, Profile};
 use sandarac_message::glob::Glob;
+use sandarac_message::vary::VaryRule;
 
 use crate::field::{FieldName, Status};
 use crate::limited::{Bounded, BoundedSize};
@@ -60,6 +61,9 @@ settings! {
         heuristic_max: Option<Duration> = None, unset "1d" "\"1h\"";
         /// Fields in `Vary` that make no difference.
         ignore_vary: Option<Vec<FieldName>> = None, unset "none" "[\"User-Agent\"]";
+        /// Whether `Accept-Encoding` is forwarded as it came, and each list of content codings is a variant of its own. By default a
+        /// response to be stored is asked for with those of gzip, br and zstd that the client accepts, or with `identity`.
+        raw_accept_encoding: Option<bool> = None, unset "false" "true";
         /// Query parameters that make no difference: they are left out of the key, and not forwarded with what is cached. A
         /// star stands for any run of characters.
         ignore_query: Option<Vec<Pattern>> = None, unset "none" "[\"utm_*\", \"fbclid\"]";
@@ -222,6 +226,7 @@ impl RuleSettings {
             heuristic_percent,
             heuristic_max,
             ignore_vary,
+            raw_accept_encoding,
             ignore_query,
             key_fields,
             key_cookies,
@@ -251,11 +256,12 @@ impl RuleSettings {
         let mut ignored_cookies = patterns(&self.ignore_cookies);
         ignored_cookies.extend(patterns(&self.key_cookies));
         let bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
-        let mut ignored_vary = names(&self.ignore_vary);
+        let raw_codings = self.raw_accept_encoding.unwrap_or(base.vary.raw_codings);
+        let mut vary = VaryRule { ignored: names(&self.ignore_vary), raw_codings };
         if bypass_cookies != CookieRule::Never {
             // What has a cookie that matters goes past the cache, and the others are keyed or stay here: those that
             // `Vary: Cookie` would tell apart the backend never saw.
-            ignored_vary.push(b"cookie"[..].into());
+            vary.ignored.push(b"cookie"[..].into());
         }
         let policy = Policy {
             profile: store.profile,
@@ -277,7 +283,7 @@ impl RuleSettings {
             stale_if_error: self.stale_if_error.unwrap_or(base.stale_if_error),
             keep: self.keep.unwrap_or(base.keep),
             stale_when_disconnected: self.stale_when_disconnected.unwrap_or(base.stale_when_disconnected),
-            ignored_vary,
+            vary,
         };
         let key = KeyRule {
             ignore_query: patterns(&self.ignore_query),

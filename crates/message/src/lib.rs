@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
 
 pub mod caching;
+pub mod codings;
 pub mod conditional;
 pub mod cookies;
 pub mod date;
@@ -19,6 +20,7 @@ pub mod tags;
 pub mod target;
 mod time;
 pub mod vary;
+mod weighted;
 
 pub use fields::{
     Field, Fields, FieldsBuf, Lines, MAX_HEAD, MAX_NAME, Run, Span, TooLarge, is_tchar, is_token, members,

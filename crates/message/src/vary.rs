@@ -3,7 +3,18 @@
 //! The key of a variant is the normalised text of the selecting fields itself, not a hash of it: clients choose these
 //! values, and must not be able to choose a collision.
 
+use crate::codings::Codings;
+use crate::weighted::Weighted;
 use crate::{Fields, Name};
+
+/// How Vary is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VaryRule {
+    /// Names that select nothing, in any letter case.
+    pub ignored: Vec<Box<[u8]>>,
+    /// Whether each list of content codings with its weights is a variant, rather than the [`Codings`] that it comes to.
+    pub raw_codings: bool,
+}
 
 /// What a response varies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +28,8 @@ pub enum VarySpec {
 }
 
 impl VarySpec {
-    /// Reads Vary over all its lines, without the names in `ignored` (any letter case). A member that is no field name
-    /// counts as `*`.
-    pub fn of(response: Fields<'_>, ignored: &[Box<[u8]>]) -> VarySpec {
+    /// Reads Vary over all its lines. A member that is no field name counts as `*`.
+    pub fn of(response: Fields<'_>, rule: &VaryRule) -> VarySpec {
         if !response.has(Name::Vary) {
             return VarySpec::None;
         }
@@ -28,9 +38,11 @@ impl VarySpec {
             if member == b"*" || !crate::is_token(member) {
                 return VarySpec::Star;
             }
-            if !ignored.iter().any(|name| name.eq_ignore_ascii_case(member)) {
-                names.push(member.to_ascii_lowercase().into());
+            if rule.ignored.iter().any(|name| name.eq_ignore_ascii_case(member)) {
+                continue;
             }
+            let is_raw = rule.raw_codings && Name::of(member) == Name::AcceptEncoding;
+            names.push(if is_raw { RAW_CODINGS.into() } else { member.to_ascii_lowercase().into() });
         }
         names.sort_unstable();
         names.dedup();
@@ -47,7 +59,7 @@ impl VarySpec {
             VarySpec::Names(names) => {
                 for name in names {
                     key.extend_from_slice(name);
-                    normalise(Name::of(name), request.all_named(name), &mut key);
+                    normalise(name, request.all_named(name), &mut key);
                     key.push(END);
                     sent = sent.and_then(|sent| add_sent(sent, name, request));
                 }
@@ -80,6 +92,9 @@ pub struct VaryKey(Box<[u8]>);
 
 /// Ends a key that has lines as they were sent, behind their length in one byte. No other key ends so.
 const MARK: u8 = 0;
+
+/// Stands for Accept-Encoding in keys that compare it as [`VaryRule::raw_codings`] says.
+const RAW_CODINGS: &[u8] = b"ACCEPT-ENCODING";
 
 /// No field name holds it, so no key of names begins so.
 const STAR: &[u8] = b"*:";
@@ -136,7 +151,7 @@ fn is_normal(mut lines: &[u8], request: Fields<'_>) -> bool {
             return false;
         }
         let mut expected = Expected(expected);
-        let same = normalise(Name::of(name), request.all_named(name), &mut expected);
+        let same = normalise(name, request.all_named(name), &mut expected);
         match expected.0.split_first() {
             Some((&END, after)) if same => lines = after,
             _ => return false,
@@ -244,9 +259,17 @@ impl Sink for Expected<'_> {
 
 /// Hands the normalised values of one field to `sink`, piece by piece, until it returns false: nothing for an absent
 /// field, else `:` and the value. Returns whether all was taken.
-fn normalise<'a>(id: Name, lines: impl Iterator<Item = &'a [u8]> + Clone, sink: &mut impl Sink) -> bool {
+fn normalise<'a>(name: &[u8], lines: impl Iterator<Item = &'a [u8]> + Clone, sink: &mut impl Sink) -> bool {
     if lines.clone().next().is_none() {
         return true;
+    }
+    let id = Name::of(name);
+    if id == Name::AcceptEncoding
+        && name != RAW_CODINGS
+        && let Some(codings) = Codings::of_lines(lines.clone())
+    {
+        let mut pieces = codings.pieces().peekable();
+        return pieces.peek().is_none() || (sink.text(b":") && pieces.all(|piece| sink.text(piece)));
     }
     if !sink.text(b":") {
         return false;
@@ -296,30 +319,7 @@ fn squeeze(value: &[u8], sink: &mut impl Sink) -> bool {
     true
 }
 
-/// A member of a list with weights (RFC 9110 §12.4.2).
-#[derive(Clone, Copy, Debug, Default)]
-struct Weighted<'a> {
-    text: &'a [u8],
-    /// Thousandths.
-    weight: u16,
-}
-
-impl<'a> Weighted<'a> {
-    /// Reads `text` or `text;q=weight`; nothing else.
-    fn of(member: &'a [u8]) -> Option<Weighted<'a>> {
-        if crate::is_token(member) {
-            return Some(Weighted { text: member, weight: 1000 });
-        }
-        let mut parts = member.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-        let text = parts.next()?;
-        let weight = match (parts.next(), parts.next()) {
-            (None, _) => 1000,
-            (Some([b'q' | b'Q', b'=', weight @ ..]), None) => thousandths(weight)?,
-            _ => return None,
-        };
-        crate::is_token(text).then_some(Weighted { text, weight })
-    }
-
+impl Weighted<'_> {
     /// Whether it comes first in the order of names, and of weights from the greatest.
     fn precedes(&self, other: &Weighted<'_>) -> bool {
         for (one, other) in self.text.iter().zip(other.text) {
@@ -341,27 +341,6 @@ impl<'a> Weighted<'a> {
             [self.weight / 100, self.weight / 10 % 10, self.weight % 10].map(|digit| b'0' + digit as u8);
         let shortest = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
         sink.text(b";q=0") && (shortest == 0 || (sink.text(b".") && sink.text(&digits[..shortest])))
-    }
-}
-
-fn thousandths(text: &[u8]) -> Option<u16> {
-    let (whole, fraction) = match text {
-        [whole] => (*whole, &[][..]),
-        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (*whole, fraction),
-        _ => return None,
-    };
-    let mut number = 0;
-    for at in 0..3 {
-        let digit = *fraction.get(at).unwrap_or(&b'0');
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        number = number * 10 + u16::from(digit - b'0');
-    }
-    match whole {
-        b'0' => Some(number),
-        b'1' if number == 0 => Some(1000),
-        _ => None,
     }
 }
 
@@ -420,7 +399,7 @@ mod tests {
     }
 
     fn spec(text: &str) -> VarySpec {
-        VarySpec::of(fields(text).view(), &[])
+        VarySpec::of(fields(text).view(), &VaryRule::default())
     }
 
     #[test]
@@ -445,20 +424,24 @@ mod tests {
         ] {
             assert_eq!(spec(text), expected, "{text}");
         }
-        let ignored = [Box::from(&b"User-Agent"[..])];
+        let ignored = VaryRule { ignored: vec![Box::from(&b"User-Agent"[..])], ..VaryRule::default() };
         assert_eq!(VarySpec::of(fields("Vary: user-agent").view(), &ignored), VarySpec::None);
         assert_eq!(VarySpec::of(fields("Vary: USER-AGENT, a").view(), &ignored), names(&["a"]));
     }
 
     /// Whether a response to the first request, varying so, answers the second.
     fn answers(vary: &str, first: &str, second: &str) -> bool {
-        let (spec, first, second) = (spec(&format!("Vary: {vary}")), fields(first), fields(second));
+        answers_by(&spec(&format!("Vary: {vary}")), first, second)
+    }
+
+    fn answers_by(spec: &VarySpec, first: &str, second: &str) -> bool {
+        let (first, second) = (fields(first), fields(second));
         let key = spec.key(first.view());
         let matches = spec.matches(second.view(), &key);
         assert_eq!(matches, key.matches(second.view()));
         assert_eq!(
             matches,
-            spec != VarySpec::Star && key == spec.key(second.view()),
+            *spec != VarySpec::Star && key == spec.key(second.view()),
             "keys agree with matching"
         );
         matches
@@ -532,10 +515,39 @@ mod tests {
     }
 
     #[test]
-    fn codings_match_in_any_order() {
+    fn requests_that_accept_the_same_common_codings_match() {
+        let line = |value: &str| format!("Accept-Encoding: {value}");
+        for (first, second, expected) in [
+            ("gzip", "gzip, deflate", true),
+            ("gzip, deflate, br, zstd", "zstd;q=0.5, br, gzip", true),
+            ("gzip", "gzip, br", false),
+            ("gzip", "gzip;q=0", false),
+            ("gzip", "gzip, identity;q=0", false),
+            ("gzip;q=x", "gzip;q=x", true),
+            ("gzip;q=x", "gzip", false),
+        ] {
+            assert_eq!(
+                answers("Accept-Encoding", &line(first), &line(second)),
+                expected,
+                "{first} / {second}"
+            );
+        }
+        for none in ["", "identity", "deflate"] {
+            assert!(answers("Accept-Encoding", &line(none), "A: 1"), "{none}");
+            assert!(answers("Accept-Encoding", "A: 1", &line(none)), "{none}");
+            assert!(!answers("Accept-Encoding", "A: 1", &line("br")));
+        }
+    }
+
+    #[test]
+    fn raw_codings_match_in_any_order() {
+        let rule = VaryRule { raw_codings: true, ..VaryRule::default() };
+        let spec = VarySpec::of(fields("Vary: accept-encoding").view(), &rule);
         for (first, second, expected) in [
             ("gzip, deflate, br", "br,GZIP , deflate", true),
             ("gzip, br", "x-gzip, br", true),
+            ("gzip", "gzip, deflate", false),
+            ("gzip", "gzip;q=0.5", false),
             ("gzip;q=1, br;q=0.8", "br;q=0.80, gzip", true),
             ("gzip", "gzip, br", false),
             ("gzip", "gzip;q=0", false),
@@ -545,15 +557,11 @@ mod tests {
             ("gzip;q=x", "gzip", false),
         ] {
             let line = |value| format!("Accept-Encoding: {value}");
-            assert_eq!(
-                answers("Accept-Encoding", &line(first), &line(second)),
-                expected,
-                "{first} / {second}"
-            );
+            assert_eq!(answers_by(&spec, &line(first), &line(second)), expected, "{first} / {second}");
         }
         let many = (0..20).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
         let line = format!("Accept-Encoding: {many}");
-        assert!(answers("Accept-Encoding", &line, &line), "too many to sort are compared as they are");
+        assert!(answers_by(&spec, &line, &line), "too many to sort are compared as they are");
     }
 
     #[test]
@@ -585,7 +593,7 @@ mod tests {
             let spec = spec(&format!("Vary: {name}"));
             let request: FieldsBuf = lines.iter().map(|line| (&*name, line.trim())).collect();
             let key = spec.key(request.view());
-            let value = key.as_bytes()[name.len() + 1..].strip_suffix(&[END]).unwrap();
+            let value = key.as_bytes()[name.len() + 1..].strip_suffix(&[END]).unwrap_or_default();
             let value = std::str::from_utf8(value).unwrap();
             for value in [value, &*other, &lines[0]] {
                 let request: FieldsBuf = [(&*name, value.trim())].into_iter().collect();

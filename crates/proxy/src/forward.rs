@@ -6,6 +6,7 @@ use crate::step::receive::Received;
 use sandarac_cache::Object;
 use sandarac_config::{CacheRule, Edits, Sticky};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
+use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::Scheme;
@@ -193,6 +194,7 @@ impl Forward<'_> {
                     fields.add(Name::Range, &value)?;
                 }
             }
+            self.accept_codings(&mut fields, rule)?;
             fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
         }
         if let MaxForwards::Forward(left) = hop::max_forwards(self.request.method, received) {
@@ -201,6 +203,18 @@ impl Forward<'_> {
         self.introduce(&mut fields)?;
         self.edits.apply(&mut fields)?;
         Ok(fields)
+    }
+
+    /// Asks for the codings that the variant stands for.
+    fn accept_codings(&self, fields: &mut FieldsBuf, rule: &CacheRule) -> Result<(), TooLarge> {
+        let is_raw = |field: Field<'_>| field.id == Name::AcceptEncoding && is_keyed(&field, rule);
+        if rule.policy.vary.raw_codings || self.request.fields.iter().any(is_raw) {
+            return Ok(());
+        }
+        match Codings::of(self.request.fields) {
+            Some(codings) => fields.replace(Name::AcceptEncoding.text().as_bytes(), &codings.value()),
+            None => Ok(()),
+        }
     }
 
     /// Whether a received field is left out, or written anew.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::range::{ContentRange, RangeSpec};
-use sandarac_message::vary::VarySpec;
+use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::{
@@ -86,7 +86,7 @@ impl Response {
     }
 
     fn vary(self, vary: &str, request: &[(&str, &str)]) -> Response {
-        let vary = VarySpec::of(fields(&[("Vary", vary)]).view(), &[]);
+        let vary = VarySpec::of(fields(&[("Vary", vary)]).view(), &VaryRule::default());
         Response { vary, request: fields(request), ..self }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::RequestDirectives;
 use crate::cookies;
 use crate::glob::Glob;
+use crate::vary::VaryRule;
 use crate::{Field, Fields, Method, Name, RequestHead};
 
 /// Which side a choice that RFC 9111 leaves open falls on.
@@ -74,8 +75,8 @@ pub struct Policy {
     pub keep: Duration,
     /// Whether a kept response is served when the origin cannot be reached at all (RFC 9111 §4.2.4).
     pub stale_when_disconnected: bool,
-    /// Names in Vary that select nothing, in any letter case.
-    pub ignored_vary: Vec<Box<[u8]>>,
+    /// How Vary is read.
+    pub vary: VaryRule,
 }
 
 impl Default for Policy {
@@ -111,7 +112,7 @@ impl Policy {
             // The same section allows it to a disconnected cache, and an old page beats an error.
             stale_when_disconnected: true,
             // Whatever has a cookie that matters bypasses the cache: what is stored was made without any.
-            ignored_vary: vec![b"cookie"[..].into()],
+            vary: VaryRule { ignored: vec![b"cookie"[..].into()], raw_codings: false },
         }
     }
 
@@ -124,7 +125,7 @@ impl Policy {
             request_directives: true,
             store_set_cookie: true,
             default_ttl: Duration::ZERO,
-            ignored_vary: Vec::new(),
+            vary: VaryRule::default(),
             // RFC 9111 §4.2.2 names a tenth; a day at most, as Apache and Traffic Server have it.
             heuristics: Some(Heuristics { percent: 10, cap: Duration::from_secs(86_400) }),
             ..Policy::safe()

@@ -287,7 +287,7 @@ fn refusal(
     if sets_cookie && !(policy.store_set_cookie && (explicit || policy.forced_ttl.is_some())) {
         return Some(Reason::SetCookie);
     }
-    if VarySpec::of(fields, &policy.ignored_vary) == VarySpec::Star {
+    if VarySpec::of(fields, &policy.vary) == VarySpec::Star {
         return Some(Reason::VaryStar);
     }
     None

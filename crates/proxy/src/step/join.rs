@@ -86,7 +86,7 @@ impl Landing<'_> {
         handling: &mut Handling,
     ) -> Landed {
         let Joined { joint, head, lifetimes, fields, range, own } = joined;
-        let vary = VarySpec::of(fields.view(), &self.rule.policy.ignored_vary);
+        let vary = VarySpec::of(fields.view(), &self.rule.policy.vary);
         let tags = self.tags(fields.view());
         let arrival = self.arrival(head, lifetimes, &vary, &tags, range, None);
         let filling = flight.join(arrival, joint);

@@ -137,7 +137,7 @@ pub(crate) fn learn_from_head(
     fields.remove(Name::Age);
     add_date(&mut fields, now);
     let Ok(head) = stored_head(status, reason, &fields, edits) else { return };
-    let vary = VarySpec::of(fields.view(), &rule.policy.ignored_vary);
+    let vary = VarySpec::of(fields.view(), &rule.policy.vary);
     let path = received.target.path_and_query;
     let tags = tags_of(fields.view(), &received.host, path, &rule.key);
     let arrival = Arrival {

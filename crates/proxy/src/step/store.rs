@@ -85,7 +85,7 @@ impl Landing<'_> {
         let policy = &self.rule.policy;
         match storability(self.request, &view, range, policy, arrived.requested, now) {
             Storability::Store(lifetimes) => {
-                let vary = VarySpec::of(view.fields, &policy.ignored_vary);
+                let vary = VarySpec::of(view.fields, &policy.vary);
                 let own = own_fields(view.fields);
                 let (part, whole) = match range {
                     Some(range) if range.is_whole() => (None, Some(range)),
@@ -177,7 +177,7 @@ impl Landing<'_> {
         };
         let policy = &self.rule.policy;
         let storable = storability(self.request, &view, candidate.range(), policy, arrived.requested, now);
-        let vary = VarySpec::of(view.fields, &policy.ignored_vary);
+        let vary = VarySpec::of(view.fields, &policy.vary);
         let tags = self.tags(view.fields);
         arrived.link.finish();
         match storable {
