@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use sandarac_test_support::{Origin, Signal, get, post, reply, within};
+use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, post, reply, within};
 
 use crate::{sandarac, site};
 
@@ -13,6 +13,14 @@ fn lines(path: &Path, count: usize) -> Vec<String> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         (lines.len() >= count && text.ends_with('\n')).then_some(lines)
     })
+}
+
+const JSON: &str = "[log]\naccess = \"./access.json\"\nformat = \"json\"";
+
+/// The records of a log in JSON, once there are `count`.
+fn records(proxy: &Sandarac, count: usize) -> Vec<serde_json::Value> {
+    let lines = lines(&proxy.dir().join("access.json"), count);
+    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -40,16 +48,13 @@ fn json_lines_tell_how_each_answer_came_about() {
         "/chunked" => reply(200).chunked().body("123").body("45"),
         _ => reply(200).cache("max-age=60").body("12345"),
     });
-    let tables = "[log]\naccess = \"./access.json\"\nformat = \"json\"";
-    let proxy = sandarac().config(site(&origin.url(), "", tables)).start();
+    let proxy = sandarac().config(site(&origin.url(), "", JSON)).start();
     let mut client = proxy.connect();
     client.exchange(&get("/page"));
     client.exchange(&get("/page"));
     proxy.connect().send("GET /broken HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").read_to_end();
     proxy.exchange(&post("/chunked", "x"));
-    let records = lines(&proxy.dir().join("access.json"), 4);
-    let records: Vec<serde_json::Value> =
-        records.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let records = records(&proxy, 4);
     // Each worker writes its own in order; those of several workers come in any.
     let of =
         |outcome: &str| records.iter().find(|record| record["cache"] == outcome).expect("a record of each");
@@ -164,4 +169,60 @@ fn a_log_that_cannot_be_opened_stops_the_start_by_name() {
         sandarac().before(&origin).option("--listen", "127.0.0.1:0").arg("--access-log=./no/a.log").run();
     let output = output.failure();
     assert!(output.stderr.contains("cannot write the access log ./no/a.log"), "{output:?}");
+}
+
+/// Regression: an IPv4 client of a listener for both was logged as `::ffff:127.0.0.1`.
+#[test]
+fn an_ipv4_client_of_an_ipv6_listener_is_logged_by_its_ipv4_address() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "[log]\naccess = \"./access.log\"").replace("127.0.0.1:0", "[::]:0");
+    let proxy = sandarac().config(text).start();
+    let Address::Tcp(listening) = proxy.address() else { panic!("a TCP listener") };
+    Conn::to(&Address::Tcp(([127, 0, 0, 1], listening.port()).into())).get("/").expect(200);
+    assert!(lines(&proxy.dir().join("access.log"), 1)[0].starts_with("127.0.0.1 - - ["));
+}
+
+/// Regression: such lines named no backend, and those of stale responses no error.
+#[test]
+fn a_failed_fetch_is_logged_with_its_backend_and_its_error() {
+    let origin = Origin::new(|request| match request.serial {
+        1..=2 => reply(200).cache("max-age=1").with("Age", "5").with("ETag", "\"1\""),
+        _ => reply(503),
+    });
+    let keys = "cache = { stale_if_error = \"1h\" }";
+    let proxy = sandarac().config(site(&origin.url(), keys, JSON)).start();
+    ["/stale", "/late"].iter().for_each(|path| _ = proxy.get(path).expect(200));
+    proxy.get("/late").expect(200);
+    let backend = origin.url().trim_start_matches("http://").to_owned();
+    drop(origin);
+    proxy.get("/stale").expect(200);
+    proxy.get("/none").expect(502);
+    let records = records(&proxy, 5);
+    let failed = |target: &str, cache: &str| {
+        let record = records.iter().find(|record| record["target"] == target && record["cache"] == cache);
+        let record = record.unwrap_or_else(|| panic!("{cache} of {target}: {records:?}"));
+        assert!(record["backend"].as_str().is_some_and(|asked| asked.ends_with(&backend)), "{record}");
+        record["error"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(failed("/late", "stale"), "the backend answered 503");
+    assert_eq!(failed("/stale", "stale"), "no connection to the backend: connection refused");
+    assert_eq!(failed("/none", "error"), "no connection to the backend: connection refused");
+}
+
+/// Regression: such a request was logged with the status of the response that nobody read, or with none.
+#[test]
+fn a_client_that_left_before_its_response_is_logged_as_499() {
+    for cache in ["max-age=60", "no-store"] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let origin = Origin::new(move |_| reply(200).cache(cache).hold(&held));
+        let proxy = sandarac().config(site(&origin.url(), "", JSON)).start();
+        let mut client = proxy.connect();
+        client.send(get("/page").to_bytes());
+        gate.reached(1);
+        drop(client);
+        gate.open();
+        let record = &records(&proxy, 1)[0];
+        assert_eq!(record["status"], 499, "{cache}: {record}");
+    }
 }

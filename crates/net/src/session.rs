@@ -158,7 +158,8 @@ pub enum Refused {
 pub struct Peer {
     /// The number of the connection, as [`Service::number`] gave it.
     pub number: u64,
-    /// The client's address: the connection's, or the one the PROXY protocol announced. None over a Unix socket.
+    /// The client's address: the connection's, or the one the PROXY protocol announced. An IPv4 address is one also where it came
+    /// as IPv4-mapped IPv6 (RFC 4291 §2.5.5.2), as it does over a listener of both. None over a Unix socket.
     pub client: Option<SocketAddr>,
     /// The listener that took the connection.
     pub entrance: Arc<Entrance>,
@@ -359,7 +360,7 @@ impl Client {
         Client {
             conn: Conn::metered(stream, service.clone()),
             timer: Timer::new(),
-            peer: Peer { number: service.number(), client: remote, entrance, requests: 0 },
+            peer: Peer { number: service.number(), client: remote.map(canonical), entrance, requests: 0 },
             partial: false,
             in_head: true,
             close: false,
@@ -594,6 +595,10 @@ async fn linger(client: &mut Client, time: Duration) {
     .await;
 }
 
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 /// Reads the PROXY protocol header; false where there is none, or it is wrong: such a connection is closed without a
 /// word, since its peer does not speak HTTP yet.
 async fn receive_proxy_header(client: &mut Client) -> bool {
@@ -603,7 +608,7 @@ async fn receive_proxy_header(client: &mut Client) -> bool {
                 Ok(Some(header)) => {
                     client.conn.consume(header.len);
                     if let Origin::Proxied { source, .. } = header.origin {
-                        client.peer.client = Some(source);
+                        client.peer.client = Some(canonical(source));
                     }
                     return Poll::Ready(true);
                 }

@@ -2,8 +2,9 @@
 
 use crate::Fault;
 use crate::trailers::{TrailerRule, end_request};
+use sandarac_balance::BackendId;
 use sandarac_message::{Fields, Version};
-use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits, Timer};
+use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits, Timer, Unread};
 use sandarac_wire::h1::{BodyFraming, encode};
 use std::io::{ErrorKind, IoSlice};
 use std::sync::atomic::AtomicBool;
@@ -57,6 +58,14 @@ pub(crate) struct Downstream<'a> {
     pub(crate) pace_out: Pace<'a>,
     /// When the response began.
     pub(crate) answered: Option<Instant>,
+    /// Whether the client had gone by then. Not known where nothing is logged, because it takes a system call.
+    pub(crate) left: bool,
+    /// Whether the exchange is logged.
+    pub(crate) is_logged: bool,
+    /// Whether a client that closes its connection wants no response, as the pool has it.
+    pub(crate) closed_is_gone: bool,
+    /// The backend that was asked last.
+    pub(crate) asked: Option<BackendId>,
 }
 
 impl<'a> Downstream<'a> {
@@ -88,6 +97,10 @@ impl<'a> Downstream<'a> {
             pace_in: Pace::new(hurry),
             pace_out: Pace::new(hurry),
             answered: None,
+            left: false,
+            is_logged: false,
+            closed_is_gone: true,
+            asked: None,
         }
     }
 
@@ -225,20 +238,28 @@ impl<'a> Downstream<'a> {
         Upload::AwaitsOrigin(origin.sent())
     }
 
-    /// Ready when the client has reset its connection, or closed it where `closed_too`: nobody is there to take a response. One that
-    /// has only ended its side may still read. Of a body that nobody takes yet as much is received as there is room for.
-    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>, closed_too: bool) -> Poll<()> {
+    /// Ready when the client has reset its connection, or closed it where that means the same. Of a body that nobody takes yet as much
+    /// is received as there is room for.
+    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let conn = &mut self.client.conn;
         // Behind the next request nothing can be seen without taking in what was not asked for yet.
         while conn.data().is_empty() || !self.ended {
             match conn.poll_fill(cx) {
                 Poll::Ready(Ok(received)) if received > 0 => {}
-                Poll::Ready(Ok(_)) if closed_too => return Poll::Ready(()),
+                Poll::Ready(Ok(_)) if self.closed_is_gone => return Poll::Ready(()),
                 Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
                 _ => break,
             }
         }
         Poll::Pending
+    }
+
+    /// Notes that the response begins. It is sent to a client that has gone too: one that only closed its side may still read.
+    pub(crate) fn begin_response(&mut self) {
+        if self.answered.is_none() {
+            self.left = self.is_logged && self.closed_is_gone && self.client.conn.unread() == Unread::End;
+            self.answered = Some(Instant::now());
+        }
     }
 
     /// Forwards an interim response (RFC 9110 §15.2). HTTP/1.0 clients do not know them.
@@ -257,7 +278,7 @@ impl<'a> Downstream<'a> {
 
     /// Writes `output` and waits until the client took all but `window` bytes of what is queued.
     pub(crate) async fn send(&mut self, output: &mut Output, window: usize) -> std::io::Result<()> {
-        self.answered.get_or_insert_with(Instant::now);
+        self.begin_response();
         self.client.send(output, window, self.limits, &mut self.pace_out).await
     }
 

@@ -58,6 +58,9 @@ pub(crate) const WINDOW: usize = 1 << 20;
 const DISCARD: u64 = 64 * 1024;
 const DISCARD_FOR: Duration = Duration::from_secs(1);
 
+/// What the log calls a request whose client left before its response began. No client receives it. nginx introduced it.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
 /// One exchange.
 pub(crate) struct Exchange<'e> {
     pub(crate) worker: &'e Worker,
@@ -71,6 +74,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) fetched: Option<u64>,
     pub(crate) backend: Option<String>,
     pub(crate) origin_time: Option<Duration>,
+    /// Why a stale response stands in for that of the origin.
+    origin_fault: Option<String>,
     /// The backend that the client's session is to stick to from now on, by its key.
     stick_to: Option<(u64, Scheme)>,
     /// Whether the outcome has been counted.
@@ -120,6 +125,7 @@ pub(crate) async fn run(
         fetched: None,
         backend: None,
         origin_time: None,
+        origin_fault: None,
         stick_to: None,
         counted: Cell::new(false),
         edits: None,
@@ -128,6 +134,7 @@ pub(crate) async fn run(
     let (limits, hurry) = (&site.session, &worker.shared.hurry);
     let mut down =
         Downstream::new(client, limits, hurry, head.version, body, site.body_limit, expect_continue);
+    down.is_logged = worker.recorder.wants();
     let (sent, fault) = match exchange.steps(&mut down, found).await {
         Ok(sent) => (sent, None),
         // After a response has begun there is nothing to say.
@@ -149,8 +156,10 @@ pub(crate) async fn run(
     exchange.count(None);
     let uploaded = down.is_uploaded();
     let first_byte = down.answered.map(|answered| answered.duration_since(began));
+    let left = down.left || fault == Some(Fault::ClientGone);
+    let status = if left { CLIENT_CLOSED_REQUEST } else { sent.status };
     let mut rest: Framer = down.into_body();
-    exchange.record(client, sent, fault.as_ref(), began, first_byte);
+    exchange.record(client, Sent { status, ..sent }, fault.as_ref(), began, first_byte);
     if sent.cut {
         return Next::Reset;
     }
@@ -188,6 +197,9 @@ impl<'e> Exchange<'e> {
     ) -> Result<Sent, Fault> {
         let (received, verdict) = self.judge(down)?;
         self.edits = Some(&received.route.response);
+        if let Verdict::Lookup(pool, _) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
+            down.closed_is_gone = self.site.pools[pool].abort_on_close;
+        }
         match verdict {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
             Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
@@ -404,6 +416,7 @@ impl<'e> Exchange<'e> {
         match stale {
             Some(object) => {
                 flight.fail();
+                self.origin_fault = Some(fault.text());
                 self.stand_in(down, &object, fault, "origin-failed").await
             }
             None => {
@@ -514,7 +527,13 @@ impl<'e> Exchange<'e> {
         let sticks_to = cookie.and_then(|key| live.with_key(key));
         let around =
             Surroundings { worker: self.worker, site: self.site, place: pool, live: &live, class, sticks_to };
-        let arrived = fetch(&around, &errand, Some(down)).await?;
+        let arrived = fetch(&around, &errand, Some(down)).await;
+        if asked.is_some() {
+            let backend =
+                down.asked.and_then(|id| site.live().backend(id).map(|it| it.address().to_string()));
+            self.backend = backend;
+        }
+        let arrived = arrived?;
         let key = arrived.link.backend().key();
         // Whoever answered this time, as the session's backend was full or slow: it stays while that can be reached.
         let reached = |id| live.backend(id).is_some_and(|backend| !backend.is_failing());
@@ -523,6 +542,7 @@ impl<'e> Exchange<'e> {
         self.stick_to = site.sticky.as_ref().filter(|_| moves).map(|_| (key, received.asker.scheme));
         if let Some(asked) = asked {
             self.origin_time = Some(asked.elapsed());
+            // Not the one asked last, where that was to hedge.
             self.backend = Some(arrived.link.backend().address().to_string());
         }
         Ok(arrived)
@@ -784,7 +804,10 @@ impl<'e> Exchange<'e> {
         if !self.worker.recorder.wants() {
             return;
         }
-        let error = fault.map(Fault::text);
+        let error = fault.map(Fault::text).or_else(|| {
+            let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
+            self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
+        });
         self.worker.record(
             self.site,
             &client.peer,

@@ -245,7 +245,7 @@ impl Forward<'_> {
         if self.request.fields.iter().any(|field| self.is_claimed_address(&field))
             && let Some(ip) = self.asker.ip
         {
-            fields.push(REAL_IP, ip.to_canonical().to_string().as_bytes())?;
+            fields.push(REAL_IP, ip.to_string().as_bytes())?;
         }
         let peer = hop::Peer {
             address: self.asker.ip,

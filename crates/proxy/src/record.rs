@@ -25,7 +25,7 @@ pub struct Record<'a> {
     pub version: Version,
     /// The host asked for.
     pub host: &'a [u8],
-    /// The status of the answer; 0 where the client left before there was one.
+    /// The status of the answer; 499 where the client left before there was one.
     pub status: u16,
     /// Bytes of the body that were sent or are on their way.
     pub bytes: u64,

@@ -90,11 +90,6 @@ impl<'a> Surroundings<'a> {
         self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
     }
 
-    /// Ready when the client has gone, as the pool understands that.
-    pub(super) fn poll_gone(&self, cx: &mut Context<'_>, down: &mut Downstream<'_>) -> Poll<()> {
-        down.poll_gone(cx, self.pool().abort_on_close)
-    }
-
     /// The time on the balancer's clock.
     pub(crate) fn now(&self) -> Duration {
         self.worker.shared.epoch.elapsed()
@@ -239,6 +234,9 @@ pub(crate) async fn fetch(
         let around = &Surroundings { live: newer.as_deref().unwrap_or(around.live), ..*around };
         let pick = place(around, errand, &tried, downstream.as_deref_mut()).await?;
         let backend = pick.id();
+        if let Some(down) = downstream.as_deref_mut() {
+            down.asked = Some(backend);
+        }
         let pooled = if fresh { None } else { around.kept(&pick) };
         let reused = pooled.is_some();
         let was_failing = pick.backend().is_failing();
@@ -277,7 +275,7 @@ pub(crate) async fn fetch(
             // A page that hangs one worker may hang the next; and what nobody waits for is not worth another's time.
             let late = failed.fault == Fault::ResponseLate && !around.pool().retry_timeouts;
             let gone = match downstream.as_deref_mut() {
-                Some(down) => poll_fn(|cx| Poll::Ready(around.poll_gone(cx, down).is_ready())).await,
+                Some(down) => poll_fn(|cx| Poll::Ready(down.poll_gone(cx).is_ready())).await,
                 None => true,
             };
             if late || gone {
@@ -357,7 +355,7 @@ async fn wait_for_place(
                 return Poll::Ready(picked.map_err(Fault::NoBackend));
             }
             let down = downstream.as_deref_mut().filter(|_| errand.one_client);
-            if down.is_some_and(|down| around.poll_gone(cx, down).is_ready()) {
+            if down.is_some_and(|down| down.poll_gone(cx).is_ready()) {
                 return Poll::Ready(Err(Fault::ClientGone));
             }
             let timer = timer(&mut own, &mut downstream);
@@ -502,7 +500,7 @@ pub(super) async fn attempt(
                     }
                     let looks = errand.one_client && upload == Upload::Done;
                     let down = downstream.as_deref_mut().filter(|_| looks);
-                    return match down.map(|down| around.poll_gone(cx, down)) {
+                    return match down.map(|down| down.poll_gone(cx)) {
                         Some(Poll::Ready(())) => Poll::Ready(Err(Fault::ClientGone)),
                         Some(Poll::Pending) | None => Poll::Pending,
                     };

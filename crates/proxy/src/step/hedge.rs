@@ -33,7 +33,7 @@ pub(super) async fn hedged(
     let mut gone = |cx: &mut Context<'_>| {
         let down = downstream.as_deref_mut().filter(|_| errand.one_client);
         let gone = Failed { fault: Fault::ClientGone, sent: true, answered: false };
-        down.and_then(|down| around.poll_gone(cx, down).is_ready().then_some(gone))
+        down.and_then(|down| down.poll_gone(cx).is_ready().then_some(gone))
     };
     let tried = [link.backend_id()];
     let began = around.now();

@@ -81,7 +81,7 @@ pub(crate) fn receive<'a>(
     request: &RequestHead<'a>,
 ) -> Result<Received<'a>, Fault> {
     let target = Target::of(request).map_err(Fault::BadTarget)?;
-    let ip = peer.client.map(|address| address.ip().to_canonical());
+    let ip = peer.client.map(|address| address.ip());
     let trusted = site.trusts(&peer.entrance.address, ip);
     let told = || hop::told_scheme(request.fields);
     let entrance = site.scheme(&peer.entrance.address);

@@ -11,7 +11,7 @@ use sandarac_wire::h1::encode;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How a body goes to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Relay<'_, '_> {
     /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
     /// means that nothing was sent yet. Says how it ended, and how many bytes of the body went on.
     pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<(Relayed, u64), Fault> {
-        self.downstream.answered.get_or_insert_with(Instant::now);
+        self.downstream.begin_response();
         // What is left of the time for the head is not the time for the body.
         self.downstream.client.timer.clear();
         let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link, &mut arrived.body)).await;
