@@ -170,8 +170,66 @@ fn metrics_are_there_for_prometheus() {
     assert!(text.contains("# TYPE sandarac_") && text.contains("# HELP sandarac_"), "{text}");
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let value = line.rsplit(' ').next().unwrap();
-        assert!(line.starts_with("sandarac_") && value.parse::<f64>().is_ok(), "{line}");
+        let named = line.starts_with("sandarac_") || line.starts_with("process_");
+        assert!(named && value.parse::<f64>().is_ok(), "{line}");
     }
+}
+
+/// Regression: errors that the application answered with could not be alerted on, and the process itself was not measured.
+#[test]
+fn metrics_tell_of_responses_origins_and_the_process() {
+    let (proxy, _origin) = cache(|request| match request.path() {
+        "/error" => reply(500),
+        _ => reply(200).cache("max-age=60"),
+    });
+    ["/", "/", "/error", "/moved"].iter().for_each(|target| _ = proxy.get(target));
+    proxy.connect().send("GET / HTTP/1.1\r\n\r\n").read_to_end();
+    let text = metrics(&proxy);
+    for line in [
+        "sandarac_responses_total{class=\"2xx\"} 3",
+        "sandarac_responses_total{class=\"4xx\"} 1",
+        "sandarac_responses_total{class=\"5xx\"} 1",
+        "sandarac_origin_duration_seconds_count{pool=\"default\"} 3",
+        "sandarac_origin_duration_seconds_bucket{pool=\"default\",le=\"+Inf\"} 3",
+        concat!("sandarac_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+    ] {
+        assert!(text.lines().any(|other| other == line), "no {line} in {text}");
+    }
+    let value = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    assert!(value("process_start_time_seconds") > 1.7e9 && value("process_cpu_seconds_total") >= 0.0);
+    let resident = value("process_resident_memory_bytes") / proxy.resident_bytes() as f64;
+    assert!((0.5..2.0).contains(&resident), "{resident}");
+    let open = value("process_open_fds");
+    assert!(open > 5.0 && open < value("process_max_fds") && value("process_virtual_memory_bytes") > 1e6);
+}
+
+/// The dashboard and the alert rules ask for metrics that there are.
+#[test]
+fn dashboard_and_alert_rules_name_metrics_that_exist() {
+    let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
+    proxy.get("/");
+    let text = metrics(&proxy);
+    let known: Vec<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+    let dashboard = include_str!("../../docs/monitoring/grafana.json");
+    let parsed: serde_json::Value = serde_json::from_str(dashboard).expect("JSON");
+    let panels = parsed["panels"].as_array().expect("panels");
+    assert!(panels.iter().all(|panel| panel["type"] == "row" || panel["targets"][0]["expr"].is_string()));
+    for text in [dashboard, include_str!("../../docs/monitoring/alerts.yml")] {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let named: Vec<&str> =
+            words.filter(|word| word.starts_with("sandarac_") || word.starts_with("process_")).collect();
+        assert!(named.len() > 10);
+        for name in named {
+            assert!(known.contains(&name), "no metric is called {name}");
+        }
+    }
+}
+
+fn metrics(proxy: &Sandarac) -> String {
+    Conn::to(&Address::Unix(proxy.admin_path())).get("/metrics").expect(200).text()
 }
 
 #[test]
@@ -186,7 +244,7 @@ fn metrics_name_the_reasons() {
     }
     proxy.exchange(&post("/", "x"));
     proxy.connect().send("GET / HTTP/1.1\r\n\r\n").read_to_end();
-    let text = Conn::to(&Address::Unix(proxy.admin_path())).get("/metrics").expect(200).text();
+    let text = metrics(&proxy);
     for line in [
         "sandarac_misses_total{reason=\"uri-miss\"} 2",
         "sandarac_misses_total{reason=\"hit-for-miss\"} 1",

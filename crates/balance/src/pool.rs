@@ -674,6 +674,11 @@ impl Pick {
         }
     }
 
+    /// How long the response took to come, from the choice of the backend; `None` before it has.
+    pub fn took(&self) -> Option<Duration> {
+        Some(Duration::from_micros(self.responded?.saturating_sub(self.begun)))
+    }
+
     /// The request was sent whole: what is missing is the backend's answer. If it is given up before that comes, it counts as not
     /// answered in time once that time is over, unless the backend is heard of meanwhile.
     pub fn awaits_answer(&mut self) {

@@ -7,7 +7,7 @@ use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::resume::Unbelieved;
 use crate::step::receive::PassReason;
-use crate::tally::{MissReason, NoStore, Tally};
+use crate::tally::{MissReason, NoStore, StatusClass, Tally};
 use sandarac_net::Refused;
 use sandarac_wire::h1::repair::Repair;
 use std::io;
@@ -88,6 +88,7 @@ pub struct Counters {
     pub(crate) unstored: Tally<NoStore>,
     pub(crate) unbelieved: Tally<Unbelieved>,
     pub(crate) repaired: Tally<Repair>,
+    pub(crate) responses: Tally<StatusClass>,
     /// Time from the first byte of a request to the end of its answer.
     pub latency: Latency,
 }
@@ -103,6 +104,7 @@ impl Default for Counters {
             unstored: Tally::default(),
             unbelieved: Tally::default(),
             repaired: Tally::default(),
+            responses: Tally::default(),
             latency: Latency::default(),
         }
     }
@@ -173,6 +175,13 @@ impl Latency {
         let bucket = &self.buckets[bucket(micros)];
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.sum.store(self.sum.load(Ordering::Relaxed).wrapping_add(micros), Ordering::Relaxed);
+    }
+
+    /// The same, of a histogram that several workers count in.
+    pub fn observe_shared(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        self.buckets[bucket(micros)].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// The counts of every bucket, with the bucket's upper bound in microseconds.

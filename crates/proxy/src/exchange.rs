@@ -25,7 +25,7 @@ use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date, edit};
 use crate::step::{background, join, lookup, pipe, purge, stream};
 use crate::sticky;
-use crate::tally::MissReason;
+use crate::tally::{MissReason, StatusClass};
 use crate::trailers::TrailerRule;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
@@ -800,6 +800,7 @@ impl<'e> Exchange<'e> {
         first_byte: Option<Duration>,
     ) {
         let duration = began.elapsed();
+        self.worker.counters.responses.one(&StatusClass(sent.status));
         self.worker.counters.latency.observe(duration);
         if !self.worker.recorder.wants() {
             return;

@@ -5,7 +5,7 @@ use crate::away::Away;
 use crate::members::{Member, Members, SourceState};
 use crate::step::fetch::OriginTimeouts;
 use crate::upkeep::discover::Memory;
-use crate::{Counter, Counters};
+use crate::{Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget, SavedSkills};
@@ -37,10 +37,12 @@ pub struct SitePool {
     pub(crate) retries: u32,
     pub(crate) budget: Arc<RetryBudget>,
     pub(crate) hedge_after: Option<Duration>,
-    /// Whether trailers of requests go on.
     pub(crate) retry_timeouts: bool,
     pub(crate) abort_on_close: bool,
+    /// Whether trailers of requests go on.
     pub(crate) forward_trailers: bool,
+    /// Time from the choice of a backend to the head of its response.
+    pub(crate) latency: Arc<Latency>,
     pub(crate) sticky: Option<Sticky>,
 }
 
@@ -173,6 +175,7 @@ impl SitePool {
             abort_on_close: config.abort_on_close,
             forward_trailers: config.forward_trailers,
             sticky: config.sticky.clone(),
+            latency: before.map_or_else(Arc::default, |before| before.latency.clone()),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),
         }
@@ -191,6 +194,11 @@ impl SitePool {
     /// What is known of each backend.
     pub fn report(&self, now: Duration) -> Vec<BackendReport> {
         self.live.load().report(now)
+    }
+
+    /// Time from the choice of a backend to the head of its response, since the pool has its name.
+    pub fn latency(&self) -> &Latency {
+        &self.latency
     }
 
     /// How many wait for a place.

@@ -113,7 +113,8 @@ impl Shared {
         let unstored = Tally::sum(workers().map(|counters| &counters.unstored));
         let unbelieved = Tally::sum(workers().map(|counters| &counters.unbelieved));
         let repaired = Tally::sum(workers().map(|counters| &counters.repaired));
-        let of_requests = refused.chain(failed).chain(passes).chain(misses);
+        let responses = Tally::sum(workers().map(|counters| &counters.responses));
+        let of_requests = responses.chain(refused).chain(failed).chain(passes).chain(misses);
         of_requests.chain(unstored).chain(repaired).chain(unbelieved).collect()
     }
 

@@ -17,6 +17,8 @@ pub(crate) trait Reason: Sized {
     const NAME: &'static str;
     /// What it counts.
     const TEXT: &'static str;
+    /// What the word is called in metrics.
+    const LABEL: &'static str = "reason";
 
     /// The words of all reasons.
     fn texts() -> Vec<&'static str>;
@@ -39,6 +41,8 @@ pub struct CountByReason {
     pub name: &'static str,
     /// What the metric counts.
     pub text: &'static str,
+    /// What the word is called: the label of the metric.
+    pub label: &'static str,
     /// The reason, as Cache-Status and logs write it.
     pub reason: &'static str,
     /// How often.
@@ -69,7 +73,8 @@ impl<R: Reason> Tally<R> {
         for tally in tallies {
             sums.iter_mut().zip(&tally.counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
         }
-        let count = |(reason, count)| CountByReason { name: R::NAME, text: R::TEXT, reason, count };
+        let count =
+            |(reason, count)| CountByReason { name: R::NAME, text: R::TEXT, label: R::LABEL, reason, count };
         texts.into_iter().zip(sums).map(count)
     }
 }
@@ -98,6 +103,27 @@ impl Reason for Refused {
             Refused::Message(refusal) => *refusal as usize,
             Refused::Late => Refusal::ALL.len(),
             Refused::Crowded => Refusal::ALL.len() + 1,
+        }
+    }
+}
+
+/// The class of a response's status (RFC 9110 §15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StatusClass(pub(crate) u16);
+
+impl Reason for StatusClass {
+    const NAME: &'static str = "responses";
+    const TEXT: &'static str = "Responses by the class of their status, those of the cache, of origins and of this program together.";
+    const LABEL: &'static str = "class";
+
+    fn texts() -> Vec<&'static str> {
+        vec!["1xx", "2xx", "3xx", "4xx", "5xx", "other"]
+    }
+
+    fn index(&self) -> usize {
+        match self.0 / 100 {
+            class @ 1..=5 => usize::from(class) - 1,
+            _ => 5,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::site::{LocalSite, Site};
 use crate::step::deliver::{Delivery, synthetic};
 use crate::step::receive::{Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
-use crate::tally::refused_text;
+use crate::tally::{StatusClass, refused_text};
 use crate::{Counter, Counters, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
@@ -145,6 +145,7 @@ impl Worker {
         self.counters.one(Counter::Requests);
         self.counters.outcome(&handling, None);
         let duration = began.elapsed();
+        self.counters.responses.one(&StatusClass(delivered.status));
         self.counters.latency.observe(duration);
         if self.recorder.wants() {
             self.record(
@@ -239,6 +240,7 @@ impl Service for Worker {
             Refused::Crowded => Synthetic::turned_away(503, "too many connections are open", site.name()),
         };
         self.counters.refused.one(refused);
+        self.counters.responses.one(&StatusClass(answer.status));
         let now = wall();
         synthetic(output, &answer, None, None, now, false);
         if self.recorder.wants() {

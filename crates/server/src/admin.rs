@@ -17,6 +17,7 @@ pub use pools::*;
 pub use server::{Access, Server, Token};
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +144,9 @@ pub struct Stats {
     pub metrics: Vec<Metric>,
     /// Times from the first byte of a request to the end of its answer.
     pub latency: Latency,
+    /// Time from the choice of a backend to the head of its response, by pool.
+    #[serde(default)]
+    pub origin_latency: BTreeMap<String, Latency>,
 }
 
 /// One counter or gauge.
@@ -156,10 +160,13 @@ pub struct Metric {
     pub text: Cow<'static, str>,
     /// What tells it from others of its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub labels: Vec<(Cow<'static, str>, String)>,
+    pub labels: Vec<Label>,
     /// The value.
     pub value: Value,
 }
+
+/// The name and the value of a label.
+pub type Label = (Cow<'static, str>, String);
 
 /// The value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use sandarac_config::{Config, ListenAddress};
 use serde::Serialize;
 
 use crate::admin::client::Client;
-use crate::admin::{Endpoint, MetricKind, Purge, State, Stats, Status, Value};
+use crate::admin::{Endpoint, Latency, MetricKind, Purge, State, Stats, Status, Value};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, printable, span};
@@ -157,11 +157,23 @@ fn difference(now: &Stats, before: &Stats) -> Stats {
     let mut metrics = now.metrics.clone();
     for metric in metrics.iter_mut().filter(|metric| metric.kind == MetricKind::Counter) {
         let same = |other: &&crate::admin::Metric| other.name == metric.name && other.labels == metric.labels;
-        let earlier = before.metrics.iter().find(same).map_or(0, |other| other.value.whole());
-        metric.value = Value::Whole(metric.value.whole().saturating_sub(earlier));
+        let earlier = before.metrics.iter().find(same).map_or(Value::Whole(0), |other| other.value);
+        metric.value = match (metric.value, earlier) {
+            (Value::Part(now), Value::Part(earlier)) => Value::Part((now - earlier).max(0.0)),
+            (now, earlier) => Value::Whole(now.whole().saturating_sub(earlier.whole())),
+        };
     }
     metrics.retain(|metric| !metric.value.is_zero());
-    Stats { at_ms: now.at_ms, metrics, latency: now.latency.since(&before.latency) }
+    let none = Latency::default();
+    let origin_latency = now.origin_latency.iter().map(|(pool, latency)| {
+        (pool.clone(), latency.since(before.origin_latency.get(pool).unwrap_or(&none)))
+    });
+    Stats {
+        at_ms: now.at_ms,
+        metrics,
+        latency: now.latency.since(&before.latency),
+        origin_latency: origin_latency.collect(),
+    }
 }
 
 fn show_stats(stats: &Stats) -> String {
@@ -380,6 +392,7 @@ pool app       http://bcd:8000  healthy  0 in flight
                 Metric::gauge("cache_bytes", "Memory.", 2048),
             ],
             latency: Latency { buckets: vec![(999, latency)], sum_us: 0 },
+            origin_latency: Default::default(),
         };
         let between = difference(&stats(1510, 3), &stats(10, 1));
         assert_eq!(between.get("requests"), 1500);

@@ -2,6 +2,7 @@
 
 mod control;
 mod pools;
+mod usage;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

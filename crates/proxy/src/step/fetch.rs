@@ -514,6 +514,7 @@ pub(super) async fn attempt(
             link.keep_alive = keep_alive;
             link.server_error = head.status >= 500;
             link.pick.responded(link.epoch.elapsed());
+            link.pick.took().into_iter().for_each(|took| around.pool().latency.observe_shared(took));
             Ok(Box::new(Arrived { link, head, body, switched, requested, received: wall(), upload }))
         }
         Err(fault) => {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Metric, MetricKind, Stats, Value};
+use super::{Label, Latency, Metric, MetricKind, Stats, Value};
 
 /// What the text is called in `Content-Type`.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -28,10 +28,12 @@ pub(super) fn text(stats: &Stats) -> String {
             MetricKind::Counter => ("_total", "counter"),
             MetricKind::Gauge => ("", "gauge"),
         };
-        let name = format!("sandarac_{}{suffix}", metric.name);
+        // Those of any process have names that tools for them know.
+        let prefix = if metric.name.starts_with("process_") { "" } else { "sandarac_" };
+        let name = format!("{prefix}{}{suffix}", metric.name);
         heading(&mut out, &name, &metric.text, kind);
         for sample in stats.metrics.iter().filter(|sample| sample.name == metric.name) {
-            let labels = labels(sample);
+            let labels = labels(&sample.labels);
             let _ = match sample.value {
                 Value::Whole(number) => writeln!(out, "{name}{labels} {number}"),
                 Value::Part(number) => writeln!(out, "{name}{labels} {number}"),
@@ -40,17 +42,28 @@ pub(super) fn text(stats: &Stats) -> String {
     }
     let name = "sandarac_request_duration_seconds";
     heading(&mut out, name, "Time from the first byte of a request to the end of its answer.", "histogram");
+    histogram(&mut out, name, &[], &stats.latency);
+    let name = "sandarac_origin_duration_seconds";
+    let text = "Time from the choice of a backend to the head of its response.";
+    heading(&mut out, name, text, "histogram");
+    for (pool, latency) in &stats.origin_latency {
+        histogram(&mut out, name, &[("pool".into(), pool.clone())], latency);
+    }
+    out
+}
+
+fn histogram(out: &mut String, name: &str, of: &[Label], latency: &Latency) {
     for bound in BOUNDS_US {
         // A bucket counts below a bound if all of it lies below.
-        let below = stats.latency.buckets.iter().filter(|&&(upper, _)| upper <= bound);
+        let below = latency.buckets.iter().filter(|&&(upper, _)| upper <= bound);
         let count: u64 = below.map(|&(_, count)| count).sum();
-        let _ = writeln!(out, "{name}_bucket{{le=\"{}\"}} {count}", bound as f64 / 1e6);
+        let le = ("le".into(), (bound as f64 / 1e6).to_string());
+        let _ = writeln!(out, "{name}_bucket{} {count}", labels(&[of, &[le]].concat()));
     }
-    let count = stats.latency.count();
-    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}");
-    let _ = writeln!(out, "{name}_sum {}", stats.latency.sum_us as f64 / 1e6);
-    let _ = writeln!(out, "{name}_count {count}");
-    out
+    let count = latency.count();
+    let _ = writeln!(out, "{name}_bucket{} {count}", labels(&[of, &[("le".into(), "+Inf".into())]].concat()));
+    let _ = writeln!(out, "{name}_sum{} {}", labels(of), latency.sum_us as f64 / 1e6);
+    let _ = writeln!(out, "{name}_count{} {count}", labels(of));
 }
 
 fn heading(out: &mut String, name: &str, text: &str, kind: &str) {
@@ -58,13 +71,13 @@ fn heading(out: &mut String, name: &str, text: &str, kind: &str) {
     let _ = writeln!(out, "# HELP {name} {text}\n# TYPE {name} {kind}");
 }
 
-fn labels(metric: &Metric) -> String {
-    if metric.labels.is_empty() {
+fn labels(labels: &[Label]) -> String {
+    if labels.is_empty() {
         return String::new();
     }
     let escape = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let labels: Vec<_> =
-        metric.labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escape(value))).collect();
+        labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escape(value))).collect();
     format!("{{{}}}", labels.join(","))
 }
 
@@ -84,6 +97,7 @@ mod tests {
                 Metric::counter("responses", "Responses sent.", 1).with("class", "a\"b\\\n"),
             ],
             latency: Latency { buckets: vec![(49, 2), (99, 1), (20_000_000, 1)], sum_us: 20_000_200 },
+            origin_latency: [("app".to_owned(), Latency { buckets: vec![(999, 3)], sum_us: 1500 })].into(),
         };
         let text = text(&stats);
         assert!(text.starts_with(
@@ -94,6 +108,16 @@ mod tests {
         ));
         assert!(text.contains("_bucket{le=\"0.00005\"} 2\n"), "{text}");
         assert!(text.contains("_bucket{le=\"10\"} 3\n"), "{text}");
-        assert!(text.ends_with("_bucket{le=\"+Inf\"} 4\nsandarac_request_duration_seconds_sum 20.0002\nsandarac_request_duration_seconds_count 4\n"), "{text}");
+        assert!(text.contains("_bucket{le=\"+Inf\"} 4\nsandarac_request_duration_seconds_sum 20.0002\nsandarac_request_duration_seconds_count 4\n"), "{text}");
+        assert!(
+            text.contains("sandarac_origin_duration_seconds_bucket{pool=\"app\",le=\"0.001\"} 3\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "_seconds_sum{pool=\"app\"} 0.0015\nsandarac_origin_duration_seconds_count{pool=\"app\"} 3\n"
+            ),
+            "{text}"
+        );
     }
 }

@@ -16,7 +16,12 @@ impl Control for Process {
     }
 
     fn stats(&self) -> Stats {
-        Stats { at_ms: 7, metrics: vec![Metric::counter("hits", "Hits.", 3)], latency: Latency::default() }
+        Stats {
+            at_ms: 7,
+            metrics: vec![Metric::counter("hits", "Hits.", 3)],
+            latency: Latency::default(),
+            origin_latency: Default::default(),
+        }
     }
 
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {

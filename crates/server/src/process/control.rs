@@ -10,6 +10,7 @@ use sandarac_proxy::{Counter, Site};
 
 use super::{
     DISCOVERY_PATIENCE, Inner, bind, connection_limit, entrance, is_bound, listen, log_target, pools, seed,
+    usage,
 };
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
@@ -56,7 +57,7 @@ impl Control for ProcessControl {
             .map(|&counter| Metric::counter(counter.name(), counter.text(), shared.count(counter)));
         let by_reason = shared.counts_by_reason().into_iter();
         let by_reason = by_reason.map(|counted| {
-            Metric::counter(counted.name, counted.text, counted.count).with("reason", counted.reason)
+            Metric::counter(counted.name, counted.text, counted.count).with(counted.label, counted.reason)
         });
         let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
         metrics.push(Metric::counter(
@@ -76,7 +77,15 @@ impl Control for ProcessControl {
         ));
         store_metrics(&shared.store.stats(), &mut metrics);
         pools::metrics(shared, &mut metrics);
-        Stats { at_ms: wall().as_millis(), metrics, latency: latency(inner) }
+        usage::metrics(inner.started_at, &mut metrics);
+        let site = shared.site();
+        let origin = site.pools().iter().map(|pool| (pool.name(), latency([pool.latency()])));
+        Stats {
+            at_ms: wall().as_millis(),
+            metrics,
+            latency: latency(shared.latencies()),
+            origin_latency: origin.collect(),
+        }
     }
 
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
@@ -243,9 +252,10 @@ struct Binding {
     gone: Vec<ListenAddress>,
 }
 
-fn latency(inner: &Inner) -> Latency {
+/// The sum of several histograms.
+fn latency<'a>(histograms: impl IntoIterator<Item = &'a sandarac_proxy::Latency>) -> Latency {
     let mut latency = Latency::default();
-    for histogram in inner.shared.latencies() {
+    for histogram in histograms {
         latency.sum_us += histogram.sum();
         for (at, (upper, count)) in histogram.buckets().enumerate() {
             match latency.buckets.get_mut(at) {

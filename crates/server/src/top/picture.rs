@@ -215,6 +215,7 @@ mod tests {
                 Metric::counter("bytes_to_clients", "", requests * 1024),
             ],
             latency: Latency { buckets: vec![(80, requests)], sum_us: 0 },
+            origin_latency: Default::default(),
         }
     }
 

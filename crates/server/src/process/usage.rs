@@ -1,0 +1,77 @@
+//! What the process takes of the system, under the names that Prometheus client libraries use.
+
+use std::fs;
+
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
+use sandarac_message::Timestamp;
+
+use crate::admin::{Metric, MetricKind};
+
+/// Adds the metrics. What the system does not tell is left out.
+pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
+    let build = Metric::gauge("build_info", "The version that runs; always 1.", 1);
+    metrics.push(build.with("version", env!("CARGO_PKG_VERSION")));
+    metrics.push(Metric::measure(
+        "process_start_time_seconds",
+        "Start of the process, in seconds since 1970.",
+        started_at.as_millis() as f64 / 1e3,
+    ));
+    if let Some(usage) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Usage::of(&text)) {
+        let cpu = Metric::measure(
+            "process_cpu_seconds",
+            "Processor time that all threads have used, in seconds.",
+            usage.ticks as f64 / clock_ticks_per_second() as f64,
+        );
+        metrics.push(Metric { kind: MetricKind::Counter, ..cpu });
+        metrics.push(Metric::gauge(
+            "process_resident_memory_bytes",
+            "Memory that is resident.",
+            usage.resident_pages * page_size() as u64,
+        ));
+        metrics.push(Metric::gauge(
+            "process_virtual_memory_bytes",
+            "Address space in use.",
+            usage.virtual_bytes,
+        ));
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        // One of them is the directory that is read.
+        let open = open.count().saturating_sub(1) as u64;
+        metrics.push(Metric::gauge("process_open_fds", "Descriptors that are open.", open));
+    }
+    if let Some(limit) = getrlimit(Resource::Nofile).current {
+        metrics.push(Metric::gauge("process_max_fds", "The most descriptors that may be open.", limit));
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Usage {
+    ticks: u64,
+    virtual_bytes: u64,
+    resident_pages: u64,
+}
+
+impl Usage {
+    /// Reads the line of `/proc/self/stat` (proc_pid_stat(5)).
+    fn of(line: &str) -> Option<Usage> {
+        // The name of the program, in parentheses, may have spaces.
+        let fields: Vec<&str> = line.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        // The manual counts from 1, and the name is the second.
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        Some(Usage { ticks: field(14)? + field(15)?, virtual_bytes: field(23)?, resident_pages: field(24)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_read_behind_the_name_of_the_program() {
+        let line = "7 (a ) b) S 1 7 7 0 -1 4194560 150 0 3 0 12 34 0 0 20 0 5 0 100 5000000 321 18446744073709551615";
+        let expected = Usage { ticks: 46, virtual_bytes: 5_000_000, resident_pages: 321 };
+        assert_eq!(Usage::of(line), Some(expected));
+        assert_eq!(Usage::of("7 (a) S 1"), None);
+    }
+}
