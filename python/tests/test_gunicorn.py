@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import sandarac_worker.gunicorn as hooks
-from support import BY, Client, ask, started, wait_for
+from support import BY, PATIENCE, Client, ask, started, wait_for
 
 GUNICORN = ["-m", "gunicorn", "-c", "python:sandarac_worker.gunicorn", "--no-control-socket", "-b", "unix:shared.sock"]
 
@@ -98,6 +98,120 @@ def alive_as_another(directory: Path, old: str) -> bool:
         return instance(directory, 0) != old
     except OSError:
         return False
+
+
+#: An application with a helper process, which outlives a worker that is killed, as those of a process pool do.
+HELPED = """
+import os, time
+from applications import {app} as application
+if os.fork() == 0:
+    deadline = time.monotonic() + 60
+    while os.path.exists("helpers") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os._exit(0)
+"""
+
+
+def socket_owners(directory: Path) -> dict[str, str]:
+    """The process behind each socket, by the socket's name. Raises ``OSError`` where nothing accepts."""
+    return {
+        name: ask(f"unix:{directory}/run/{name}", "/pid").text.removeprefix("hello ") for name in announced(directory)
+    }
+
+
+def every_socket_accepts(directory: Path, count: int) -> bool:
+    try:
+        return len(set(socket_owners(directory).values())) == count == len(announced(directory))
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_that_is_killed_after_a_reload_leaves_no_socket(kind: str, tmp_path: Path) -> None:
+    app = "bare" if kind.startswith("uvicorn") else "plain"
+    (tmp_path / "app.py").write_text(HELPED.format(app=app))
+    (tmp_path / "helpers").touch()
+    with started(arguments_for(kind, 600), tmp_path, **ENVIRONMENT) as gunicorn:
+        try:
+            wait_for(lambda: len(announced(tmp_path)) == 2, f"two sockets; it said {gunicorn.output}")
+            old = set(announced(tmp_path))
+            gunicorn.signal(signal.SIGHUP)
+            wait_for(functools.partial(replaced, tmp_path, old), f"the new ones alone; it said {gunicorn.output}")
+            # The old ones have left the lowest slots: the replacement takes one of those, not that of the killed one.
+            owners = socket_owners(tmp_path)
+            killed = min(owners)
+            os.kill(int(owners[killed]), signal.SIGKILL)
+            wait_for(lambda: set(announced(tmp_path)) & old, f"the replacement; it said {gunicorn.output}")
+            wait_for(lambda: every_socket_accepts(tmp_path, 2), f"no socket but theirs, not {announced(tmp_path)}")
+            assert killed not in announced(tmp_path)
+            gunicorn.signal(signal.SIGTERM)
+            assert gunicorn.popen.wait(PATIENCE) == 0
+            assert leftovers(tmp_path) == []
+        finally:
+            # They hold what the test reads gunicorn's output from.
+            (tmp_path / "helpers").unlink()
+
+
+def leftovers(directory: Path) -> list[str]:
+    """What is in the directory of sockets beside locks."""
+    return sorted(name for name in os.listdir(directory / "run") if not name.endswith(".lock"))
+
+
+def test_a_worker_that_is_killed_while_it_loads_leaves_no_socket(tmp_path: Path) -> None:
+    write_slow(tmp_path, "gthread")
+    (tmp_path / "hold").touch()
+    with started(arguments_for("gthread", 600), tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(loading(tmp_path)) == 2, f"both to load; it said {gunicorn.output}")
+        killed = min(loading(tmp_path)).removeprefix("loading-")
+        assert [name for name in leftovers(tmp_path) if name.endswith(f".{killed}")]
+        os.kill(int(killed), signal.SIGKILL)
+        wait_for(lambda: not [name for name in leftovers(tmp_path) if name.endswith(f".{killed}")], "its socket to go")
+        (tmp_path / "hold").unlink()
+        wait_for(lambda: len(announced(tmp_path)) == 2, "another in its place")
+
+
+def test_a_worker_that_gunicorn_kills_at_its_end_leaves_no_socket(tmp_path: Path) -> None:
+    arguments = [*GUNICORN, "-k", "sync", "-w", "1", "--graceful-timeout", "1", "applications:plain"]
+    with started(arguments, tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: announced(tmp_path), f"the socket; it said {gunicorn.output}")
+        [worker] = socket_owners(tmp_path).values()
+        # It can take no signal but the last.
+        os.kill(int(worker), signal.SIGSTOP)
+        gunicorn.signal(signal.SIGTERM)
+        assert gunicorn.ended() == 0
+    assert leftovers(tmp_path) == []
+
+
+def test_sockets_of_workers_that_died_with_their_master_go_at_the_next_start(tmp_path: Path) -> None:
+    arguments = [*GUNICORN, "-k", "sync", "applications:plain"]
+    with started([*arguments, "-w", "3"], tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: len(announced(tmp_path)) == 3, f"three sockets; it said {gunicorn.output}")
+        # So that it neither sees them die nor replaces them.
+        gunicorn.signal(signal.SIGSTOP)
+        for worker in socket_owners(tmp_path).values():
+            os.kill(int(worker), signal.SIGKILL)
+        gunicorn.signal(signal.SIGKILL)
+        assert gunicorn.ended() == -signal.SIGKILL
+    assert len(announced(tmp_path)) == 3
+    with started([*arguments, "-w", "1"], tmp_path, **ENVIRONMENT) as gunicorn:
+        wait_for(lambda: every_socket_accepts(tmp_path, 1), f"one socket; it said {gunicorn.output}")
+        assert announced(tmp_path) == ["worker-0.sock"]
+
+
+def test_two_masters_leave_each_other_their_sockets(tmp_path: Path) -> None:
+    arguments = [*GUNICORN[:-1], "-k", "sync", "-w", "1", "applications:plain"]
+    first, second = ([*arguments[:-5], f"unix:{name}.sock", *arguments[-5:]] for name in ("first", "second"))
+    with started(first, tmp_path, **ENVIRONMENT) as one:
+        wait_for(lambda: len(announced(tmp_path)) == 1, f"its socket; it said {one.output}")
+        kept = socket_owners(tmp_path)
+        with started(second, tmp_path, **ENVIRONMENT) as other:
+            wait_for(lambda: len(announced(tmp_path)) == 2, f"the other socket; it said {other.output}")
+            [(name, worker)] = socket_owners(tmp_path).items() - kept.items()
+            os.kill(int(worker), signal.SIGKILL)
+            wait_for(lambda: every_socket_accepts(tmp_path, 2) and socket_owners(tmp_path)[name] != worker, "another")
+            other.signal(signal.SIGTERM)
+            assert other.ended() == 0
+        assert socket_owners(tmp_path) == kept
 
 
 def test_draining_takes_the_socket_away_first(tmp_path: Path) -> None:

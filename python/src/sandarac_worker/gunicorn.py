@@ -13,6 +13,10 @@ the application. An old one therefore stays in service until those that were loa
 half of ``graceful_timeout`` at most. Where none is loading, its socket is gone at once; it serves on for a second, as
 balancers take a moment to see that. Its résumé is written when it is told, and the new one reads it once it has loaded.
 
+A worker that is killed cannot remove its socket. The master removes it when it learns of the death, before it forks a
+worker, and when it ends. A socket stays behind only where the master is killed as well; the next master in the same
+directory removes it.
+
 ``SANDARAC_SOCKETS`` and ``SANDARAC_RESUMES`` are directories of sockets (by default ``sockets``) and of résumé files
 (by default none); ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE`` and ``SANDARAC_VERSION`` are as everywhere.
 """
@@ -20,7 +24,8 @@ balancers take a moment to see that. Its résumé is written when it is told, an
 from __future__ import annotations
 
 import _thread
-import fcntl
+import atexit
+import contextlib
 import itertools
 import mmap
 import os
@@ -34,11 +39,10 @@ from typing import Any
 from .application import is_asgi
 from .asgi import AsgiMiddleware
 from .listener import Listener, socket_name, unix_listener
+from .slots import MAX_SLOTS, remove_leftovers, take_slot
 from .worker import process_worker, settings_from
 from .wsgi import WsgiMiddleware
 
-#: Workers of one master, at most.
-_MAX_SLOTS = 1024
 #: Seconds between two looks at who is still loading.
 _LOOK = 0.05
 #: Seconds that a balancer is given to see that a socket has come or gone: one that watches needs a twentieth, where
@@ -46,9 +50,11 @@ _LOOK = 0.05
 _MOMENT = 1.0
 #: Which workers of this master are loading the application: a byte for each, by age. It is shared by all processes
 #: forked after this import, and goes with them: what a dead master leaves behind, or another one does, is nowhere seen.
-_LOADING = mmap.mmap(-1, 4 * _MAX_SLOTS)
+_LOADING = mmap.mmap(-1, 4 * MAX_SLOTS)
+#: Seconds that the master waits at its end for workers that it has killed.
+_KILLED = 5.0
 #: Which worker, by age, was the last to take over each résumé; shared as well.
-_TAKEN = memoryview(mmap.mmap(-1, 8 * _MAX_SLOTS)).cast("Q")
+_TAKEN = memoryview(mmap.mmap(-1, 8 * MAX_SLOTS)).cast("Q")
 
 
 class _Stage(Enum):
@@ -62,9 +68,8 @@ class _Stage(Enum):
 class _Place:
     """The slot that a worker process has taken, for as long as it lives. ``graceful_timeout`` is in seconds."""
 
-    def __init__(self, age: int, lock: int, listener: Listener, graceful_timeout: float) -> None:
+    def __init__(self, age: int, listener: Listener, graceful_timeout: float) -> None:
         self._age = age
-        self.lock = lock
         self.listener = listener
         self._graceful_timeout = graceful_timeout
         self._handlers: dict[int, Any] = {}
@@ -126,12 +131,23 @@ class _Place:
 _place: _Place | None = None
 #: Which résumé file each worker has, by its age. The master decides, and each worker has it by its fork.
 _resumes: dict[int, int] = {}
+#: The directories that the workers of this master have had their sockets in. The master removes leftovers there.
+_directories: set[str] = set()
+#: The process id of the master that removes leftovers at its end.
+_master = 0
 
 
 def pre_fork(server: Any, worker: Any) -> None:
     """Notes that the worker loads, before anyone can be told to make room for it; and which résumé will be its own.
-    Runs in the master."""
+    Removes sockets of workers that are dead. Runs in the master."""
+    global _master
     _set_loading(worker, True)
+    _directories.add(_sockets())
+    _remove_leftovers()
+    if _master != os.getpid():
+        _master = os.getpid()
+        # Not the hook `on_exit`: gunicorn does not call it where a second worker fails while it stops for the first.
+        atexit.register(_end, server, _master)
     living = sorted(other.age for other in server.WORKERS.values())
     _assign_resume(worker.age, living, server.num_workers)
 
@@ -141,11 +157,10 @@ def post_fork(server: Any, worker: Any) -> None:
     global _place
     if worker.age not in _resumes:
         raise RuntimeError("the configuration of gunicorn has to import pre_fork from sandarac_worker.gunicorn, too")
-    sockets = os.path.abspath(os.environ.get("SANDARAC_SOCKETS") or "sockets")
+    sockets = _sockets()
     os.makedirs(sockets, exist_ok=True)
-    slot, lock = _take_slot(sockets)
-    listener = unix_listener(os.path.join(sockets, socket_name(slot)))
-    _place = _Place(worker.age, lock, listener, worker.cfg.graceful_timeout)
+    listener = unix_listener(os.path.join(sockets, socket_name(take_slot(sockets))))
+    _place = _Place(worker.age, listener, worker.cfg.graceful_timeout)
     # As gunicorn's own sockets are, so that every class of worker can work with it.
     from gunicorn.sock import UnixSocket
 
@@ -194,9 +209,12 @@ def post_worker_init(worker: Any) -> None:
 
 def worker_exit(server: Any, worker: Any) -> None:
     """The socket goes, where no signal has taken it already, and the résumé is written. Runs in the worker; and in the
-    master for one that was killed, which has neither."""
+    master for one that was killed, where only the socket can be removed."""
     _set_loading(worker, False)
-    if _place is not None:
+    if _place is None:
+        # Also in a worker that failed before it had a place: what it has made goes, and it ends.
+        _remove_leftovers()
+    else:
         # One more must not come between the worker and its résumé.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _place.listener.withdraw()
@@ -204,8 +222,33 @@ def worker_exit(server: Any, worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """A worker that was killed while it loaded is not waited for. Runs in the master."""
+    """A worker that was killed while it loaded is not waited for; its socket is removed. Runs in the master."""
     _set_loading(worker, False)
+    _remove_leftovers()
+
+
+def _end(server: Any, master: int) -> None:
+    """Removes the sockets of workers that gunicorn has killed because they did not end in time."""
+    # A worker inherits this by its fork, and removes its own socket.
+    if os.getpid() != master:
+        return
+    until = time.monotonic() + _KILLED
+    for pid in list(server.WORKERS):
+        # A worker holds its slot until it is dead, and gunicorn does not wait for that.
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < until:
+                time.sleep(_LOOK)
+    _remove_leftovers()
+
+
+def _remove_leftovers() -> None:
+    for directory in _directories:
+        remove_leftovers(directory)
+
+
+def _sockets() -> str:
+    """The directory of sockets for workers that start now."""
+    return os.path.abspath(os.environ.get("SANDARAC_SOCKETS") or "sockets")
 
 
 def _set_loading(worker: Any, loading: bool) -> None:
@@ -231,16 +274,3 @@ def _assign_resume(age: int, living: list[int], wanted: int) -> None:
         _resumes[age] = min(youngest, key=youngest.__getitem__)
     else:
         _resumes[age] = next(number for number in itertools.count() if number not in youngest)
-
-
-def _take_slot(directory: str) -> tuple[int, int]:
-    """The lowest slot that no living process holds, and the descriptor that holds it from now on."""
-    for slot in range(_MAX_SLOTS):
-        lock = os.open(os.path.join(directory, f".slot-{slot}.lock"), os.O_CREAT | os.O_RDWR, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-        else:
-            return slot, lock
-    raise RuntimeError(f"more than {_MAX_SLOTS} workers have their sockets in {directory}")
