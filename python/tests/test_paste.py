@@ -52,11 +52,54 @@ def test_a_server_out_of_an_ini_file(tmp_path: Path) -> None:
     assert (tmp_path / "trace.log").read_text().startswith(f"B {paste.popen.pid}.1.1 ")
 
 
-def test_settings_that_are_none_are_refused(tmp_path: Path) -> None:
-    for settings in ({"history": "many"}, {"address": "nowhere"}, {"mode": "rw"}, {"threads": "0"}):
-        where = {} if "address" in settings else {"socket": f"{tmp_path}/s"}
-        with pytest.raises(ValueError, match=r"."):
-            server_runner(lambda environ, start: [], {}, **where, **settings)
-    with pytest.raises(TypeError):
-        server_runner(lambda environ, start: [], {}, nosuch="1")  # type: ignore[call-arg]
+def refusal(**settings: str) -> str:
+    with pytest.raises(ValueError, match=r".") as error:
+        server_runner(lambda environ, start: [], {"__file__": "/etc/shop.ini"}, **settings)
+    text = str(error.value)
+    start = "/etc/shop.ini: server of egg:sandarac-worker: "
+    assert text.startswith(start)
+    return text[len(start) :]
+
+
+def test_a_value_that_is_none_is_refused_with_its_place_and_what_is_wanted(tmp_path: Path) -> None:
+    wanted = {
+        "history = many": "a number of requests, at least 1, such as 9999",
+        "history = 0": "a number of requests, at least 1, such as 9999",
+        "max_skill_age = banana": "a number of requests, at least 1; leave it out for 10 × history",
+        "threads = 0": "a number of threads, at least 1",
+        "threads = 2.5": "a number of threads, at least 1",
+        "drain_timeout = soon": "a number of seconds from 0 to 86400, such as 30",
+        "drain_timeout = nan": "a number of seconds from 0 to 86400, such as 30",
+        "mode = rw": "permissions in octal, such as 660",
+        "mode = 7777": "permissions in octal, such as 660",
+        "version = é": "1 to 128 characters of ASCII, none of them a control character",
+    }
+    for setting, instead in wanted.items():
+        name, value = setting.split(" = ")
+        assert refusal(socket=f"{tmp_path}/s", **{name: value}) == f"{setting}: not {instead}"
+    assert refusal(address="nowhere") == "address = nowhere: not HOST:PORT, such as 127.0.0.1:8000"
     assert os.listdir(tmp_path) == []
+
+
+def test_a_setting_that_there_is_not_is_refused_with_the_one_to_use() -> None:
+    # As zc.resumelb calls it.
+    assert refusal(tracelog="trace.log") == "there is no setting tracelog; use trace_log"
+    assert refusal(max_skil_age="1000") == "there is no setting max_skil_age; use max_skill_age"
+    assert refusal(nosuch="1") == (
+        "there is no setting nosuch; there are socket, address, mode, history, max_skill_age, resume_file, threads, "
+        "version, trace_log, drain_timeout"
+    )
+
+
+def test_paste_deploy_shows_the_refusal(tmp_path: Path) -> None:
+    (tmp_path / "paste_app.py").write_text("import applications\ndef make(conf):\n    return applications.plain\n")
+    ini = tmp_path / "site.ini"
+    for old, new, refused in (
+        ("max_skill_age = 1000", "max_skill_age = banana", "max_skill_age = banana: not a number of requests"),
+        ("trace_log", "tracelog", "there is no setting tracelog; use trace_log"),
+    ):
+        ini.write_text(INI.replace(old, new))
+        with started(["-c", SERVE, str(ini)], tmp_path) as paste:
+            assert paste.ended() == 1
+            assert f"ValueError: {ini}: server of egg:sandarac-worker: {refused}" in paste.lines[-1]
+    assert not (tmp_path / "worker-0.sock").exists()

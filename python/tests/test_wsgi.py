@@ -15,6 +15,7 @@ import pytest
 import applications
 from sandarac_worker import Worker, WsgiMiddleware
 from sandarac_worker.fields import parse_skills
+from sandarac_worker.worker import settings_from
 from sandarac_worker.wsgi import COUNTED_KEY
 from support import BY, OTHER_BY, PATIENCE, Client, Clock, ask, serving, wait_for
 
@@ -376,3 +377,17 @@ def test_real_frameworks(make: Any, tmp_path: Path) -> None:
         assert client.ask("/fail", "failing").status == 500
         assert client.ask("/missing", "missing").status == 404
         wait_for(lambda: set(client.skills()) == {"www.example.com", "other", "third", "missing"}, "all to be earned")
+
+
+def test_a_setting_of_the_environment_that_is_none_is_refused_with_its_variable_and_what_is_wanted() -> None:
+    wanted = {
+        "SANDARAC_HISTORY = 1e4": "a number of requests, at least 1, such as 9999",
+        "SANDARAC_MAX_SKILL_AGE = banana": "a number of requests, at least 1; leave it out for 10 × history",
+        "SANDARAC_VERSION = é": "1 to 128 characters of ASCII, none of them a control character",
+    }
+    for setting, instead in wanted.items():
+        with pytest.raises(ValueError, match=r".") as error:
+            settings_from(dict([setting.split(" = ")]))
+        assert str(error.value) == f"{setting}: not {instead}"
+    given = {"SANDARAC_HISTORY": "100", "SANDARAC_MAX_SKILL_AGE": "", "SANDARAC_RESUME_FILE": "r", "PATH": "/bin"}
+    assert settings_from(given) == {"history": 100, "resume_file": "r"}

@@ -20,6 +20,7 @@ from urllib.parse import unquote_to_bytes
 
 from .document import Document
 from .fields import (
+    MAX_VERSION,
     Malformed,
     RequestClass,
     read_fingerprint,
@@ -310,10 +311,38 @@ def length_of(announced: str | None) -> int:
 
 
 def settings_from(environment: dict[str, str]) -> dict[str, Any]:
-    """Settings of :class:`Worker` out of environment variables. Raises ``ValueError`` for what is no number."""
+    """Settings of :class:`Worker` out of environment variables. Raises ``ValueError`` for a value that is none, naming
+    its variable."""
     settings: dict[str, Any] = {}
-    for name, kind in (("history", int), ("max_skill_age", int), ("resume_file", str), ("version", str)):
-        value = environment.get(f"SANDARAC_{name.upper()}")
+    for name in ("history", "max_skill_age", "resume_file", "version"):
+        variable = f"SANDARAC_{name.upper()}"
+        value = environment.get(variable)
         if value:
-            settings[name] = kind(value)
+            settings[name] = read_setting(name, value, variable)
     return settings
+
+
+def read_setting(name: str, text: str, place: str) -> Any:
+    """The setting ``name`` of :class:`Worker` as it is written at ``place``, a variable or a line of a file. Raises
+    ``ValueError``, which names the place and what is wanted there."""
+    kind, wanted = _SETTINGS.get(name, (str, ""))
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{place} = {text}: not {wanted}") from None
+
+
+def read_count(text: str) -> int:
+    """A whole number, 1 or more. Raises ``ValueError``."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+#: How settings that are not any text are read, and what they are instead of what cannot be read.
+_SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "history": (read_count, "a number of requests, at least 1, such as 9999"),
+    "max_skill_age": (read_count, "a number of requests, at least 1; leave it out for 10 × history"),
+    "version": (read_version, f"1 to {MAX_VERSION} characters of ASCII, none of them a control character"),
+}
