@@ -398,7 +398,8 @@ mod tests {
         assert_eq!(
             sent,
             format!(
-                "GET /p HTTP/1.1\r\nHost: example.com\r\nSurrogate-Capability: {SURROGATE_CAPABILITY}\r\n{INTRODUCTION}"
+                "GET /p HTTP/1.1\r\nHost: example.com\r\nAccept-Encoding: identity\r\n\
+                 Surrogate-Capability: {SURROGATE_CAPABILITY}\r\n{INTRODUCTION}"
             )
         );
     }
