@@ -704,6 +704,11 @@ impl Pick {
             _ => inner.answered(self.at, self.trial, failed, millis(now)),
         }
         if failed {
+            if let (Outcome::ServerError, Chooser::Resume(resume), Some(class)) =
+                (outcome, &inner.chooser, self.class)
+            {
+                resume.failed(self.id(), class);
+            }
             return;
         }
         let end = self.responded.unwrap_or(self.ended);

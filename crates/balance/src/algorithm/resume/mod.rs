@@ -213,6 +213,12 @@ impl Resume {
         }
     }
 
+    /// A worker answered with a server error. What it was only assumed to be skilled in is no longer: a scan of URLs that fail
+    /// would fill the table.
+    pub(crate) fn failed(&self, id: BackendId, class: ClassKey) {
+        self.skills.remove_assumed(class, id);
+    }
+
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         choice::choose(self, candidates, class)
     }

@@ -289,6 +289,15 @@ impl Skills {
         }
     }
 
+    /// Takes back the skill that a worker is assumed to have in a class.
+    pub(crate) fn remove_assumed(&self, key: ClassKey, worker: BackendId) {
+        let skilled = |class: &Class| class.of(worker).is_some_and(|skill| !skill.is_known());
+        let is_assumed = self.read(key).classes.get(&key.0).is_some_and(skilled);
+        if is_assumed {
+            self.remove(key, worker);
+        }
+    }
+
     /// Takes back all skills of a worker that `keep` does not spare.
     pub(crate) fn retain(&self, worker: BackendId, mut keep: impl FnMut(ClassKey, &Skill) -> bool) {
         for shard in &self.shards {

@@ -51,6 +51,22 @@ fn the_best_worker_at_a_class_gets_it() {
     }
 }
 
+/// Regression: each class of a scan of URLs that fail stayed in the table.
+#[test]
+fn a_class_whose_first_request_fails_is_not_kept() {
+    let pool = plain(2);
+    let count = || pool.classes(0).skills.iter().sum::<usize>();
+    for class in [&b"a"[..], b"b"] {
+        pick(&pool, class).finish(Outcome::ServerError, at(5));
+        assert_eq!((pool.class(class), count()), (None, 0));
+    }
+    pick(&pool, b"a").finish(Outcome::Answered, at(5));
+    pick(&pool, b"a").finish(Outcome::ServerError, at(10));
+    tell(&pool, 1, &[("c", 50.0)]);
+    pick(&pool, b"c").finish(Outcome::ServerError, at(10));
+    assert_eq!(pool.class(b"c").map(|class| class.skilled.len()), Some(1), "what a worker told of stays");
+}
+
 #[test]
 fn a_heavy_worker_is_given_as_many_more_classes_as_it_weighs() {
     for weights in [[3, 1, 1, 1], [30, 10, 10, 10]] {
