@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Sandarac, Signal, get, post, reply, within};
+use sandarac_test_support::{Address, Conn, Gate, Origin, Port, Sandarac, Signal, get, post, reply, within};
 
 use crate::{sandarac, site};
 
@@ -224,5 +224,21 @@ fn a_client_that_left_before_its_response_is_logged_as_499() {
         gate.open();
         let record = &records(&proxy, 1)[0];
         assert_eq!(record["status"], 499, "{cache}: {record}");
+    }
+}
+
+/// Regression: neither left a line anywhere.
+#[test]
+fn a_backend_that_cannot_be_reached_is_named_on_standard_error() {
+    let port = Port::new();
+    for (backend, why) in [
+        (port.url(), "no connection to the backend: connection refused"),
+        ("http://nowhere.invalid:8080".to_owned(), "the backend's name has no address"),
+    ] {
+        let proxy = sandarac().config(site(&backend, "", "")).start();
+        (0..3).for_each(|_| _ = proxy.get("/"));
+        let line = format!("sandarac: pool app: {backend}: {why}");
+        within("the line", || proxy.stderr().contains(&line).then_some(()));
+        assert_eq!(proxy.stderr().matches(&line).count(), 1, "{}", proxy.stderr());
     }
 }

@@ -1,5 +1,4 @@
-//! What is wrong is said in the process's own log: each thing for itself, so that none keeps another out, and what lasts ever
-//! more seldom.
+//! Throttles messages on standard error per subject, with doubling intervals: no subject keeps another out.
 
 use sandarac_balance::BackendId;
 use sandarac_net::Moment;
@@ -22,6 +21,8 @@ pub(crate) enum Subject {
     Accepting,
     /// Skills of a pool that cannot be saved.
     Saving(Box<str>),
+    /// A backend of a pool that gives no response, and how.
+    Backend(Box<str>, BackendId, &'static str),
     /// What a worker of a pool says of itself, and why that is not believed.
     Worker(Box<str>, BackendId, &'static str),
 }

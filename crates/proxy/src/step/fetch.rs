@@ -1,5 +1,6 @@
 //! Fetch: a request goes to a backend, and the head of its response comes back.
 
+use crate::complaints::Subject;
 use crate::downstream::{Downstream, Upload};
 use crate::origin::{Origins, Provenance};
 use crate::pool::{Live, SitePool};
@@ -81,6 +82,15 @@ impl<'a> Surroundings<'a> {
         let live = self.pool().live();
         let other = !std::ptr::eq(&*live, self.live);
         (other && live.classifier() == self.live.classifier()).then_some(live)
+    }
+
+    /// Logs that a backend gave no response.
+    fn complain(&self, backend: BackendId, fault: &Fault) {
+        let pool = self.live.name();
+        self.worker.shared.complain(Subject::Backend(pool.into(), backend, fault.name()), || {
+            let address = self.live.backend(backend).map(|backend| backend.address().to_string());
+            format!("pool {pool}: {}: {}", address.unwrap_or_default(), fault.text())
+        });
     }
 
     /// A connection that was kept to the backend of a pick.
@@ -270,6 +280,9 @@ pub(crate) async fn fetch(
         let another = next.as_deref().unwrap_or(around.live).backends().len() > tried.len() + 1;
         // A kept connection that ended says nothing of the backend; one that is silent does.
         let stale = reused && matches!(failed.fault, Fault::NoResponse);
+        if failed.fault.is_origins() && !stale {
+            around.complain(backend, &failed.fault);
+        }
         let possible = safe && failed.fault.is_origins() && (stale || another);
         if failed.sent && !stale {
             // A page that hangs one worker may hang the next; and what nobody waits for is not worth another's time.

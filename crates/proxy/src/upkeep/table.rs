@@ -1,6 +1,7 @@
 //! Tables of classes, which applications write and the upkeep reads again whenever they change.
 
 use super::discover::backoff::Backoff;
+use super::discover::directory::reappears;
 use super::discover::file::follow_text;
 use crate::shared::Shared;
 use crate::site::Site;
@@ -52,6 +53,6 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
             say(format!("its table of classes is lost: {loss}; {}", in_force()));
         }
         lost = Some(loss);
-        tokio::time::sleep(backoff.pause(found)).await;
+        reappears(path, backoff.pause(found)).await;
     }
 }

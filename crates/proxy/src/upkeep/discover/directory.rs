@@ -63,7 +63,7 @@ pub(super) async fn read_aside<T: Send + 'static>(
 
 /// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
 /// nothing, and so the pauses need not grow as they do for servers.
-pub(super) async fn reappears(path: &Path, pause: Duration) {
+pub(in crate::upkeep) async fn reappears(path: &Path, pause: Duration) {
     let pause = pause.min(LOOK);
     let watch = |path: &Path| {
         let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;

@@ -10,7 +10,7 @@
 pub(super) mod backoff;
 mod changes;
 mod connect;
-mod directory;
+pub(super) mod directory;
 mod dns;
 mod etcd;
 mod event;
