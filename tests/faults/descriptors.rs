@@ -43,6 +43,8 @@ fn running_out_of_descriptors_is_survived() {
     let resting = proxy.open_descriptors();
     let clients = (0..200).map(|_| proxy.connect()).collect();
     let (clients, statuses) = ask_all(clients, |_| "/page".to_owned());
+    let warned = "the limit on open files, 80, leaves room for ";
+    assert!(proxy.stderr().contains(warned), "{}", proxy.stderr());
     assert!(statuses.contains(&200), "nobody was served");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
     assert!(proxy.is_running());

@@ -367,4 +367,9 @@ fn metrics_tell_of_pools_and_backends() {
     }
     let stats = proxy.admin(&["stats"]).success().stdout;
     assert!(stats.contains("pool_choices pool=app reason=best-score"), "{stats}");
+    let all = proxy.admin(&["stats", "--all"]).success().stdout;
+    assert!(
+        !stats.contains("reason=method-not-allowed") && all.contains("reason=method-not-allowed"),
+        "{stats}"
+    );
 }

@@ -183,6 +183,18 @@ fn a_log_is_played_at_its_pace_or_faster_and_not_longer_than_asked() {
     assert_eq!(origin.count() - 300 - more, 7);
 }
 
+/// Regression: the file had to name a listener, which the replay does not open.
+#[test]
+fn a_configuration_without_listeners_can_be_played() {
+    let played = Played::new();
+    let origin = Origin::new(|_| reply(200));
+    let text = format!("[pool.app]\nbackends = [\"{}\"]\n\n[[route]]\npool = \"app\"\n", origin.url());
+    let config = played.file("sandarac.toml", &text).display().to_string();
+    let whole = played.file("access.log", &log(20));
+    replay(&whole, &["-c", &config, "--flat-out"]).run().success();
+    assert!(origin.count() > 0);
+}
+
 #[test]
 fn a_pool_can_be_played_past_the_routes() {
     let played = Played::new();
@@ -223,6 +235,8 @@ fn bad_input_is_told_in_words() {
     assert!(told(&whole, &["--simulate", "--warm-up", "20"]).contains("none of the 20 requests"));
     assert!(told(&whole, &["--simulate", "/dev/null/x"]).contains("cannot read /dev/null/x"));
     assert!(told(&whole, &["-b", "http://127.0.0.1:9", "--pace", "0"]).contains("above 0"));
+    let ignored = told(&whole, &["-b", "http://127.0.0.1:9", "--warm-up", "20", "--seed", "4"]);
+    assert!(ignored.contains("--warm-up, --seed: only a simulation heeds that"), "{ignored}");
     assert!(told(&whole, &["-b", "http://127.0.0.1:9", "--balance", "best"]).contains("--balance"));
 }
 

@@ -16,6 +16,9 @@ use crate::rules::CacheRule;
 use crate::section::LogTarget;
 use crate::value::{ByteSize, show_duration};
 
+/// Begins the next thing that is said of a route, below the first.
+const NEXT: &str = "\n     ";
+
 /// What `config` does, in plain words, for `sandarac check`.
 pub fn explain(config: &Config) -> String {
     let mut out = String::new();
@@ -138,17 +141,17 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
         (&route.response.passed, "passed response"),
     ] {
         if !edits.is_empty() {
-            let _ = write!(text, "; {of}: {}", explain_edits(edits));
+            let _ = write!(text, "{NEXT}{of}: {}", explain_edits(edits));
         }
     }
     if matches!(route.action, Action::Forward { .. }) {
         if route.upgrade != [Token::WEBSOCKET] {
             let protocols =
                 if route.upgrade.is_empty() { "nothing".to_owned() } else { route.upgrade.join(", ") };
-            let _ = write!(text, "; may be upgraded to {protocols}");
+            let _ = write!(text, "{NEXT}may be upgraded to {protocols}");
         }
         if route.connect {
-            text.push_str("; CONNECT makes a tunnel");
+            text.push_str(&format!("{NEXT}CONNECT makes a tunnel"));
         }
     }
     text
@@ -189,7 +192,8 @@ fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String
         let _ = write!(text, ", {status} for {}", show_duration(*ttl));
     }
     if !policy.grace.is_zero() {
-        let _ = write!(text, "; stale for {} more while a new one is fetched", show_duration(policy.grace));
+        let _ =
+            write!(text, "{NEXT}stale for {} more while a new one is fetched", show_duration(policy.grace));
     }
     text.push_str(&explain_cookies(policy));
     let ignored: Vec<_> =
@@ -211,31 +215,31 @@ fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String
         ("ignored in Vary", fields(&policy.vary.ignored)),
     ] {
         if !names.is_empty() {
-            let _ = write!(text, "; {words}: {names}");
+            let _ = write!(text, "{NEXT}{words}: {names}");
         }
     }
     if policy.vary.raw_codings {
-        text.push_str("; Accept-Encoding as it came");
+        text.push_str(&format!("{NEXT}Accept-Encoding as it came"));
     }
-    let _ = write!(text, "; responses up to {}", ByteSize(max_object.0));
+    let _ = write!(text, "{NEXT}responses up to {}", ByteSize(max_object.0));
     text
 }
 
 fn explain_cookies(policy: &Policy) -> String {
     let mut text = match &policy.bypass_cookies {
-        CookieRule::Never => "; whatever cookies a request has".to_owned(),
-        CookieRule::Any => "; requests with a cookie go past it".to_owned(),
+        CookieRule::Never => format!("{NEXT}whatever cookies a request has"),
+        CookieRule::Any => format!("{NEXT}requests with a cookie go past it"),
         CookieRule::Named(globs) => {
             let names: Vec<_> =
                 globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
-            format!("; requests with a cookie {} go past it", names.join(" or "))
+            format!("{NEXT}requests with a cookie {} go past it", names.join(" or "))
         }
     };
     if policy.bypass_authorization {
         text.push_str(", and so do those with Authorization");
     }
     if policy.store_set_cookie {
-        text.push_str("; responses that set cookies are stored");
+        text.push_str(&format!("{NEXT}responses that set cookies are stored"));
     }
     text
 }

@@ -15,6 +15,8 @@ use crate::value::Text;
 pub struct Flags {
     /// `--listen`: addresses instead of the file's listeners.
     pub listen: Vec<String>,
+    /// The address of a listener for a file that has none, where no clients are served.
+    pub listen_unless_configured: Option<String>,
     /// `--backend`: backends instead of those of the file's only pool.
     pub backends: Vec<String>,
     /// `--sockets`: a directory of workers' sockets, by absolute path, instead of what the file's only pool discovers.
@@ -61,7 +63,9 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     if !flags.listen.is_empty() {
         file.listen.clear();
     }
-    for text in &flags.listen {
+    let unless = flags.listen_unless_configured.iter();
+    let unless = unless.filter(|_| file.listen.is_empty() && flags.listen.is_empty());
+    for text in flags.listen.iter().chain(unless).collect::<Vec<_>>() {
         put("--listen", listener(text).map(|listener| file.listen.push(listener)));
     }
     let made = file.pool.0.is_empty();

@@ -167,8 +167,14 @@ impl Report {
         let help = match closest(key, &names) {
             _ if let Some((_, name)) = OTHER_WORDS.iter().find(here) => format!("`{name}` is that here"),
             Some(name) => format!("did you mean `{name}`?"),
-            None if !elsewhere.is_empty() => format!("`{key}` belongs to {}", elsewhere.join(" or ")),
-            None => format!("known here: {}", names.join(", ")),
+            None => {
+                let belongs =
+                    (!elsewhere.is_empty()).then(|| format!("`{key}` belongs to {}", elsewhere.join(" or ")));
+                // A longer list would hide what the key belongs to.
+                let listed = elsewhere.is_empty() || names.len() <= 8;
+                let known = listed.then(|| format!("known here: {}", names.join(", ")));
+                belongs.into_iter().chain(known).collect::<Vec<_>>().join("; ")
+            }
         };
         self.error(Some(place), format!("unknown key `{key}`")).help = Some(help);
     }

@@ -372,11 +372,36 @@ pub(crate) fn choose<T: Choice>(text: &str) -> Result<T, Complaint> {
     }
     let names: Vec<_> = T::ALL.iter().map(|(name, _)| *name).collect();
     let complaint = Complaint::new(format!("{text:?} is not {}", Kind::Choice(names.clone()).words()));
+    let peers = |(word, name, _): &&(&str, &str, &str)| *word == text && names.contains(name);
     Err(match closest(text, &names) {
+        _ if let Some((_, _, help)) = PEERS_VALUES.iter().find(peers) => complaint.help(*help),
         Some(name) => complaint.help(format!("did you mean \"{name}\"?")),
         None => complaint,
     })
 }
+
+/// Values of nginx, HAProxy and Varnish for what has another name here: the word, our name, and what to say.
+const PEERS_VALUES: [(&str, &str, &str); 10] = [
+    ("least_conn", "least_requests", LEAST_REQUESTS),
+    ("leastconn", "least_requests", LEAST_REQUESTS),
+    ("least_time", "peak_ewma", "nginx's `least_time` is \"peak_ewma\" here"),
+    (
+        "random",
+        "least_requests",
+        "\"least_requests\" draws two backends at random and takes the less busy one",
+    ),
+    ("first", "fallback", "HAProxy's `first` is \"fallback\" here"),
+    ("ip_hash", "consistent_hash", NO_ADDRESS),
+    ("source", "consistent_hash", NO_ADDRESS),
+    ("hash", "consistent_hash", HASH),
+    ("shard", "consistent_hash", HASH),
+    ("uri", "consistent_hash", "HAProxy's `uri` is \"consistent_hash\" with `class = \"{path}\"` here"),
+];
+
+const LEAST_REQUESTS: &str =
+    "\"least_requests\" is that here: it counts requests, because connections are kept";
+const NO_ADDRESS: &str = "addresses of clients are not hashed; `sticky` keeps a session at its backend";
+const HASH: &str = "\"consistent_hash\" is that here, with `class` for what is hashed";
 
 /// Makes a [`Choice`] a [`Text`].
 macro_rules! choice {

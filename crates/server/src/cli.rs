@@ -151,6 +151,7 @@ impl RunArgs {
         Ok(Flags {
             token,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
+            listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             sockets: self.sockets.as_deref().map(absolute).transpose()?,
             balance: self.balance.clone(),
@@ -374,6 +375,9 @@ pub struct StatsArgs {
     /// Print again each second what was counted in that second
     #[arg(short, long)]
     pub watch: bool,
+    /// Print also what is 0
+    #[arg(short, long)]
+    pub all: bool,
 }
 
 /// The flags of `top`.

@@ -136,23 +136,33 @@ fn show_status(status: &Status) -> String {
 pub fn stats(args: &StatsArgs) -> Result<(), Failure> {
     let client = args.show.process.client()?;
     let mut before = client.stats()?;
-    let show = |stats: &Stats, text: String| match args.show.json {
+    let show = |stats: &Stats, before: &str, after: &str| match args.show.json {
         true => json(stats),
-        false => Ok(io::stdout().write_all(text.as_bytes())?),
+        false => {
+            let text = format!("{before}{}{after}", show_stats(stats, args.all));
+            Ok(io::stdout().write_all(text.as_bytes())?)
+        }
     };
     if !args.watch {
-        return show(&before, show_stats(&before));
+        return show(&before, "", "");
     }
+    // On a terminal each picture takes the place of the last.
+    let (clear, gap) = if io::stdout().is_terminal() {
+        ("\x1b[H\x1b[Jin the last second (Ctrl-C ends)\n", "")
+    } else {
+        ("", "\n")
+    };
     loop {
         sleep(Duration::from_secs(1));
         let now = client.stats()?;
-        let between = difference(&now, &before);
-        show(&between, format!("{}\n", show_stats(&between)))?;
+        let mut between = difference(&now, &before);
+        between.metrics.retain(|metric| args.all || !metric.value.is_zero());
+        show(&between, clear, gap)?;
         before = now;
     }
 }
 
-/// What was counted between two looks: counters by their growth, gauges as they are, what stayed 0 left out.
+/// What was counted between two looks: counters by their growth, gauges as they are.
 fn difference(now: &Stats, before: &Stats) -> Stats {
     let mut metrics = now.metrics.clone();
     for metric in metrics.iter_mut().filter(|metric| metric.kind == MetricKind::Counter) {
@@ -163,7 +173,6 @@ fn difference(now: &Stats, before: &Stats) -> Stats {
             (now, earlier) => Value::Whole(now.whole().saturating_sub(earlier.whole())),
         };
     }
-    metrics.retain(|metric| !metric.value.is_zero());
     let none = Latency::default();
     let origin_latency = now.origin_latency.iter().map(|(pool, latency)| {
         (pool.clone(), latency.since(before.origin_latency.get(pool).unwrap_or(&none)))
@@ -176,10 +185,11 @@ fn difference(now: &Stats, before: &Stats) -> Stats {
     }
 }
 
-fn show_stats(stats: &Stats) -> String {
+fn show_stats(stats: &Stats, all: bool) -> String {
     let mut rows: Vec<_> = stats
         .metrics
         .iter()
+        .filter(|metric| all || !metric.value.is_zero())
         .map(|metric| {
             let labels: String =
                 metric.labels.iter().map(|(label, value)| format!(" {label}={value}")).collect();
@@ -201,6 +211,9 @@ fn show_stats(stats: &Stats) -> String {
             let text = "Time from the first byte of a request to the end of its answer.".to_owned();
             rows.push(vec![milliseconds(Duration::from_micros(us)), format!("latency {name}"), text]);
         }
+    }
+    if rows.is_empty() {
+        return "nothing was counted\n".to_owned();
     }
     table(&rows, 1)
 }
@@ -397,9 +410,10 @@ pool app       http://bcd:8000  healthy  0 in flight
         let between = difference(&stats(1510, 3), &stats(10, 1));
         assert_eq!(between.get("requests"), 1500);
         assert_eq!(between.latency.count(), 2);
-        let text = show_stats(&between);
+        let text = show_stats(&between, false);
         assert!(text.starts_with("  1 500  requests     "), "{text}");
         assert!(text.contains("\n  2 KiB  cache_bytes  ") && !text.contains("misses"), "{text}");
+        assert!(show_stats(&between, true).contains("\n      0  misses  "), "{text}");
         assert!(text.contains("\n1.00 ms  latency p99  "), "{text}");
     }
 

@@ -36,6 +36,13 @@ const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
 /// Descriptors that are not for connections, whatever the number of workers: logs, the admin interface, sources of pools.
 const OWN_DESCRIPTORS: u64 = 64;
 
+/// What to do where a port is refused.
+const LOW_PORT: &str = "; a port below 1024 takes the capability CAP_NET_BIND_SERVICE \
+                        (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit)";
+
+/// Client connections below which a limit on open files is warned of, where no number is configured.
+const FEW_CONNECTIONS: u64 = 256;
+
 /// Descriptors of each worker's runtime. Beside them, it has a socket for each listener.
 const WORKER_DESCRIPTORS: u64 = 4;
 
@@ -226,7 +233,11 @@ fn bind(listener: &sandarac_config::Listener, workers: usize) -> io::Result<List
             Listeners::bind(&ListenAddress::Unix(path.clone(), listener.mode), workers)
         }
     };
-    bound.map_err(|error| about(&format!("cannot listen on {}", listener.address), &error))
+    bound.map_err(|error| {
+        let is_tcp = !matches!(listener.address, sandarac_config::ListenAddress::Unix(_));
+        let hint = if is_tcp && error.kind() == io::ErrorKind::PermissionDenied { LOW_PORT } else { "" };
+        io::Error::new(error.kind(), format!("cannot listen on {}: {error}{hint}", listener.address))
+    })
 }
 
 /// `error`, with what was being done.
@@ -298,7 +309,17 @@ fn connection_limit(config: &Config, workers: usize) -> usize {
     let worker = WORKER_DESCRIPTORS + config.listeners.len() as u64;
     let own = OWN_DESCRIPTORS + workers as u64 * worker;
     let possible = (files.saturating_sub(own) / 2).max(1);
-    let wanted = config.limits.connections.map_or(u64::MAX, |most| u64::from(most.get()));
+    let configured = config.limits.connections.map(|most| u64::from(most.get()));
+    let needed = configured.unwrap_or(FEW_CONNECTIONS);
+    if possible < needed {
+        say(format_args!(
+            "sandarac: warning: the limit on open files, {files}, leaves room for {} at a time; {needed} take {}: raise it \
+             with `ulimit -n`, or LimitNOFILE= in a systemd unit",
+            crate::human::count(possible, "client connection"),
+            own + 2 * needed
+        ));
+    }
+    let wanted = configured.unwrap_or(u64::MAX);
     usize::try_from(possible.min(wanted)).unwrap_or(usize::MAX)
 }
 

@@ -22,6 +22,13 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
                         configuration, `-c FILE`; `--simulate` plays it before simulated workers";
             Err(Failure::Usage(what.to_owned()))
         }
+        // Not by the parser: it drops a requirement where another flag, such as --backend, rules out what is required.
+        None if !args.of_simulation().is_empty() => {
+            let flags = args.of_simulation().join(", ");
+            Err(Failure::Usage(format!(
+                "{flags}: only a simulation heeds that\n  help: add `--simulate`, or leave it out"
+            )))
+        }
         None => live::play(args),
     }
 }

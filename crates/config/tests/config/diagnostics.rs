@@ -69,6 +69,7 @@ fn slips_get_a_suggestion() {
         ("[cashe]\n", "cashe", "did you mean `cache`?"),
         ("[cache]\nmax-ttl = \"1s\"\n", "max-ttl", "did you mean `max_ttl`?"),
         ("memory = 3\n", "memory", "`memory` belongs to [cache]"),
+        ("[purge]\ntoken = \"x\"\n", "token", "`token` belongs to [admin]; known here: allow"),
         ("[timeouts]\nhead = 5\n", "5", "\"5s\"?"),
         ("[timeouts]\nhead = \"5\"\n", "\"5\"", "\"5s\"?"),
         ("[cache]\nmemory = 1000\n", "1000", "\"1000MiB\"?"),

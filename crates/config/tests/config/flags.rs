@@ -36,6 +36,7 @@ fn flags_count_more_than_the_file() {
     let file = format!("{BASE}[[route]]\npool = \"app\"\n[cache]\nmemory = \"2MiB\"\ngrace = \"1s\"\n");
     let flags = Flags {
         listen: vec!["127.0.0.1:0".to_owned(), "[::1]:0".to_owned()],
+        listen_unless_configured: Some(":1".to_owned()),
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
         sockets: Some("/run/app".to_owned()),
         balance: Some("round_robin".to_owned()),

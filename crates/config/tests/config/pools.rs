@@ -347,6 +347,14 @@ fn what_cannot_be_is_marked_and_told() {
 fn slips_in_a_pool_get_a_suggestion() {
     for (settings, help) in [
         ("balance = \"resumé\"", "did you mean \"resume\"?"),
+        (
+            "balance = \"least_conn\"",
+            "\"least_requests\" is that here: it counts requests, because connections are kept",
+        ),
+        (
+            "balance = \"ip_hash\"",
+            "addresses of clients are not hashed; `sticky` keeps a session at its backend",
+        ),
         ("balance = \"consistent-hash\"", "did you mean \"consistent_hash\"?"),
         (
             "backends = [\"http://a\", \"http://a\"]",

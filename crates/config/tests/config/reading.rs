@@ -220,7 +220,13 @@ Listens on :8080.
 Pool app: http://127.0.0.1:8000.
 Routes; the first that matches a request counts:
   1. /wp-admin, or POST or PUT on *.example.com → pool app, past the cache
-  2. / → pool app, from the cache, fresh for what the backend says, else 2m; stale for 30s more while a new one is fetched; requests with a cookie session* go past it, and so do those with Authorization; ignored query parameters: utm_*; ignored in Vary: cookie; responses up to 32MiB; response: X-A set to \"1\"
+  2. / → pool app, from the cache, fresh for what the backend says, else 2m
+     stale for 30s more while a new one is fetched
+     requests with a cookie session* go past it, and so do those with Authorization
+     ignored query parameters: utm_*
+     ignored in Vary: cookie
+     responses up to 32MiB
+     response: X-A set to \"1\"
   Anything else is answered with 404.
 Cache: up to 256MiB, profile safe, with Cache-Status.
 No access log.

@@ -70,6 +70,7 @@ proptest! {
     #[test]
     fn any_flags(listen: Option<String>, backend: Option<String>, memory: Option<String>, threads: Option<u32>) {
         let flags = Flags {
+            listen_unless_configured: listen.clone(),
             listen: listen.into_iter().collect(),
             backends: backend.into_iter().collect(),
             sockets: memory.clone(),

@@ -75,41 +75,53 @@ pub struct ReplayArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = sandarac_config::duration)]
     pub span: Option<Duration>,
     /// How many workers are simulated; 16 unless said
-    #[arg(long, value_name = "N", requires = "simulate")]
+    #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
     /// How many objects a simulated worker's cache holds; unless said, all together hold what the log asks for
-    #[arg(long, value_name = "OBJECTS", requires = "simulate")]
+    #[arg(long, value_name = "OBJECTS")]
     pub cache: Option<u32>,
     /// Milliseconds that a simulated worker takes for every request; 5 unless said
-    #[arg(long, value_name = "MS", requires = "simulate")]
+    #[arg(long, value_name = "MS")]
     pub fixed_ms: Option<f64>,
     /// Milliseconds more for an object that is not in its cache; 10 unless said
-    #[arg(long, value_name = "MS", requires = "simulate")]
+    #[arg(long, value_name = "MS")]
     pub load_ms: Option<f64>,
     /// Simulated requests before the first is measured; a tenth unless said
-    #[arg(long, value_name = "N", requires = "simulate")]
+    #[arg(long, value_name = "N")]
     pub warm_up: Option<u64>,
     /// The seed of the simulation
-    #[arg(long, value_name = "N", requires = "simulate")]
+    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Where to draw a chart of the simulation
-    #[arg(long, value_name = "OUT", requires = "simulate")]
+    #[arg(long, value_name = "OUT")]
     pub svg: Option<PathBuf>,
 }
 
 impl ReplayArgs {
     /// What the flags say of a configuration, with this algorithm.
     pub(crate) fn flags(&self, balance: Option<&str>) -> Result<Flags, Failure> {
-        // A file says itself where it listens; what listens here is put in its place later.
-        let listen = if self.config.is_some() { Vec::new() } else { vec!["127.0.0.1:0".to_owned()] };
         Ok(Flags {
-            listen,
+            listen_unless_configured: Some("127.0.0.1:0".to_owned()),
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             balance: balance.map(str::to_owned),
             threads: self.threads,
             token: token("", None)?,
             ..Flags::default()
         })
+    }
+
+    /// The flags given that only a simulation heeds.
+    pub(crate) fn of_simulation(&self) -> Vec<&'static str> {
+        let given = [
+            ("--workers", self.workers.is_some()),
+            ("--cache", self.cache.is_some()),
+            ("--fixed-ms", self.fixed_ms.is_some()),
+            ("--load-ms", self.load_ms.is_some()),
+            ("--warm-up", self.warm_up.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--svg", self.svg.is_some()),
+        ];
+        given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 
     /// Whether the log is standard input.
