@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sandarac_message::Timestamp;
 use sandarac_proxy::Record;
 
 use super::Format;
@@ -36,9 +37,41 @@ pub enum Destination {
 }
 
 enum Message {
-    Lines { bytes: Vec<u8>, lines: u64 },
+    Lines(Lines),
     Reopen,
     Flush(SyncSender<()>),
+}
+
+/// Lines, one after another.
+#[derive(Default)]
+struct Lines {
+    bytes: Vec<u8>,
+    /// Of each line, the time of its record, and where it ends.
+    ends: Vec<(Timestamp, usize)>,
+}
+
+impl Lines {
+    fn push(&mut self, record: &Record<'_>, format: Format) {
+        format.write(record, &mut self.bytes);
+        self.ends.push((record.time, self.bytes.len()));
+    }
+
+    fn each(&self) -> impl Iterator<Item = (Timestamp, &[u8])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|&(_, end)| end));
+        starts.zip(&self.ends).map(|(start, &(time, end))| (time, &self.bytes[start..end]))
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// The lines of several batches, by the time of their records.
+fn merge(batches: &[Lines]) -> Vec<u8> {
+    let mut lines: Vec<(Timestamp, &[u8])> = batches.iter().flat_map(Lines::each).collect();
+    lines.sort_by_key(|&(time, _)| time);
+    lines.into_iter().flat_map(|(_, line)| line).copied().collect()
 }
 
 /// What became of lines, of all logs that one process had.
@@ -133,48 +166,45 @@ impl Drop for Log {
 impl LogHandle {
     /// An empty batch. Each worker keeps one.
     pub(super) fn batch(&self) -> Batch {
-        Batch { handle: self.clone(), bytes: Vec::new(), lines: 0 }
+        Batch { handle: self.clone(), lines: Lines::default() }
     }
 }
 
 /// Lines of one worker, not handed over yet. Dropping it hands them over.
 pub(super) struct Batch {
     handle: LogHandle,
-    bytes: Vec<u8>,
-    lines: u64,
+    lines: Lines,
 }
 
 impl Batch {
     /// Appends one record; a full batch is handed over.
     pub(super) fn push(&mut self, record: &Record<'_>) {
-        self.handle.format.write(record, &mut self.bytes);
-        self.lines += 1;
-        if self.bytes.len() >= BATCH {
+        self.lines.push(record, self.handle.format);
+        if self.lines.bytes.len() >= BATCH {
             self.send();
         }
     }
 
     /// Hands the lines over, without waiting. Where the writer is too far behind, they are dropped and counted.
     pub(super) fn send(&mut self) {
-        if self.lines == 0 {
+        if self.lines.ends.is_empty() {
             return;
         }
-        let message = Message::Lines { bytes: std::mem::take(&mut self.bytes), lines: self.lines };
+        let message = Message::Lines(std::mem::take(&mut self.lines));
         let counts = &self.handle.counts;
         match self.handle.sender.try_send(message) {
             Ok(()) => counts.overflowing.store(false, Relaxed),
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
-                counts.dropped.fetch_add(self.lines, Relaxed);
                 if !counts.overflowing.swap(true, Relaxed) {
                     say("sandarac: the access log cannot be written fast enough; lines are dropped");
                 }
-                if let Message::Lines { mut bytes, .. } = message {
-                    bytes.clear();
-                    self.bytes = bytes;
+                if let Message::Lines(lines) = message {
+                    counts.dropped.fetch_add(lines.ends.len() as u64, Relaxed);
+                    self.lines = lines;
+                    self.lines.clear();
                 }
             }
         }
-        self.lines = 0;
     }
 }
 
@@ -220,16 +250,26 @@ impl Sink {
 
     fn run(&mut self, receiver: &Receiver<Message>, counts: &Counts) {
         let mut looked = Instant::now();
+        let mut batches = Vec::new();
         loop {
-            match receiver.recv_timeout(LOOK) {
-                Ok(Message::Lines { bytes, lines }) => {
-                    let counter = if self.write(&bytes) { &counts.written } else { &counts.dropped };
-                    counter.fetch_add(lines, Relaxed);
-                }
+            let mut received = receiver.recv_timeout(LOOK);
+            while let Ok(Message::Lines(lines)) = received {
+                batches.push(lines);
+                let next = if batches.len() < WAITING { receiver.try_recv().ok() } else { None };
+                received = next.ok_or(RecvTimeoutError::Timeout);
+            }
+            if !batches.is_empty() {
+                let lines: usize = batches.iter().map(|batch| batch.ends.len()).sum();
+                let written = self.write(&merge(&batches));
+                counts.written.fetch_add(written, Relaxed);
+                counts.dropped.fetch_add(lines as u64 - written, Relaxed);
+                batches.clear();
+            }
+            match received {
                 Ok(Message::Reopen) => self.reopen(),
                 // The receiver of the answer may have given up; nothing depends on it.
                 Ok(Message::Flush(done)) => drop(done.try_send(())),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Lines(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if looked.elapsed() >= LOOK {
@@ -239,21 +279,23 @@ impl Sink {
         }
     }
 
-    fn write(&mut self, lines: &[u8]) -> bool {
+    /// Writes lines. Returns how many were written: none of them in part, as far as a file is concerned.
+    fn write(&mut self, lines: &[u8]) -> u64 {
+        let all = count(lines);
         match self {
             Sink::Stdout => {
                 let mut out = io::stdout().lock();
-                out.write_all(lines).and_then(|()| out.flush()).is_ok()
+                if out.write_all(lines).and_then(|()| out.flush()).is_ok() { all } else { 0 }
             }
-            Sink::Stderr => io::stderr().lock().write_all(lines).is_ok(),
-            Sink::File { path, file, failing, .. } => match file.write_all(lines) {
+            Sink::Stderr => io::stderr().lock().write_all(lines).map_or(0, |()| all),
+            Sink::File { path, file, failing, .. } => match write_whole(file, lines) {
                 Ok(()) => {
                     *failing = false;
-                    true
+                    all
                 }
-                Err(error) => {
+                Err((written, error)) => {
                     complain(failing, path, &error);
-                    false
+                    count(&lines[..written])
                 }
             },
         }
@@ -278,6 +320,38 @@ impl Sink {
             }
         }
     }
+}
+
+/// The number of whole lines.
+fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Writes lines at the end of a file. An error comes with the bytes of whole lines that were written: what was written of the next
+/// line is taken back, because the line after it would be appended to it.
+fn write_whole(file: &mut File, lines: &[u8]) -> Result<(), (usize, io::Error)> {
+    let mut written = 0;
+    while written < lines.len() {
+        match file.write(&lines[written..]) {
+            Ok(0) => return Err(take_back(file, &lines[..written], io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(take_back(file, &lines[..written], error)),
+        }
+    }
+    Ok(())
+}
+
+fn take_back(file: &File, written: &[u8], error: io::Error) -> (usize, io::Error) {
+    let whole = written.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+    let part = (written.len() - whole) as u64;
+    if part > 0
+        && let Ok(metadata) = file.metadata()
+    {
+        // What cannot be cut, such as a pipe, keeps the part.
+        let _ = file.set_len(metadata.len().saturating_sub(part));
+    }
+    (whole, error)
 }
 
 fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
@@ -319,6 +393,31 @@ mod tests {
         handles.into_iter().for_each(|handle| handle.join().unwrap());
         assert!(log.flush(LIMIT));
         assert_eq!((written(&log), log.handle.counts.dropped(), lines(&path)), (4000, 0, 4000));
+    }
+
+    /// Regression: a batch stood as its exchanges had ended.
+    #[test]
+    fn lines_that_are_written_together_stand_by_time() {
+        let mut batches = [Lines::default(), Lines::default()];
+        for (batch, ms) in [(0, 20), (0, 0), (1, 30), (1, 10)] {
+            let record = Record { time: example().time.plus(Duration::from_millis(ms)), ..example() };
+            batches[batch].push(&record, Format::Json);
+        }
+        let text = String::from_utf8(merge(&batches)).unwrap();
+        let times: Vec<&str> = text.lines().map(|line| &line[..32]).collect();
+        assert!(times.len() == 4 && times.is_sorted(), "{text}");
+    }
+
+    /// Regression: after a disk had been full, half a line and the next one stood as one.
+    #[test]
+    fn a_line_that_is_written_in_part_is_taken_back() {
+        let dir = TempDir::new();
+        let path = dir.join("access.log");
+        std::fs::write(&path, "one\n{\"half").unwrap();
+        let (file, _) = append_to(&path).unwrap();
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let (whole, _) = take_back(&file, b"one\n{\"half", full);
+        assert_eq!((whole, std::fs::read_to_string(&path).unwrap().as_str()), (4, "one\n"));
     }
 
     #[test]
