@@ -77,6 +77,25 @@ fn check_accepts_what_is_right_and_starts_nothing() {
     assert!(!output.stderr.contains("listening"), "{output:?}");
 }
 
+/// Regression: each of these was accepted, and the start failed or surprised.
+#[test]
+fn check_looks_at_the_machine() {
+    for (tables, said) in [
+        ("[log]\naccess = \"/nowhere/access.log\"", "the access log /nowhere/access.log cannot be written"),
+        ("[admin]\nlisten = \"unix:/nowhere/admin\"", "the admin socket /nowhere/admin has no directory"),
+    ] {
+        let output = sandarac().config(site("http://127.0.0.1:9", "", tables)).arg("check").run().failure();
+        assert!(output.stderr.contains(said), "{output:?}");
+    }
+    for (tables, said) in [
+        ("[cache]\nmemory = \"1000TiB\"", "warning: the cache may hold 1000TiB, more than the "),
+        ("[cache]\nttl = \"1m\"\ndefault_ttl = \"2m\"", "`default_ttl` has no effect beside `ttl`"),
+    ] {
+        let output = sandarac().config(site("http://127.0.0.1:9", "", tables)).arg("check").run().success();
+        assert!(output.stderr.contains(said), "{output:?}");
+    }
+}
+
 #[test]
 fn check_reads_tables_of_classes() {
     let dir = TempDir::new();

@@ -158,14 +158,12 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
             report.missing(place.clone(), "a listener needs an `address`", "address = \":8080\"");
             continue;
         };
-        let chosen_by_system = match address.value {
-            ListenAddress::Any(port) => port == 0,
-            ListenAddress::Tcp(address) => address.port() == 0,
-            ListenAddress::Unix(_) => false,
-        };
-        if let Some(first) = seen.iter().find(|other| other.value == address.value && !chosen_by_system) {
-            let error =
-                report.error(address.place.clone(), format!("{} is listened on twice", address.value));
+        if let Some(first) = seen.iter().find(|other| overlap(&other.value, &address.value)) {
+            let message = match first.value == address.value {
+                true => format!("{} is listened on twice", address.value),
+                false => format!("{} and {} cannot both be listened on", first.value, address.value),
+            };
+            let error = report.error(address.place.clone(), message);
             error.also = first.place.clone().map(|place| (place, "here already".to_owned()));
         }
         seen.push(address);
@@ -187,6 +185,22 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
         });
     }
     listeners
+}
+
+/// Whether two listeners would take the same connections: one address is the other, or all addresses with the same port. The system
+/// chooses port 0.
+fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
+    use ListenAddress::{Any, Tcp};
+    match (one, other) {
+        (Any(port), Any(other)) => port == other && *port != 0,
+        (Any(port), Tcp(address)) | (Tcp(address), Any(port)) => *port == address.port() && *port != 0,
+        (Tcp(one), Tcp(other)) => {
+            let all = one.ip().is_unspecified() || other.ip().is_unspecified();
+            let same = one.ip() == other.ip() || all && one.is_ipv4() == other.is_ipv4();
+            same && one.port() == other.port() && one.port() != 0
+        }
+        _ => one == other,
+    }
 }
 
 fn is_everyone(network: &Network) -> bool {
@@ -313,6 +327,10 @@ fn check_cache(file: &File, report: &mut Report) {
         _ => None,
     });
     for (rules, place) in std::iter::once((&file.cache.rules, None)).chain(all) {
+        if rules.ttl.is_some() && rules.default_ttl.is_some() {
+            let message = "`default_ttl` has no effect beside `ttl`, which counts whatever the backend says";
+            report.warning(place.clone(), message);
+        }
         let rules = rules.clone().over(&file.cache.rules);
         if let (Some(min), Some(max)) = (rules.min_ttl, rules.max_ttl)
             && min > max

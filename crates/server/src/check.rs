@@ -4,10 +4,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use sandarac_config::{AdminToken, Config, Flags, Warning};
+use rustix::fs::Access;
+use sandarac_config::{AdminToken, Config, Flags, ListenAddress, LogTarget, Warning};
 
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
+use crate::human;
 use crate::stderr::say;
 
 /// Reads the file at `path`; the admin token may come from elsewhere.
@@ -39,6 +41,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         say(warning);
     }
     check_tables(&config)?;
+    check_machine(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
@@ -61,6 +64,52 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Checks what the machine has to have for a configuration: places for the log and the admin socket, and memory.
+fn check_machine(config: &Config) -> Result<(), Failure> {
+    if let LogTarget::File(path) = &config.log.access {
+        let directory = directory(path);
+        // A file that is there is appended to; otherwise one is made.
+        let needed = if path.exists() { path } else { directory };
+        rustix::fs::access(needed, Access::WRITE_OK).map_err(|error| {
+            let what = format!("the access log {} cannot be written: {}", path.display(), io::Error::from(error));
+            Failure::Usage(what)
+        })?;
+    }
+    if let Some(ListenAddress::Unix(path)) = &config.admin.listen
+        && !directory(path).is_dir()
+    {
+        let what = format!("the admin socket {} has no directory to be in", path.display());
+        // What is below /run is often made when a service starts.
+        match path.starts_with("/run") {
+            true => say(format_args!("warning: {what}")),
+            false => return Err(Failure::Usage(what)),
+        }
+    }
+    let wanted = config.cache.memory.get() as u64;
+    if let Some(there) = usable_memory().filter(|there| wanted > *there) {
+        say(format_args!(
+            "warning: the cache may hold {}, more than the {} of this machine",
+            config.cache.memory,
+            human::bytes(there)
+        ));
+    }
+    Ok(())
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Bytes of memory that the machine has, or that the control group of this process may have.
+fn usable_memory() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let total: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let limit = limit.and_then(|text| text.trim().parse::<u64>().ok());
+    Some((total * 1024).min(limit.unwrap_or(u64::MAX)))
 }
 
 /// `config`.
