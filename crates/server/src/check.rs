@@ -73,7 +73,8 @@ fn check_machine(config: &Config) -> Result<(), Failure> {
         // A file that is there is appended to; otherwise one is made.
         let needed = if path.exists() { path } else { directory };
         rustix::fs::access(needed, Access::WRITE_OK).map_err(|error| {
-            let what = format!("the access log {} cannot be written: {}", path.display(), io::Error::from(error));
+            let what =
+                format!("the access log {} cannot be written: {}", path.display(), io::Error::from(error));
             Failure::Usage(what)
         })?;
     }

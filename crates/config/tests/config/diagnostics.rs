@@ -129,10 +129,7 @@ fn slips_get_a_suggestion() {
 fn what_does_not_fit_together_is_refused() {
     for (text, message) in [
         ("[[listen]]\naddress = \":8080\"\n", ":8080 is listened on twice"),
-        (
-            "[[listen]]\naddress = \"127.0.0.1:8080\"\n",
-            ":8080 and 127.0.0.1:8080 cannot both be listened on",
-        ),
+        ("[[listen]]\naddress = \"127.0.0.1:8080\"\n", ":8080 and 127.0.0.1:8080 cannot both be listened on"),
         ("[[listen]]\naddress = \":1\"\nmode = \"0600\"\n", "only a Unix socket has a mode"),
         ("[pool.b]\n", "the pool `b` has no backends"),
         ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is there twice"),
