@@ -232,6 +232,21 @@ fn plugins_of_wordpress_purge_by_pattern() {
     assert!(proxy.exchange(&unknown).expect(400).text().contains("`X-Purge-Method` is"));
 }
 
+/// Regression: such a request went to the application, which may answer 200, and nothing was removed.
+#[test]
+fn methods_that_a_vcl_defines_are_refused_to_those_who_may_purge() {
+    let origin = Origin::new(shop(""));
+    let proxy = purging(&origin);
+    for method in ["BAN", "FULLBAN", "URIBAN", "PURGEKEYS"] {
+        let refused = proxy.exchange(&request(method, "/page").with("X-Cache-Tags", "stock")).expect(400);
+        assert!(refused.text().contains(&format!("the method {method} is that of a VCL")), "{refused:?}");
+    }
+    assert_eq!(origin.count(), 0);
+    let elsewhere = sandarac().before(&origin).start();
+    elsewhere.exchange(&request("BAN", "/page")).expect(200);
+    assert_eq!(origin.count(), 1, "for others it is a method like any other");
+}
+
 #[test]
 fn magento_purges_by_a_pattern_of_tags() {
     let origin = Origin::new(shop("cat_p_1,cat_c_7,store"));

@@ -18,6 +18,11 @@ use sandarac_net::wall;
 /// Answers a PURGE request: the target's stored responses, all variants, under either scheme; or what the plugins of content
 /// management systems mean by fields of theirs (docs/how-to/purge-on-edit.md).
 pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthetic {
+    if exchange.request.method != Method::Purge {
+        let method = String::from_utf8_lossy(exchange.request.method_text);
+        let what = "nothing was removed; have the application send PURGE (docs/how-to/purge-on-edit.md)";
+        return Synthetic::bad(&format!("the method {method} is that of a VCL: {what}"));
+    }
     let store = &exchange.worker.shared.store;
     let fields = exchange.request.fields;
     let tags: Vec<Tag> = tags::tags(fields).map(Tag::new).collect();
@@ -42,6 +47,12 @@ pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthet
             purged(purge_target(store, routes, &received.host, path, Purge::Hard))
         }
     }
+}
+
+/// Whether a method is one by which applications ask Varnish to remove responses, as a VCL of theirs has it. An application behind
+/// this proxy might answer 200 to it, and the other would take its pages for removed.
+pub(crate) fn is_of_varnish(method: &[u8]) -> bool {
+    [&b"BAN"[..], b"FULLBAN", b"URIBAN", b"PURGEKEYS"].contains(&method)
 }
 
 /// How the target of a purge is meant, by the purge plugins of WordPress.

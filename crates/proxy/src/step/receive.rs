@@ -4,6 +4,7 @@ use crate::Fault;
 use crate::forward::Asker;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
+use crate::step::purge;
 use bytes::Bytes;
 use sandarac_config::{Action, CacheRule, PathReading, Route, Routes};
 use sandarac_message::caching::{BypassReason, lookup_bypass};
@@ -156,9 +157,12 @@ pub(crate) fn verdict<'a>(
     received: &Received<'a>,
     request: &RequestHead<'_>,
 ) -> Result<Verdict<'a>, Fault> {
+    let may_purge = || sandarac_config::contains(&site.config.purge.allow, received.asker.ip);
     if request.method == Method::Purge && !site.config.purge.allow.is_empty() {
-        let allowed = sandarac_config::contains(&site.config.purge.allow, received.asker.ip);
-        return if allowed { Ok(Verdict::Purge) } else { Err(Fault::PurgeDenied) };
+        return if may_purge() { Ok(Verdict::Purge) } else { Err(Fault::PurgeDenied) };
+    }
+    if request.method == Method::Other && purge::is_of_varnish(request.method_text) && may_purge() {
+        return Ok(Verdict::Purge);
     }
     if request.method == Method::Purge {
         return Err(Fault::MethodNotAllowed);
