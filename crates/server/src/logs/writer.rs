@@ -71,7 +71,9 @@ impl Lines {
 fn merge(batches: &[Lines]) -> Vec<u8> {
     let mut lines: Vec<(Timestamp, &[u8])> = batches.iter().flat_map(Lines::each).collect();
     lines.sort_by_key(|&(time, _)| time);
-    lines.into_iter().flat_map(|(_, line)| line).copied().collect()
+    let mut merged = Vec::with_capacity(batches.iter().map(|batch| batch.bytes.len()).sum());
+    lines.into_iter().for_each(|(_, line)| merged.extend_from_slice(line));
+    merged
 }
 
 /// What became of lines, of all logs that one process had.
