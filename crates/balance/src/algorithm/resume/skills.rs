@@ -280,21 +280,25 @@ impl Skills {
 
     /// Takes a worker's skill in a class back.
     pub(crate) fn remove(&self, key: ClassKey, worker: BackendId) {
-        let mut shard = self.write(key);
+        self.remove_if(&mut self.write(key), key, worker, |_| true);
+    }
+
+    /// Takes back the skill that a worker is assumed to have in a class, unless another thread has the shard.
+    pub(crate) fn remove_assumed(&self, key: ClassKey, worker: BackendId) {
+        if let Ok(mut shard) = self.shards[self.place_of(key)].try_write() {
+            self.remove_if(&mut shard, key, worker, |skill| !skill.is_known());
+        }
+    }
+
+    fn remove_if(&self, shard: &mut Shard, key: ClassKey, worker: BackendId, which: impl Fn(&Skill) -> bool) {
         let Some(class) = shard.classes.get_mut(&key.0) else { return };
+        if !class.of(worker).is_some_and(which) {
+            return;
+        }
         self.take(class, worker);
         if class.skilled.is_empty() {
             shard.classes.remove(&key.0);
             self.classes.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes back the skill that a worker is assumed to have in a class.
-    pub(crate) fn remove_assumed(&self, key: ClassKey, worker: BackendId) {
-        let skilled = |class: &Class| class.of(worker).is_some_and(|skill| !skill.is_known());
-        let is_assumed = self.read(key).classes.get(&key.0).is_some_and(skilled);
-        if is_assumed {
-            self.remove(key, worker);
         }
     }
 
