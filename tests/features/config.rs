@@ -88,6 +88,10 @@ fn check_looks_at_the_machine() {
         assert!(output.stderr.contains(said), "{output:?}");
     }
     for (tables, said) in [
+        (
+            "[log]\naccess = \"/var/log/sandarac-test/nowhere/a\"",
+            "warning: the access log /var/log/sandarac-test/nowhere/a cannot be written",
+        ),
         ("[cache]\nmemory = \"1000TiB\"", "warning: the cache may hold 1000TiB, more than the "),
         ("[cache]\nttl = \"1m\"\ndefault_ttl = \"2m\"", "`default_ttl` has no effect beside `ttl`"),
     ] {

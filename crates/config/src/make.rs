@@ -1,6 +1,7 @@
 //! From settings to a [`Config`]: what must be there, what must fit together, and what is probably not meant.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use sandarac_message::glob::Glob;
 use toml::de::{DeTable, DeValue};
@@ -195,8 +196,11 @@ fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
         (Any(port), Any(other)) => port == other && *port != 0,
         (Any(port), Tcp(address)) | (Tcp(address), Any(port)) => *port == address.port() && *port != 0,
         (Tcp(one), Tcp(other)) => {
-            let all = one.ip().is_unspecified() || other.ip().is_unspecified();
-            let same = one.ip() == other.ip() || all && one.is_ipv4() == other.is_ipv4();
+            // `[::]` takes IPv4 as well.
+            let takes = |all: &SocketAddr, one: &SocketAddr| {
+                all.ip().is_unspecified() && (all.is_ipv6() || one.is_ipv4())
+            };
+            let same = one.ip() == other.ip() || takes(one, other) || takes(other, one);
             same && one.port() == other.port() && one.port() != 0
         }
         _ => one == other,

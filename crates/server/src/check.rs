@@ -69,24 +69,17 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
 /// Checks what the machine has to have for a configuration: places for the log and the admin socket, and memory.
 fn check_machine(config: &Config) -> Result<(), Failure> {
     if let LogTarget::File(path) = &config.log.access {
-        let directory = directory(path);
         // A file that is there is appended to; otherwise one is made.
-        let needed = if path.exists() { path } else { directory };
-        rustix::fs::access(needed, Access::WRITE_OK).map_err(|error| {
-            let what =
-                format!("the access log {} cannot be written: {}", path.display(), io::Error::from(error));
-            Failure::Usage(what)
-        })?;
+        let needed = if path.exists() { path } else { directory(path) };
+        if let Err(error) = rustix::fs::access(needed, Access::WRITE_OK) {
+            let error = io::Error::from(error);
+            missing(path, format!("the access log {} cannot be written: {error}", path.display()))?;
+        }
     }
     if let Some(ListenAddress::Unix(path)) = &config.admin.listen
         && !directory(path).is_dir()
     {
-        let what = format!("the admin socket {} has no directory to be in", path.display());
-        // What is below /run is often made when a service starts.
-        match path.starts_with("/run") {
-            true => say(format_args!("warning: {what}")),
-            false => return Err(Failure::Usage(what)),
-        }
+        missing(path, format!("the admin socket {} has no directory to be in", path.display()))?;
     }
     let wanted = config.cache.memory.get() as u64;
     if let Some(there) = usable_memory().filter(|there| wanted > *there) {
@@ -96,6 +89,16 @@ fn check_machine(config: &Config) -> Result<(), Failure> {
             human::bytes(there)
         ));
     }
+    Ok(())
+}
+
+/// An error; or a warning where systemd makes the directory when the service starts (RuntimeDirectory=, LogsDirectory=).
+fn missing(path: &Path, what: String) -> Result<(), Failure> {
+    let made = !directory(path).exists() && ["/run", "/var/log"].iter().any(|made| path.starts_with(made));
+    if !made {
+        return Err(Failure::Usage(what));
+    }
+    say(format_args!("warning: {what}, unless the service makes it when it starts"));
     Ok(())
 }
 

@@ -130,6 +130,10 @@ fn what_does_not_fit_together_is_refused() {
     for (text, message) in [
         ("[[listen]]\naddress = \":8080\"\n", ":8080 is listened on twice"),
         ("[[listen]]\naddress = \"127.0.0.1:8080\"\n", ":8080 and 127.0.0.1:8080 cannot both be listened on"),
+        (
+            "[[listen]]\naddress = \"[::]:1\"\n[[listen]]\naddress = \"10.0.0.1:1\"\n",
+            "[::]:1 and 10.0.0.1:1 cannot both be listened on",
+        ),
         ("[[listen]]\naddress = \":1\"\nmode = \"0600\"\n", "only a Unix socket has a mode"),
         ("[pool.b]\n", "the pool `b` has no backends"),
         ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is there twice"),
