@@ -184,6 +184,7 @@ fn metrics_tell_of_responses_origins_and_the_process() {
     });
     ["/", "/", "/error", "/moved"].iter().for_each(|target| _ = proxy.get(target));
     proxy.connect().send("GET / HTTP/1.1\r\n\r\n").read_to_end();
+    within("all to be counted", || (proxy.metric("responses") == 5).then_some(()));
     let text = metrics(&proxy);
     for line in [
         "sandarac_responses_total{class=\"2xx\"} 3",

@@ -22,6 +22,9 @@ const BATCH: usize = 32 * 1024;
 /// How many batches may wait for the writer: 8 MiB of lines, some 40 000 of them.
 const WAITING: usize = 256;
 
+/// How many batches are merged at most.
+const MERGED: usize = 16;
+
 /// How often the writer looks whether the file was moved away, and whether a failed one can be opened again.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -257,7 +260,7 @@ impl Sink {
             let mut received = receiver.recv_timeout(LOOK);
             while let Ok(Message::Lines(lines)) = received {
                 batches.push(lines);
-                let next = if batches.len() < WAITING { receiver.try_recv().ok() } else { None };
+                let next = if batches.len() < MERGED { receiver.try_recv().ok() } else { None };
                 received = next.ok_or(RecvTimeoutError::Timeout);
             }
             if !batches.is_empty() {
