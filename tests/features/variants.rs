@@ -1,6 +1,6 @@
 //! Vary: which stored response fits which request (RFC 9111 §4.1).
 
-use sandarac_test_support::{Origin, Reply, Req, Request, get, reply};
+use sandarac_test_support::{Origin, Reply, Req, Request, get, head, post, reply};
 
 use crate::{cache, sandarac, site};
 
@@ -169,4 +169,35 @@ fn where_a_rule_says_so_accept_encoding_selects_as_it_came() {
         assert_eq!(proxy.exchange(&ask).expect(200).text(), codings);
     }
     assert_eq!(proxy.get("/page").text(), "none");
+}
+
+/// Regression: such a response was stored for all who accept none of the common codings.
+#[test]
+fn the_answer_to_a_post_in_a_rare_coding_is_not_stored_for_others() {
+    let origin = Origin::new(|request| {
+        let answer = reply(200).cache("max-age=60").with("Vary", "Accept-Encoding");
+        match request.method.as_str() {
+            "POST" => answer.with("Content-Location", "/form").with("Content-Encoding", "deflate").body("x"),
+            _ => answer.body("page"),
+        }
+    });
+    let proxy = sandarac().config(site(&origin.url(), "", "")).start();
+    proxy.exchange(&post("/form", "a=1").with("Accept-Encoding", "deflate")).expect(200);
+    assert_eq!(proxy.get("/form").expect(200).text(), "page");
+}
+
+/// Regression: HEAD went on with the codings as they came, and the answer to others removed the page.
+#[test]
+fn head_asks_for_the_codings_of_what_is_stored() {
+    let origin = Origin::new(|request| {
+        let first = request.field("accept-encoding").and_then(|codings| codings.split([',', ';']).next());
+        let tag = format!("\"{}\"", first.unwrap_or("none"));
+        reply(200).cache("max-age=60").with("Age", "100").with("Vary", "Accept-Encoding").with("ETag", &tag)
+    });
+    let proxy = sandarac().config(site(&origin.url(), "", "[cache]\nprofile = \"rfc\"")).start();
+    proxy.exchange(&get("/page").with("Accept-Encoding", "gzip, br")).expect(200);
+    proxy.exchange(&head("/page").with("Accept-Encoding", "br, gzip")).expect(200);
+    assert_eq!(origin.last().field("accept-encoding"), Some("gzip, br"));
+    proxy.exchange(&get("/page").with("Accept-Encoding", "gzip, br")).expect(200);
+    assert_eq!(origin.last().field("if-none-match"), Some("\"gzip\""), "it is still there");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// What is said once is not repeated before this, and each time that follows not before twice as long, up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
-/// So many things are told apart. What is more than that waits until one of them has been quiet for long enough.
+/// So many things are told apart. A backend or a worker more waits until one of them has been quiet for long enough.
 const MOST: usize = 64;
 
 /// What is complained of.
@@ -40,7 +40,8 @@ struct Said {
 impl Complaints {
     /// Whether to say it, at `now`.
     pub(crate) fn is_due(&mut self, subject: Subject, now: Moment) -> bool {
-        if self.0.len() >= MOST && !self.0.contains_key(&subject) {
+        let is_of_many = matches!(subject, Subject::Backend(..) | Subject::Worker(..));
+        if is_of_many && self.0.len() >= MOST && !self.0.contains_key(&subject) {
             self.0.retain(|_, said| now.since(said.last) < said.silence);
             if self.0.len() >= MOST {
                 return false;

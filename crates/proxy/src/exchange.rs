@@ -156,7 +156,7 @@ pub(crate) async fn run(
     exchange.count(None);
     let uploaded = down.is_uploaded();
     let first_byte = down.answered.map(|answered| answered.duration_since(began));
-    let left = down.left || fault == Some(Fault::ClientGone);
+    let left = down.left || fault == Some(Fault::ClientGone) && down.answered.is_none();
     let status = if left { CLIENT_CLOSED_REQUEST } else { sent.status };
     let mut rest: Framer = down.into_body();
     exchange.record(client, Sent { status, ..sent }, fault.as_ref(), began, first_byte);
@@ -442,7 +442,7 @@ impl<'e> Exchange<'e> {
         let target = received.target.path_and_query;
         let stored = candidate.filter(|_| is_for_all(&self.request, received, rule));
         let flight = stored.map(|stored| self.worker.shared.store.open_for(&stored));
-        let mut arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
+        let mut arrived = self.fetch(down, received, pool, target, Purpose::Head { rule }).await?;
         self.edit(received, &mut arrived)?;
         if let Some(flight) = flight {
             lookup::learn_from_head(self, received, rule, flight, &arrived);
@@ -505,7 +505,7 @@ impl<'e> Exchange<'e> {
         let asked = self.worker.recorder.wants().then(Instant::now);
         self.fetched = Some(self.worker.transaction());
         let tunnel = matches!(purpose, Purpose::Tunnel);
-        let one_client = matches!(purpose, Purpose::Pass);
+        let one_client = matches!(purpose, Purpose::Pass | Purpose::Head { .. });
         let fills = matches!(purpose, Purpose::Fill { .. });
         let forwards_trailers = self.site.pools[pool].forward_trailers;
         down.trailers =
@@ -560,7 +560,7 @@ impl<'e> Exchange<'e> {
     ) -> Result<Vec<u8>, Fault> {
         let host = match purpose {
             Purpose::Fill { .. } => &*received.host,
-            Purpose::Pass | Purpose::Tunnel => received.asker.host,
+            Purpose::Pass | Purpose::Head { .. } | Purpose::Tunnel => received.asker.host,
         };
         let fills = matches!(purpose, Purpose::Fill { .. });
         let forward = Forward {
@@ -731,10 +731,10 @@ impl<'e> Exchange<'e> {
                 down.client.conn.reset_when_dropped(false);
             }
         }
-        sent.map_err(|error| {
+        Ok(sent.unwrap_or_else(|error| {
             self.worker.counters.cut_off(&error);
-            Fault::ClientGone
-        })
+            Sent { status: delivered.status, ..Sent::nothing() }
+        }))
     }
 
     /// Sends an answer made here.
@@ -825,7 +825,7 @@ impl<'e> Exchange<'e> {
                 origin: self.origin_time,
                 backend: self.backend.as_deref(),
                 error: error.as_deref(),
-                ..crate::Record::of(&self.request, wall())
+                ..crate::Record::of(&self.request, wall().minus(duration))
             },
         );
     }

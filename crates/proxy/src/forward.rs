@@ -10,7 +10,7 @@ use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::Scheme;
-use sandarac_message::{Field, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
+use sandarac_message::{Field, Fields, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode;
 use std::net::IpAddr;
@@ -52,6 +52,8 @@ pub(crate) enum Purpose<'a> {
         /// The range to ask for.
         part: Option<range::RangeSpec>,
     },
+    /// HEAD, whose response tells something about what is stored: for the same codings as what is.
+    Head { rule: &'a CacheRule },
     /// The connection is to become a tunnel.
     Tunnel,
 }
@@ -157,7 +159,9 @@ impl Forward<'_> {
         }
         // Trailers go on both ways. What is stored serves those who read them and those who don't, so it is not asked for in
         // the name of one.
-        if matches!(self.purpose, Purpose::Pass) && hop::accepts_trailers(self.request.fields) {
+        if matches!(self.purpose, Purpose::Pass | Purpose::Head { .. })
+            && hop::accepts_trailers(self.request.fields)
+        {
             fields.add(Name::Connection, b"TE")?;
             fields.add(Name::Te, b"trailers")?;
         }
@@ -178,6 +182,9 @@ impl Forward<'_> {
         fields.extend(received, |field| !hop::is_standing(field.id) && !self.is_withheld(field))?;
         if let Some(sticky) = self.sticky {
             cookies::retain(&mut fields, |cookie| cookie.name != sticky.cookie.as_str().as_bytes())?;
+        }
+        if let Purpose::Head { rule } = self.purpose {
+            self.accept_codings(&mut fields, rule)?;
         }
         if let Purpose::Fill { rule, candidate, part } = self.purpose {
             cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
@@ -207,8 +214,7 @@ impl Forward<'_> {
 
     /// Asks for the codings that the variant stands for.
     fn accept_codings(&self, fields: &mut FieldsBuf, rule: &CacheRule) -> Result<(), TooLarge> {
-        let is_raw = |field: Field<'_>| field.id == Name::AcceptEncoding && is_keyed(&field, rule);
-        if rule.policy.vary.raw_codings || self.request.fields.iter().any(is_raw) {
+        if forwards_raw_codings(self.request.fields, rule) {
             return Ok(());
         }
         match Codings::of(self.request.fields) {
@@ -270,6 +276,20 @@ pub(crate) fn is_for_all(request: &RequestHead<'_>, received: &Received<'_>, rul
         && hash::target(&rule.key, target) == target
         && !request.fields.iter().any(unkeyed)
         && cookies::cookies(request.fields).all(|cookie| is_forwarded(rule, cookie.name))
+}
+
+fn forwards_raw_codings(request: Fields<'_>, rule: &CacheRule) -> bool {
+    let is_keyed = |field: Field<'_>| field.id == Name::AcceptEncoding && is_keyed(&field, rule);
+    rule.policy.vary.raw_codings || request.iter().any(is_keyed)
+}
+
+/// Whether a request that goes on as it came accepts just the codings that the variant stands for. Its response may have another
+/// one otherwise, which clients of the same variant refuse.
+pub(crate) fn accepts_codings_of_variant(request: Fields<'_>, rule: &CacheRule) -> bool {
+    let sent: Vec<&[u8]> = request.list(Name::AcceptEncoding).collect();
+    sent.is_empty()
+        || forwards_raw_codings(request, rule)
+        || Codings::of(request).is_some_and(|codings| codings.value() == sent.join(&b", "[..]))
 }
 
 fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {

@@ -280,7 +280,7 @@ pub(crate) async fn fetch(
         let another = next.as_deref().unwrap_or(around.live).backends().len() > tried.len() + 1;
         // A kept connection that ended says nothing of the backend; one that is silent does.
         let stale = reused && matches!(failed.fault, Fault::NoResponse);
-        if failed.fault.is_origins() && !stale {
+        if failed.fault.is_origins() && !stale && failed.fault != Fault::NoDescriptors {
             around.complain(backend, &failed.fault);
         }
         let possible = safe && failed.fault.is_origins() && (stale || another);

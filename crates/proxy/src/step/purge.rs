@@ -2,7 +2,7 @@
 
 use crate::downstream::Upload;
 use crate::exchange::Exchange;
-use crate::forward::is_for_all;
+use crate::forward::{accepts_codings_of_variant, is_for_all};
 use crate::respond::Synthetic;
 use crate::step::fetch::Arrived;
 use crate::step::hash;
@@ -137,8 +137,11 @@ pub(crate) fn passed(
     let is_page = request.method == Method::Post
         && arrived.upload == Upload::Done
         && content_location_is_target(&request, arrived.head.fields.view());
-    let shares =
-        |rule: &&CacheRule| !is_personal(&request, &rule.policy) && is_for_all(&request, received, rule);
+    let shares = |rule: &&CacheRule| {
+        !is_personal(&request, &rule.policy)
+            && is_for_all(&request, received, rule)
+            && accepts_codings_of_variant(request.fields, rule)
+    };
     let rule_of_page = || {
         // What edits are made, and what is keyed, is for the route to say that GETs take.
         let route = route_of_get(&exchange.site.config.routes, &received.host, path)?;
