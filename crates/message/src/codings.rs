@@ -45,6 +45,14 @@ impl Codings {
         })
     }
 
+    /// Whether they have each coding of a response.
+    pub fn accept(self, response: Fields<'_>) -> bool {
+        response.list(Name::ContentEncoding).all(|coding| {
+            let known = COMMON.iter().position(|known| coding.eq_ignore_ascii_case(known));
+            known.is_some_and(|known| self.accepted[known])
+        })
+    }
+
     /// The field value in pieces; none where no coding is accepted, and none is refused.
     pub(crate) fn pieces(self) -> impl Iterator<Item = &'static [u8]> {
         let accepted = COMMON.into_iter().zip(self.accepted).filter(|(_, accepted)| *accepted);
@@ -91,6 +99,18 @@ mod tests {
             assert_eq!(value.as_deref(), Some(canonical.as_bytes()), "{received}");
         }
         assert_eq!(Codings::of(Fields::default()).map(Codings::value).as_deref(), Some(&b"identity"[..]));
+    }
+
+    #[test]
+    fn a_response_in_another_coding_is_not_accepted() {
+        let fields = |name: &str, value: &str| [(name, value)].into_iter().collect::<FieldsBuf>();
+        let codings = Codings::of(fields("Accept-Encoding", "gzip, deflate, br").view()).unwrap();
+        for (coding, accepted) in
+            [("gzip", true), ("BR", true), ("zstd", false), ("deflate", false), ("gzip, br", true)]
+        {
+            assert_eq!(codings.accept(fields("Content-Encoding", coding).view()), accepted, "{coding}");
+        }
+        assert!(codings.accept(Fields::default()));
     }
 
     #[test]

@@ -283,13 +283,11 @@ fn forwards_raw_codings(request: Fields<'_>, rule: &CacheRule) -> bool {
     rule.policy.vary.raw_codings || request.iter().any(is_keyed)
 }
 
-/// Whether a request that goes on as it came accepts just the codings that the variant stands for. Its response may have another
-/// one otherwise, which clients of the same variant refuse.
-pub(crate) fn accepts_codings_of_variant(request: Fields<'_>, rule: &CacheRule) -> bool {
-    let sent: Vec<&[u8]> = request.list(Name::AcceptEncoding).collect();
-    sent.is_empty()
-        || forwards_raw_codings(request, rule)
-        || Codings::of(request).is_some_and(|codings| codings.value() == sent.join(&b", "[..]))
+/// Whether the response to a request that went on as it came has a coding that all clients of the same variant accept.
+pub(crate) fn fits_variant(request: Fields<'_>, response: Fields<'_>, rule: &CacheRule) -> bool {
+    forwards_raw_codings(request, rule)
+        || !response.has(Name::ContentEncoding)
+        || Codings::of(request).is_some_and(|codings| codings.accept(response))
 }
 
 fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::downstream::Upload;
 use crate::exchange::Exchange;
-use crate::forward::{accepts_codings_of_variant, is_for_all};
+use crate::forward::{fits_variant, is_for_all};
 use crate::respond::Synthetic;
 use crate::step::fetch::Arrived;
 use crate::step::hash;
@@ -140,7 +140,7 @@ pub(crate) fn passed(
     let shares = |rule: &&CacheRule| {
         !is_personal(&request, &rule.policy)
             && is_for_all(&request, received, rule)
-            && accepts_codings_of_variant(request.fields, rule)
+            && fits_variant(request.fields, arrived.head.fields.view(), rule)
     };
     let rule_of_page = || {
         // What edits are made, and what is keyed, is for the route to say that GETs take.
