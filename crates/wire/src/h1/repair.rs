@@ -109,8 +109,9 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
         }
         if is_bare != writer.repairs.contains(Repair::BareLf) {
             // Some lines end in one way and some in the other: it may be that a value had an LF in it that somebody put there.
+            // The reader is to refuse it: a CR that the line still ends with must not become the line's end.
             writer.out.extend_from_slice(line);
-            writer.out.push(b'\n');
+            writer.out.extend_from_slice(if line.ends_with(b"\r") { b"\r\n" } else { b"\n" });
         } else if is_first {
             writer.status_line(line);
         } else if line.is_empty() {
