@@ -17,3 +17,9 @@ fn a_bare_cr_among_lines_that_end_in_lf_is_refused_however_it_arrives() {
     let refused = (0..head.len()).find(|&cut| read(&head[..cut]).is_err());
     assert_eq!(refused, Some(b"HTTP/1.1 200 OK\nA: b\r\r".len()));
 }
+
+/// Regression: a line that begins with white space was joined to such a line, and the LF that refuses it was gone. Found by fuzzing.
+#[test]
+fn nothing_is_joined_to_a_line_that_ends_in_another_way() {
+    assert_eq!(read(b"HTTP/1.1 200 OK\r\nA: b\r\nX: y=0\n y\r\n\r\n"), Err(Refusal::BareLf));
+}

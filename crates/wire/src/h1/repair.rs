@@ -112,6 +112,8 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
             // The reader is to refuse it: a CR that the line still ends with must not become the line's end.
             writer.out.extend_from_slice(line);
             writer.out.extend_from_slice(if line.ends_with(b"\r") { b"\r\n" } else { b"\n" });
+            // Nor is the next line to be joined to it, which would take that away.
+            writer.joinable = false;
         } else if is_first {
             writer.status_line(line);
         } else if line.is_empty() {
