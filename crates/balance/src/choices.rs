@@ -19,6 +19,8 @@ pub enum ChoiceReason {
     Sticky,
     /// None that is in service could take the request: it is ejected.
     ForWantOfOthers,
+    /// `resume`: its ejection is over, and one request is to find out whether it is back.
+    OnTrial,
     /// `resume`: of the workers skilled in the class, it is done first.
     BestScore,
     /// `resume`: the class is known to others, and it is done before them although it has to load the data.
@@ -51,10 +53,11 @@ pub enum ChoiceReason {
 
 impl ChoiceReason {
     /// Every reason; each stands at its own number, `reason as usize`.
-    pub const ALL: [ChoiceReason; 17] = [
+    pub const ALL: [ChoiceReason; 18] = [
         ChoiceReason::OnlyOne,
         ChoiceReason::Sticky,
         ChoiceReason::ForWantOfOthers,
+        ChoiceReason::OnTrial,
         ChoiceReason::BestScore,
         ChoiceReason::Unskilled,
         ChoiceReason::Explored,
@@ -77,6 +80,7 @@ impl ChoiceReason {
             ChoiceReason::OnlyOne => "only-one",
             ChoiceReason::Sticky => "sticky",
             ChoiceReason::ForWantOfOthers => "for-want-of-others",
+            ChoiceReason::OnTrial => "on-trial",
             ChoiceReason::BestScore => "best-score",
             ChoiceReason::Unskilled => "unskilled",
             ChoiceReason::Explored => "explored",

@@ -13,6 +13,7 @@ use super::memory::Costs;
 use super::skills::{Class, Skill};
 use super::{ClassKey, Resume, WorkerLoad};
 use crate::ChoiceReason;
+use crate::backend::Standing;
 use crate::candidates::Candidates;
 use crate::choices::Chosen;
 
@@ -50,6 +51,9 @@ pub(super) fn choose(
     let costs = resume.memory.costs(resume.settings.variance as f32);
     let per_weight = candidates.count() as f32 / candidates.weights;
     let choice = Choice { resume, candidates, costs, per_weight };
+    if let Some(at) = choice.on_trial() {
+        return Some(Chosen::new(at, ChoiceReason::OnTrial));
+    }
     let idlest = choice.idlest()?;
     let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
     let shard = resume.skills.read(key);
@@ -96,6 +100,16 @@ struct Choice<'a> {
 impl Choice<'_> {
     fn load(&self, at: usize) -> &WorkerLoad {
         &self.candidates.backends[at].state.load
+    }
+
+    /// The worker whose turn it is to be looked at, if its ejection is over and nobody knows yet whether it is back. What others
+    /// know, and that requests to it failed, would keep this request from it for as long as they are not busy. Looking at one
+    /// per choice costs the same in a pool of any size.
+    fn on_trial(&self) -> Option<usize> {
+        let candidates = self.candidates;
+        let at = (candidates.load.ticks() % candidates.count() as u64) as usize;
+        let standing = candidates.backends[at].state.standing(candidates.now);
+        (matches!(standing, Standing::OnTrial(_)) && candidates.eligible(at)).then_some(at)
     }
 
     /// Seconds until a worker is done with what it has, more where requests to it fail.

@@ -221,6 +221,28 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
     }
 }
 
+/// Regression: a worker that had come back was not asked again for as long as others knew every class and were not busy.
+#[test]
+fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_class() {
+    let pool = plain(3);
+    tell(&pool, 0, &[("a", 100.0)]);
+    let others = [BackendId(0), BackendId(2)];
+    for _ in 0..3 {
+        pool.pick(Some(b"b"), NOW, &others).unwrap().finish(Outcome::ConnectFailed, NOW);
+    }
+    let mut asked = |ms: u64| {
+        let picked = pool.pick(Some(b"a"), at(ms), &[]).unwrap();
+        let worker = picked.id().0;
+        picked.finish(Outcome::Answered, at(ms));
+        worker
+    };
+    let while_ejected: Vec<u32> = (0..9).map(|request| asked(900 + request)).collect();
+    assert_eq!(while_ejected, [0; 9]);
+    // It is ejected for a second.
+    let over: Vec<u32> = (0..3).map(|request| asked(1100 + request)).collect();
+    assert!(over.contains(&1), "{over:?}");
+}
+
 /// Regression: after one answer that took long for a reason of the machine's, the worker that gave all answers seemed to cost more
 /// than one that failed at once, which was asked from then on and had no answer by which it could have been told otherwise.
 #[test]
