@@ -27,6 +27,7 @@ mod pools;
 mod queues;
 mod ranges;
 mod replay;
+mod restarts;
 mod resume_fields;
 mod resumes;
 mod resumes_bad;

@@ -20,7 +20,7 @@ pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::{Conn, Meter};
-pub use listen::{Acceptor, ListenAddress, Listeners, remove_stale_socket};
+pub use listen::{Acceptor, Inherited, ListenAddress, Listeners, remove_stale_socket};
 pub use output::{COPIED, Output};
 pub use pace::{LeastRate, Pace};
 pub use session::{Answer, Client, Incoming, Next, Peer, Refused, Service, SessionLimits, discard};

@@ -6,6 +6,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::io::Interest;
@@ -53,6 +54,12 @@ impl Listeners {
         }
     }
 
+    /// The socket that was passed to this process for `address`, shared by `workers` workers.
+    fn of(socket: &Socket, address: &ListenAddress, workers: usize) -> io::Result<Listeners> {
+        let sockets = (0..workers).map(|_| socket.try_clone()).collect::<io::Result<_>>()?;
+        Ok(Listeners { address: address.clone(), sockets })
+    }
+
     /// Takes the socket of one worker, to be used inside its runtime.
     pub fn take(&mut self) -> io::Result<Acceptor> {
         let socket = self.sockets.pop().ok_or(io::ErrorKind::NotFound)?;
@@ -72,6 +79,61 @@ impl Listeners {
     }
 }
 
+/// Listening sockets that whoever started this process passed to it. They stay open as long as it runs, so that a listener that a
+/// reload takes away can be brought back by the next one.
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<(ListenAddress, Socket)>);
+
+impl Inherited {
+    /// Takes sockets that were passed.
+    ///
+    /// # Errors
+    /// Where one is not a listening TCP or Unix socket; the message says which, from 0.
+    pub fn new(sockets: impl IntoIterator<Item = OwnedFd>) -> io::Result<Inherited> {
+        let named = |(at, socket): (usize, OwnedFd)| {
+            let socket = Socket::from(socket);
+            let address = listening_on(&socket).map_err(|error| {
+                io::Error::new(error.kind(), format!("socket {at} that was passed to this process: {error}"))
+            })?;
+            socket.set_nonblocking(true)?;
+            if let ListenAddress::Tcp(_) = address {
+                tune(&socket)?;
+            }
+            Ok((address, socket))
+        };
+        sockets.into_iter().enumerate().map(named).collect::<io::Result<_>>().map(Inherited)
+    }
+
+    /// The addresses of the sockets.
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.0.iter().map(|(address, _)| address)
+    }
+
+    /// The first socket whose address is one of those that are looked for, for `workers` workers.
+    pub fn find(
+        &self,
+        is_wanted: impl Fn(&ListenAddress) -> bool,
+        workers: usize,
+    ) -> Option<io::Result<Listeners>> {
+        let (address, socket) = self.0.iter().find(|(address, _)| is_wanted(address))?;
+        Some(Listeners::of(socket, address, workers))
+    }
+}
+
+fn listening_on(socket: &Socket) -> io::Result<ListenAddress> {
+    if !socket.is_listener()? {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a listening socket"));
+    }
+    let address = socket.local_addr()?;
+    if let Some(tcp) = address.as_socket() {
+        return Ok(ListenAddress::Tcp(tcp));
+    }
+    match address.as_pathname() {
+        Some(path) => Ok(ListenAddress::Unix(path.to_path_buf(), None)),
+        None => Err(io::Error::new(io::ErrorKind::InvalidInput, "it has neither a TCP address nor a path")),
+    }
+}
+
 fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
     let probe = tcp_socket(address)?;
     probe.bind(&address.into())?;
@@ -80,11 +142,7 @@ fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
         .map(|_| {
             let socket = tcp_socket(bound)?;
             socket.set_reuse_port(true)?;
-            // Connections have it from the start (see [`Stream::tcp`]): a system call less for each.
-            socket.set_tcp_nodelay(true)?;
-            // So does this. A client that reads steadily is to be seen doing so: without it the system says that there is room when
-            // a third of megabytes has drained.
-            socket.set_tcp_notsent_lowat(UNSENT)?;
+            tune(&socket)?;
             socket.bind(&bound.into())?;
             socket.listen(BACKLOG)?;
             Ok(socket)
@@ -97,6 +155,15 @@ fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
 
 /// How many bytes the system takes for a client beside those on their way, half of them before it asks for more.
 const UNSENT: u32 = 128 << 10;
+
+/// Sets what the connections of a listening socket have from the start, which is a system call less for each (see
+/// [`Stream::tcp`]).
+fn tune(listener: &Socket) -> io::Result<()> {
+    listener.set_tcp_nodelay(true)?;
+    // A client that reads steadily is to be seen doing so: without it the system says that there is room when a third of megabytes
+    // has drained.
+    listener.set_tcp_notsent_lowat(UNSENT)
+}
 
 fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;

@@ -6,6 +6,7 @@ mod usage;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
-use sandarac_net::{Command, Entrance, ListenAddress, Listeners, run_worker};
+use sandarac_net::{Command, Entrance, Inherited, ListenAddress, Listeners, run_worker};
 
 use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -55,12 +56,23 @@ pub struct Process {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What a process has beside its configuration that runs until it is told to stop.
+#[derive(Default)]
+pub struct Daemon {
+    /// What a reload reads again.
+    pub args: Option<RunArgs>,
+    /// Listening sockets that whoever started it has opened.
+    pub inherited: Inherited,
+}
+
 /// What the admin interface and the signals act on.
 struct Inner {
     shared: Arc<Shared>,
     workers: Vec<UnboundedSender<Command>>,
     /// The addresses bound, in the order of the configuration's listeners.
     listeners: Mutex<Vec<ListenAddress>>,
+    /// Sockets that whoever started the process has opened.
+    inherited: Inherited,
     log: AccessLog,
     feed: Feed,
     /// What a reload reads again; nothing where there is no file.
@@ -76,15 +88,16 @@ struct Inner {
 }
 
 impl Process {
-    /// Starts what `config` describes. `args` are what a reload reads again. Without `admin` there is no admin
-    /// interface.
-    pub fn start(config: Config, args: Option<RunArgs>, admin: bool) -> io::Result<Process> {
+    /// Starts what `config` describes. Without `daemon` there is no admin interface, and nothing to reload.
+    pub fn start(config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
+        let has_admin = daemon.is_some();
+        let Daemon { args, inherited } = daemon.unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(cores, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
-        let listeners = bind_all(&config, count)?;
+        let listeners = bind_all(&config, &inherited, count)?;
         // Before anything is begun: a process that cannot have its admin interface must not have asked backends.
-        let admin = if admin { Some(bind_admin(config.admin.listen.as_ref())?) } else { None };
+        let admin = if has_admin { Some(bind_admin(config.admin.listen.as_ref())?) } else { None };
         let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let connections = connection_limit(&config, count);
@@ -128,6 +141,7 @@ impl Process {
             shared,
             workers,
             listeners: Mutex::new(bound),
+            inherited,
             log,
             feed,
             args,
@@ -163,6 +177,11 @@ impl Process {
         self.inner.reload()
     }
 
+    /// Opens the access log anew.
+    pub fn reopen_logs(&self) {
+        self.inner.log.reopen();
+    }
+
     /// Takes no more connections, and waits until every exchange has ended, at most as long as is configured. Returns
     /// whether all have.
     pub async fn drain(&self) -> bool {
@@ -187,10 +206,11 @@ impl Drop for Process {
         for worker in &self.inner.workers {
             let _ = worker.send(Command::Stop);
         }
-        self.admin = None;
         self.upkeep = None;
         for address in self.inner.listeners.lock().iter() {
-            if let ListenAddress::Unix(path, _) = address {
+            if let ListenAddress::Unix(path, _) = address
+                && !self.inner.inherited.addresses().any(|inherited| is_at(inherited, path))
+            {
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -199,6 +219,8 @@ impl Drop for Process {
         }
         // The sweeper may be at work and the last to let go of the log: it is not waited for when the program ends.
         self.inner.log.finish();
+        // Last: when it is gone, a process that waits for this one starts.
+        self.admin = None;
     }
 }
 
@@ -212,13 +234,49 @@ fn listen(workers: &[UnboundedSender<Command>], listener: Listeners, entrance: &
     }
 }
 
-fn bind_all(config: &Config, workers: usize) -> io::Result<Vec<Listeners>> {
-    config.listeners.iter().map(|listener| bind(listener, workers)).collect()
+fn bind_all(config: &Config, inherited: &Inherited, workers: usize) -> io::Result<Vec<Listeners>> {
+    let listens_at =
+        |address: &&ListenAddress| config.listeners.iter().any(|listener| is_for(&listener.address, address));
+    if let Some(stray) = inherited.addresses().find(|address| !listens_at(address)) {
+        let what = format!(
+            "a socket for {stray} was passed to this process (LISTEN_FDS), but no [[listen]] has that address: \
+             connections to it would wait for ever"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    config.listeners.iter().map(|listener| bind(listener, inherited, workers)).collect()
 }
 
-/// Binds a listener. One without a host takes all addresses: IPv6 and IPv4 together, or IPv4 alone where the system
-/// has no IPv6.
-fn bind(listener: &sandarac_config::Listener, workers: usize) -> io::Result<Listeners> {
+/// Whether a listener of the configuration may take a socket that is bound to `bound`.
+fn is_for(listener: &sandarac_config::ListenAddress, bound: &ListenAddress) -> bool {
+    match (listener, bound) {
+        (sandarac_config::ListenAddress::Any(port), ListenAddress::Tcp(bound)) => {
+            bound.ip().is_unspecified() && bound.port() == *port
+        }
+        (sandarac_config::ListenAddress::Tcp(address), ListenAddress::Tcp(bound)) => address == bound,
+        (sandarac_config::ListenAddress::Unix(path), bound) => is_at(bound, path),
+        _ => false,
+    }
+}
+
+fn is_at(address: &ListenAddress, path: &Path) -> bool {
+    matches!(address, ListenAddress::Unix(bound, _) if bound == path)
+}
+
+/// Binds a listener, unless its socket is inherited. One without a host takes all addresses: IPv6 and IPv4 together, or IPv4 alone
+/// where the system has no IPv6.
+fn bind(
+    listener: &sandarac_config::Listener,
+    inherited: &Inherited,
+    workers: usize,
+) -> io::Result<Listeners> {
+    if let Some(found) = inherited.find(|bound| is_for(&listener.address, bound), workers) {
+        let mut listeners = found?;
+        if let ListenAddress::Unix(_, mode) = &mut listeners.address {
+            *mode = listener.mode;
+        }
+        return Ok(listeners);
+    }
     let tcp = |address: SocketAddr| Listeners::bind(&ListenAddress::Tcp(address), workers);
     let bound = match &listener.address {
         sandarac_config::ListenAddress::Any(port) => {
@@ -273,13 +331,7 @@ fn log_target(log: &sandarac_config::Log) -> Target {
 }
 
 fn bind_admin(listen: Option<&sandarac_config::ListenAddress>) -> io::Result<Bound> {
-    use sandarac_config::ListenAddress as Configured;
-    let endpoint = match listen {
-        None => Endpoint::standard(),
-        Some(Configured::Unix(path)) => Endpoint::Unix(path.clone()),
-        Some(Configured::Tcp(address)) => Endpoint::Tcp(*address),
-        Some(Configured::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, *port).into()),
-    };
+    let endpoint = Endpoint::of(listen);
     Bound::bind(&endpoint).map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::AddrInUse => "; give this process its own with --admin PATH",
@@ -356,7 +408,7 @@ mod tests {
             dir.join("access.log").display()
         );
         let (config, _) = Config::from_toml("test.toml", &text).unwrap();
-        let process = Process::start(config, None, false).unwrap();
+        let process = Process::start(config, None).unwrap();
         let held = process.inner.clone();
         let address = Address::parse(&process.listeners()[0].to_string());
         Conn::to(&address).exchange(&get("/last")).expect(200);

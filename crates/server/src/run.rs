@@ -8,7 +8,9 @@ use sandarac_net::ListenAddress;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-use crate::process::Process;
+use crate::predecessor;
+use crate::process::{Daemon, Process};
+use crate::service_manager;
 use crate::signals::{Event, Signals};
 use crate::startup;
 use crate::stderr::say;
@@ -21,19 +23,26 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut signals =
             Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
-        let process = Process::start(config, Some(args.clone()), true)
+        let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
+        if !predecessor::wait_for(&config, &mut signals).await {
+            return Ok(());
+        }
+        let process = Process::start(config, Some(Daemon { args: Some(args.clone()), inherited }))
             .map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(admin) = process.admin() {
             startup::announce(process.listeners(), admin);
         }
+        service_manager::ready();
         loop {
             match signals.next().await {
                 // Standard error tells what came of it, and nobody else has asked.
                 Event::Reload => drop(process.reload()),
+                Event::Reopen => process.reopen_logs(),
                 Event::Drain => break,
                 Event::Exit => return Ok(()),
             }
         }
+        service_manager::stopping();
         say("sandarac: draining; once more to exit at once");
         tokio::select! {
             drained = process.drain() => {
@@ -41,15 +50,21 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
                     say("sandarac: some exchanges did not end in time and were cut off");
                 }
             }
-            () = exit(&mut signals) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
+            () = exit(&mut signals, &process) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
         }
         Ok(())
     })
 }
 
 /// Until the second order to stop.
-async fn exit(signals: &mut Signals) {
-    while signals.next().await != Event::Exit {}
+async fn exit(signals: &mut Signals, process: &Process) {
+    loop {
+        match signals.next().await {
+            Event::Exit => return,
+            Event::Reopen => process.reopen_logs(),
+            Event::Drain | Event::Reload => {}
+        }
+    }
 }
 
 /// Starts an accelerator for the demo: the address it listens on, and what ends it when dropped.
@@ -60,7 +75,7 @@ pub fn accelerate(listen: SocketAddr, origin: SocketAddr) -> io::Result<(SocketA
         ..Flags::default()
     };
     let (config, _) = Config::from_flags(&flags).map_err(|errors| io::Error::other(errors.to_string()))?;
-    let process = Process::start(config, None, false)?;
+    let process = Process::start(config, None)?;
     match process.listeners()[..] {
         [ListenAddress::Tcp(address)] => Ok((address, process)),
         _ => Err(io::Error::other("a TCP address was asked for")),

@@ -1,8 +1,10 @@
-//! Signals as events: SIGTERM and SIGINT ask to stop, SIGHUP to take up what has changed.
+//! Signals as events: SIGTERM and SIGINT ask to stop, SIGHUP to reload, SIGUSR1 to reopen logs. SIGUSR2 asks for nothing.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::stderr::say;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub enum Event {
     Exit,
     /// SIGHUP: read the configuration again and open the logs anew.
     Reload,
+    /// SIGUSR1: open the logs anew.
+    Reopen,
 }
 
 /// The signals of this process, from when this is made.
@@ -20,6 +24,9 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    user1: Signal,
+    /// To nginx, an order to replace the binary. Without a handler it would end the process.
+    user2: Signal,
     draining: bool,
 }
 
@@ -30,18 +37,29 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
+            user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
             draining: false,
         })
     }
 
     /// The next event. Dropping the future loses none.
     pub async fn next(&mut self) -> Event {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-            _ = self.hang_up.recv() => return Event::Reload,
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => break,
+                _ = self.interrupt.recv() => break,
+                _ = self.hang_up.recv() => return Event::Reload,
+                _ = self.user1.recv() => return Event::Reopen,
+                _ = self.user2.recv() => say("sandarac: SIGUSR2 does nothing here"),
+            }
         }
         if std::mem::replace(&mut self.draining, true) { Event::Exit } else { Event::Drain }
+    }
+
+    /// Until an order to stop; others are passed over.
+    pub async fn stop(&mut self) {
+        while !matches!(self.next().await, Event::Drain | Event::Exit) {}
     }
 }
 
@@ -53,9 +71,12 @@ mod tests {
     #[tokio::test]
     async fn signals_ask_to_reload_to_drain_and_then_to_exit() {
         let mut signals = Signals::listen().unwrap();
-        for (signal, event) in
-            [(Signal::HUP, Event::Reload), (Signal::TERM, Event::Drain), (Signal::INT, Event::Exit)]
-        {
+        for (signal, event) in [
+            (Signal::HUP, Event::Reload),
+            (Signal::USR1, Event::Reopen),
+            (Signal::TERM, Event::Drain),
+            (Signal::INT, Event::Exit),
+        ] {
             kill_process(getpid(), signal).unwrap();
             assert_eq!(signals.next().await, event);
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -19,7 +20,9 @@ pub struct Setup {
     variables: Vec<(String, String)>,
     config: Option<String>,
     descriptors: Option<u64>,
+    inherited: Option<OwnedFd>,
     admin: bool,
+    admin_path: Option<PathBuf>,
     unheard: bool,
     dir: TempDir,
 }
@@ -46,6 +49,10 @@ pub enum Signal {
     Stop,
     /// Go on.
     Continue,
+    /// Open the logs anew.
+    User1,
+    /// Nothing.
+    User2,
 }
 
 impl Setup {
@@ -58,7 +65,9 @@ impl Setup {
             variables: Vec::new(),
             config: None,
             descriptors: None,
+            inherited: None,
             admin: true,
+            admin_path: None,
             unheard: false,
             dir: TempDir::new(),
         }
@@ -108,6 +117,18 @@ impl Setup {
         self
     }
 
+    /// Has its admin interface at `path`, which may be that of another.
+    pub fn admin_at(mut self, path: PathBuf) -> Setup {
+        self.admin_path = Some(path);
+        self
+    }
+
+    /// Passes a listening socket to the binary as a service manager does (sd_listen_fds(3)).
+    pub fn inherits(mut self, socket: impl Into<OwnedFd>) -> Setup {
+        self.inherited = Some(socket.into());
+        self
+    }
+
     /// Closes the other end of its standard error as soon as it is ready.
     pub fn unheard(mut self) -> Setup {
         self.unheard = true;
@@ -130,19 +151,30 @@ impl Setup {
     }
 
     fn admin_path(&self) -> PathBuf {
-        self.dir.join("admin")
+        self.admin_path.clone().unwrap_or_else(|| self.dir.join("admin"))
     }
 
     fn command(&self) -> Command {
-        let mut command = match self.descriptors {
+        let before = match (self.descriptors, &self.inherited) {
+            (None, None) => None,
+            (Some(limit), None) => Some(format!("ulimit -n {limit}")),
+            // The first that is passed is number 3. The process keeps its id when the shell becomes the binary.
+            (None, Some(_)) => Some("exec 3<&0 </dev/null && export LISTEN_FDS=1 LISTEN_PID=$$".to_owned()),
+            (Some(_), Some(_)) => panic!("a limit beside a socket is not supported"),
+        };
+        let mut command = match before {
             None => Command::new(&self.binary),
-            Some(limit) => {
+            Some(before) => {
                 let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")]).arg(&self.binary);
+                shell.args(["-c", &format!("{before} && exec \"$0\" \"$@\"")]).arg(&self.binary);
                 shell
             }
         };
-        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command.current_dir(self.dir.path());
+        match &self.inherited {
+            None => command.stdin(Stdio::null()),
+            Some(socket) => command.stdin(socket.try_clone().expect("a socket can be shared")),
+        };
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -153,6 +185,13 @@ impl Setup {
     /// If it ends before, with what it said.
     #[track_caller]
     pub fn start(self) -> Sandarac {
+        let mut begun = self.begin();
+        begun.gets_ready();
+        begun
+    }
+
+    /// Starts the binary. It is ready after [`Sandarac::gets_ready`].
+    pub fn begin(self) -> Sandarac {
         let mut command = self.command();
         match &self.config {
             Some(text) => {
@@ -172,17 +211,7 @@ impl Setup {
         let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
         let last = self.unheard.then_some(READY);
         let stderr = Lines::up_to(last, child.stderr.take().expect("stderr is a pipe"));
-        let mut running = Sandarac { child: Some(child), listening: Vec::new(), stdout, stderr, setup: self };
-        if !running.stderr.wait_for(READY) {
-            assert!(running.stderr.has_ended(), "the binary was not ready after {PATIENCE:?}");
-            panic!("the binary ended with {} before it was ready", running.wait());
-        }
-        if running.setup.unheard {
-            running.stderr.wait_for_end();
-        }
-        running.listening = running.addresses_told();
-        assert!(!running.listening.is_empty(), "the binary is ready but listens nowhere");
-        running
+        Sandarac { child: Some(child), listening: Vec::new(), stdout, stderr, setup: self }
     }
 
     /// Runs the binary with the arguments given, and the configuration if there is one, to its end.
@@ -208,6 +237,23 @@ pub struct Sandarac {
 }
 
 impl Sandarac {
+    /// Waits until it says that it is ready.
+    ///
+    /// # Panics
+    /// If it ends before, with what it said.
+    #[track_caller]
+    pub fn gets_ready(&mut self) {
+        if !self.stderr.wait_for(READY) {
+            assert!(self.stderr.has_ended(), "the binary was not ready after {PATIENCE:?}");
+            panic!("the binary ended with {} before it was ready", self.wait());
+        }
+        if self.setup.unheard {
+            self.stderr.wait_for_end();
+        }
+        self.listening = self.addresses_told();
+        assert!(!self.listening.is_empty(), "the binary is ready but listens nowhere");
+    }
+
     /// The first address it listens on.
     pub fn address(&self) -> &Address {
         &self.listening[0]
@@ -348,6 +394,8 @@ impl Sandarac {
             Signal::Terminate => rustix::process::Signal::TERM,
             Signal::Stop => rustix::process::Signal::STOP,
             Signal::Continue => rustix::process::Signal::CONT,
+            Signal::User1 => rustix::process::Signal::USR1,
+            Signal::User2 => rustix::process::Signal::USR2,
         };
         let pid = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(pid, signal).expect("the binary runs");

@@ -1,9 +1,11 @@
 //! Where the admin interface is.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use sandarac_config::ListenAddress;
 
 /// Where the admin interface is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,16 @@ impl Endpoint {
             None => std::env::temp_dir().join(format!("sandarac-{}", uid.as_raw())),
         };
         Endpoint::Unix(directory.join("admin.sock"))
+    }
+
+    /// The one that the configuration says, or the standard one where it says none.
+    pub fn of(configured: Option<&ListenAddress>) -> Endpoint {
+        match configured {
+            None => Endpoint::standard(),
+            Some(ListenAddress::Unix(path)) => Endpoint::Unix(path.clone()),
+            Some(ListenAddress::Tcp(address)) => Endpoint::Tcp(*address),
+            Some(ListenAddress::Any(port)) => Endpoint::Tcp((Ipv6Addr::UNSPECIFIED, *port).into()),
+        }
     }
 }
 

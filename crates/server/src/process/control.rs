@@ -19,6 +19,7 @@ use crate::admin::{
 use crate::calendar;
 use crate::check;
 use crate::logs::Subscription;
+use crate::service_manager;
 use crate::stderr::say;
 
 /// The process as the admin interface sees it.
@@ -149,6 +150,7 @@ impl Inner {
     /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
         let _one_at_a_time = self.reloading.lock();
+        service_manager::reloading();
         let outcome = self.take_up();
         match &outcome {
             Ok(reloaded) => {
@@ -156,9 +158,11 @@ impl Inner {
                     say(warning);
                 }
                 say(format_args!("sandarac: reloaded {}", reloaded.config));
+                service_manager::reloaded("reloaded");
             }
             Err(refusal) => {
                 say(format_args!("sandarac: not reloaded, the configuration in force stays: {refusal}"));
+                service_manager::reloaded(format_args!("not reloaded: {}", refusal.what));
             }
         }
         outcome
@@ -217,7 +221,7 @@ impl Inner {
                     bound.push(current[at].clone());
                 }
                 None => {
-                    let listeners = bind(listener, self.workers.len())
+                    let listeners = bind(listener, &self.inherited, self.workers.len())
                         .map_err(|error| Refusal::failed(error.to_string()))?;
                     bound.push(listeners.address.clone());
                     fresh.push((entrance(&listeners.address, listener.proxy_protocol), listeners));

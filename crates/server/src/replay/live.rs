@@ -99,7 +99,7 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
         span: args.span,
     };
     let failed = |error: io::Error| Failure::Failed(error.to_string());
-    let process = Process::start(config, None, false).map_err(failed)?;
+    let process = Process::start(config, None).map_err(failed)?;
     let [sandarac_net::ListenAddress::Tcp(address)] = process.listeners()[..] else {
         return Err(Failure::Failed("the balancer does not listen where it was told to".to_owned()));
     };

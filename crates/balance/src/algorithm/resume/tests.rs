@@ -230,7 +230,7 @@ fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_clas
     for _ in 0..3 {
         pool.pick(Some(b"b"), NOW, &others).unwrap().finish(Outcome::ConnectFailed, NOW);
     }
-    let mut asked = |ms: u64| {
+    let asked = |ms: u64| {
         let picked = pool.pick(Some(b"a"), at(ms), &[]).unwrap();
         let worker = picked.id().0;
         picked.finish(Outcome::Answered, at(ms));

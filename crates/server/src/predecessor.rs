@@ -1,0 +1,41 @@
+//! A process that is draining where this one is to start.
+
+use std::time::Duration;
+
+use sandarac_config::Config;
+
+use crate::admin::client::Client;
+use crate::admin::{Endpoint, State};
+use crate::signals::Signals;
+use crate::stderr::say;
+
+/// How often it is looked whether a draining process has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a process may take to say whether it is draining.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Waits for as long as a process that is draining has the admin interface of `config`. Returns whether this one is to start: not
+/// where a signal asks it to stop meanwhile.
+pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
+    let endpoint = Endpoint::of(config.admin.listen.as_ref());
+    let token = config.admin.token.as_deref().map(str::to_owned);
+    let predecessor = Client::new(endpoint, token).patience(PATIENCE);
+    let mut told = false;
+    while let Ok(status) = predecessor.status()
+        && status.state == State::Draining
+    {
+        if !told {
+            say(format_args!(
+                "sandarac: process {} is draining; this one starts when it has ended",
+                status.pid
+            ));
+            told = true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = signals.stop() => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,166 @@
+//! One process after another, and what a service manager gives and is told.
+
+use std::net::TcpListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
+
+use sandarac_test_support::{Address, Conn, Gate, Origin, Signal, TempDir, get, reply, within};
+
+use crate::{before, sandarac, site};
+
+#[test]
+fn a_process_waits_for_one_that_is_draining_and_takes_over() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| {
+        let reply = reply(200).cache("no-store").body("whole");
+        if request.target == "/held" { reply.hold(&held) } else { reply }
+    });
+    let mut first = sandarac().before(&origin).start();
+    let mut busy = first.connect();
+    busy.send(get("/held").to_bytes());
+    gate.reached(1);
+    first.signal(Signal::Terminate);
+    first.says("sandarac: draining");
+    within("the drain to begin", || {
+        (first.admin_json(&["status", "--json"])["state"] == "draining").then_some(())
+    });
+
+    let mut second = sandarac().before(&origin).admin_at(first.admin_path()).begin();
+    second.says(&format!("sandarac: process {} is draining; this one starts when it has ended", first.pid()));
+    assert!(!second.stderr().contains("listening"));
+    gate.open();
+    assert_eq!(busy.response().expect(200).text(), "whole");
+    assert!(first.wait().success());
+    second.gets_ready();
+    second.get("/").expect(200);
+    assert_eq!(second.admin_json(&["status", "--json"])["pid"], second.pid());
+}
+
+#[test]
+fn a_process_that_waits_for_another_can_be_stopped() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (first, origin) = before(move |_| reply(200).hold(&held));
+    let mut busy = first.connect();
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    first.signal(Signal::Terminate);
+    within("the drain to begin", || {
+        (first.admin_json(&["status", "--json"])["state"] == "draining").then_some(())
+    });
+    let mut second = sandarac().before(&origin).admin_at(first.admin_path()).begin();
+    second.says("is draining");
+    second.signal(Signal::Terminate);
+    assert!(second.wait().success());
+    gate.open();
+}
+
+#[test]
+fn beside_a_process_that_is_not_draining_another_fails_at_once() {
+    let (first, origin) = before(|_| reply(200));
+    let mut second = sandarac().before(&origin).admin_at(first.admin_path()).begin();
+    second.says("the admin interface cannot listen on");
+    assert_eq!(second.wait().code(), Some(1));
+    first.get("/").expect(200);
+}
+
+#[test]
+fn a_restart_on_a_socket_that_was_passed_refuses_nobody() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body("served"));
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let started = || {
+        let config = site(&origin.url(), "", "").replace("127.0.0.1:0", &address.to_string());
+        sandarac().config(config).inherits(socket.try_clone().unwrap())
+    };
+    let mut first = started().start();
+    assert_eq!(first.get("/").text(), "served");
+    first.signal(Signal::Terminate);
+    assert!(first.wait().success());
+    // Nobody runs now, and the connection is taken all the same.
+    let mut client = Conn::to(&Address::Tcp(address));
+    client.send(get("/").to_bytes());
+    let second = started().start();
+    assert_eq!(client.response().expect(200).text(), "served");
+    // A listener that a reload takes away comes back with the next one.
+    let text = site(&origin.url(), "", "");
+    second.reload(&text).success();
+    second.reload(&text.replace("127.0.0.1:0", &address.to_string())).success();
+    assert_eq!(Conn::to(&Address::Tcp(address)).get("/").text(), "served");
+}
+
+#[test]
+fn a_unix_socket_that_was_passed_is_not_removed() {
+    let origin = Origin::new(|_| reply(200));
+    let dir = TempDir::new();
+    let path = dir.join("front");
+    let socket = UnixListener::bind(&path).unwrap();
+    let config = site(&origin.url(), "", "").replace("127.0.0.1:0", &format!("unix:{}", path.display()));
+    let mut proxy = sandarac().config(config).inherits(socket.try_clone().unwrap()).start();
+    Conn::to(&Address::Unix(path.clone())).get("/").expect(200);
+    proxy.signal(Signal::Terminate);
+    assert!(proxy.wait().success());
+    assert!(path.exists());
+}
+
+#[test]
+fn a_socket_that_was_passed_for_no_listener_is_an_error() {
+    let origin = Origin::new(|_| reply(200));
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut proxy = sandarac().config(site(&origin.url(), "", "")).inherits(socket).begin();
+    proxy.says(&format!(
+        "a socket for {address} was passed to this process (LISTEN_FDS), but no [[listen]] has that address"
+    ));
+    assert_eq!(proxy.wait().code(), Some(1));
+}
+
+#[test]
+fn a_service_manager_is_told_of_the_start_of_reloads_and_of_the_end() {
+    let origin = Origin::new(|_| reply(200));
+    let dir = TempDir::new();
+    let socket = UnixDatagram::bind(dir.join("notify")).unwrap();
+    socket.set_read_timeout(Some(sandarac_test_support::PATIENCE)).unwrap();
+    let told = || {
+        let mut buffer = [0; 4096];
+        let len = socket.recv(&mut buffer).expect("the service manager is told");
+        String::from_utf8_lossy(&buffer[..len]).into_owned()
+    };
+    let text = site(&origin.url(), "", "");
+    let notify = dir.join("notify").display().to_string();
+    let mut proxy = sandarac().config(text.clone()).variable("NOTIFY_SOCKET", &notify).start();
+    assert_eq!(told(), "READY=1\nSTATUS=ready\n");
+    proxy.reload(&text).success();
+    let reloading = told();
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert_eq!(told(), "READY=1\nSTATUS=reloaded\n");
+    proxy.reload("").failure();
+    told();
+    assert_eq!(told(), "READY=1\nSTATUS=not reloaded: the configuration is wrong\n");
+    proxy.signal(Signal::Terminate);
+    assert_eq!(told(), "STOPPING=1\nSTATUS=draining\n");
+    assert!(proxy.wait().success());
+}
+
+#[test]
+fn sigusr1_opens_the_log_anew_and_sigusr2_does_nothing() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let dir = TempDir::new();
+    let (log, rotated) = (dir.join("access.log"), dir.join("access.log.1"));
+    let proxy = sandarac().config(format!("{text}[log]\naccess = \"{}\"\n", log.display())).start();
+    let has_line = |path: &Path, line: &str| {
+        within("the line", || std::fs::read_to_string(path).ok()?.contains(line).then_some(()));
+    };
+    proxy.get("/first").expect(200);
+    has_line(&log, "GET /first");
+    proxy.signal(Signal::User2);
+    proxy.says("sandarac: SIGUSR2 does nothing here");
+    std::fs::rename(&log, &rotated).unwrap();
+    proxy.signal(Signal::User1);
+    within("the new file", || log.exists().then_some(()));
+    proxy.get("/second").expect(200);
+    has_line(&log, "GET /second");
+    has_line(&rotated, "GET /first");
+}
