@@ -23,6 +23,7 @@ mod methods;
 mod names;
 mod partial;
 mod peers;
+mod placeholders;
 mod pools;
 mod queues;
 mod ranges;

@@ -5,6 +5,7 @@ use sandarac_message::{FieldsBuf, Name, TooLarge};
 use crate::field::{FieldName, FieldValue};
 use crate::report::{At, Report};
 use crate::setting::settings;
+use crate::template::{RequestParts, Template, Use};
 use crate::value::Map;
 
 settings! {
@@ -12,9 +13,12 @@ settings! {
     pub(crate) struct EditSettings {
         /// Fields to remove, all lines of each.
         remove: Vec<At<FieldName>> = Vec::new();
-        /// Fields to set: all lines of each are replaced by one, where the first of them stood.
+        /// Fields to set: all lines of each are replaced by one, where the first of them stood. In a value, `{host}`, `{path}`,
+        /// `{query}` and `{target}` stand for those of the request; in `request` also `{client}`, its address, `{scheme}`, and
+        /// `{id}`, which the log in JSON names too: the `X-Request-Id` of a trusted proxy, or a new one. `{{` is a brace.
         set: Map<FieldName, FieldValue> = Map::default();
-        /// Fields to add, after those of the same name that are there; several values make several lines.
+        /// Fields to add, after those of the same name that are there; several values make several lines. Values are written
+        /// as for `set`.
         add: Map<FieldName, Vec<FieldValue>> = Map::default();
     }
 }
@@ -22,15 +26,18 @@ settings! {
 /// A field: its name and its value.
 pub type FieldLine = (Box<[u8]>, Box<[u8]>);
 
+/// A field that an edit writes: its name, and its value for a request.
+pub type FieldTemplate = (Box<[u8]>, Template);
+
 /// Edits of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
     /// Names whose lines are removed.
     pub remove: Vec<Box<[u8]>>,
     /// Fields that replace all lines of their name.
-    pub set: Vec<FieldLine>,
+    pub set: Vec<FieldTemplate>,
     /// Fields that are added after all others.
-    pub add: Vec<FieldLine>,
+    pub add: Vec<FieldTemplate>,
 }
 
 impl Edits {
@@ -39,11 +46,16 @@ impl Edits {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
 
-    /// Edits `fields`. Where they grow too large, the edits up to there are made.
-    pub fn apply(&self, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+    /// Edits `fields` for a request. Where they grow too large, the edits up to there are made.
+    pub fn apply(&self, fields: &mut FieldsBuf, request: &RequestParts<'_>) -> Result<(), TooLarge> {
         self.remove.iter().for_each(|name| fields.remove_named(name));
-        self.set.iter().try_for_each(|(name, value)| fields.replace(name, value))?;
-        self.add.iter().try_for_each(|(name, value)| fields.push(name, value))
+        self.set.iter().try_for_each(|(name, template)| fields.replace(name, &template.fill(request)))?;
+        self.add.iter().try_for_each(|(name, template)| fields.push(name, &template.fill(request)))
+    }
+
+    /// Whether any of them takes the id of the request.
+    pub fn needs_id(&self) -> bool {
+        self.set.iter().chain(&self.add).any(|(_, template)| template.needs_id())
     }
 
     /// The names that are removed or replaced.
@@ -61,20 +73,22 @@ impl Edits {
             }
         };
         let bytes = |text: &str| Box::from(text.as_bytes());
-        let pair = |name: &FieldName, value: &FieldValue| (bytes(name.as_str()), bytes(value.as_str()));
         settings.remove.iter().for_each(|name| check(name, false));
         settings.set.0.iter().for_each(|(name, _)| check(name, true));
         settings.add.0.iter().for_each(|(name, _)| check(name, false));
-        Edits {
-            remove: settings.remove.iter().map(|name| bytes(name.value.as_str())).collect(),
-            set: settings.set.0.iter().map(|(name, value)| pair(&name.value, value)).collect(),
-            add: settings
-                .add
-                .0
-                .iter()
-                .flat_map(|(name, values)| values.iter().map(|value| pair(&name.value, value)))
-                .collect(),
-        }
+        let used = if request { Use::Request } else { Use::Response };
+        let mut line = |name: &At<FieldName>, value: &FieldValue| {
+            let template = Template::read(value.as_str(), used);
+            let template =
+                template.map_err(|complaint| report.complain(name.place.clone(), complaint)).ok()?;
+            Some((bytes(name.value.as_str()), template))
+        };
+        let set = settings.set.0.iter().filter_map(|(name, value)| line(name, value)).collect();
+        let values = |(name, values): &'_ (At<FieldName>, Vec<FieldValue>)| {
+            values.iter().filter_map(|value| line(name, value)).collect::<Vec<_>>()
+        };
+        let add = settings.add.0.iter().flat_map(values).collect();
+        Edits { remove: settings.remove.iter().map(|name| bytes(name.value.as_str())).collect(), set, add }
     }
 }
 

@@ -247,8 +247,10 @@ fn explain_cookies(policy: &Policy) -> String {
 fn explain_edits(edits: &Edits) -> String {
     let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
     let removed = edits.remove.iter().map(|field| format!("without {}", name(field)));
-    let set = edits.set.iter().map(|(field, value)| format!("{} set to {:?}", name(field), name(value)));
-    let added = edits.add.iter().map(|(field, value)| format!("{} {:?} added", name(field), name(value)));
+    let set =
+        edits.set.iter().map(|(field, value)| format!("{} set to {:?}", name(field), value.to_string()));
+    let added =
+        edits.add.iter().map(|(field, value)| format!("{} {:?} added", name(field), value.to_string()));
     removed.chain(set).chain(added).collect::<Vec<_>>().join(", ")
 }
 

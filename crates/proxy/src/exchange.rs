@@ -22,7 +22,7 @@ use crate::step::fetch::{Arrived, Errand, Surroundings, fetch};
 use crate::step::hash;
 use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
-use crate::step::store::{Landed, Landing, add_date, edit};
+use crate::step::store::{Landed, Landing, add_date};
 use crate::step::{background, join, lookup, pipe, purge, stream};
 use crate::sticky;
 use crate::tally::{MissReason, StatusClass};
@@ -72,6 +72,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) transaction: u64,
     /// The transaction number of the fetch.
     pub(crate) fetched: Option<u64>,
+    /// What edits call the request to the origin.
+    id: Option<String>,
     pub(crate) backend: Option<String>,
     pub(crate) origin_time: Option<Duration>,
     /// Why a stale response stands in for that of the origin.
@@ -123,6 +125,7 @@ pub(crate) async fn run(
         handling: Handling::new(Outcome::Error),
         transaction,
         fetched: None,
+        id: None,
         backend: None,
         origin_time: None,
         origin_fault: None,
@@ -377,7 +380,7 @@ impl<'e> Exchange<'e> {
                 host: &received.host,
                 path: &target,
                 rule,
-                edits: &received.route.response,
+                edits: received.edits(&target),
                 directives,
                 between_bytes: self.site.pools[pool].timeouts.between_bytes,
                 transaction: self.fetched.unwrap_or_default(),
@@ -485,12 +488,14 @@ impl<'e> Exchange<'e> {
 
     /// Makes the edits that the route asks for, and adds Via.
     fn edit(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
-        edit(&mut arrived.head, &received.route.response.all, self.site).map_err(|_| Fault::HeadTooLarge)
+        let edits = received.edits(received.target.path_and_query);
+        edits.make(&mut arrived.head, self.site).map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Makes those of what is not stored.
     fn edit_passed(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
-        received.route.response.passed.apply(&mut arrived.head.fields).map_err(|_| Fault::HeadTooLarge)
+        let edits = received.edits(received.target.path_and_query);
+        edits.make_passed(&mut arrived.head).map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Sends a request to a backend of the pool and waits for the head of its response.
@@ -504,6 +509,8 @@ impl<'e> Exchange<'e> {
     ) -> Result<Box<Arrived>, Fault> {
         let asked = self.worker.recorder.wants().then(Instant::now);
         self.fetched = Some(self.worker.transaction());
+        let peer = received.asker.trusted.then_some(self.request.fields);
+        self.id = self.worker.shared.request_id(&received.route.request, peer, self.transaction);
         let tunnel = matches!(purpose, Purpose::Tunnel);
         let one_client = matches!(purpose, Purpose::Pass | Purpose::Head { .. });
         let fills = matches!(purpose, Purpose::Fill { .. });
@@ -568,6 +575,7 @@ impl<'e> Exchange<'e> {
             asker: Asker { host, ..received.asker },
             introduction: &self.site.introduction,
             edits: &received.route.request,
+            id: self.id.as_deref().unwrap_or_default(),
             target,
             sticky: self.site.pools[pool].sticky.as_ref(),
             framing: down.framing(),
@@ -823,6 +831,7 @@ impl<'e> Exchange<'e> {
                 duration,
                 first_byte,
                 origin: self.origin_time,
+                id: self.id.as_deref(),
                 backend: self.backend.as_deref(),
                 error: error.as_deref(),
                 ..crate::Record::of(&self.request, wall().minus(duration))

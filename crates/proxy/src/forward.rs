@@ -4,7 +4,7 @@
 use crate::step::hash;
 use crate::step::receive::Received;
 use sandarac_cache::Object;
-use sandarac_config::{CacheRule, Edits, Sticky};
+use sandarac_config::{CacheRule, Edits, RequestParts, Sticky};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
@@ -64,6 +64,8 @@ pub(crate) struct Forward<'a> {
     pub(crate) asker: Asker<'a>,
     pub(crate) introduction: &'a Introduction,
     pub(crate) edits: &'a Edits,
+    /// What tells the request from all others; empty where no edit takes it.
+    pub(crate) id: &'a str,
     pub(crate) target: &'a [u8],
     /// How sessions stick to a backend: by a cookie that is not the application's.
     pub(crate) sticky: Option<&'a Sticky>,
@@ -208,7 +210,14 @@ impl Forward<'_> {
             fields.set(Name::MaxForwards, left.to_string().as_bytes())?;
         }
         self.introduce(&mut fields)?;
-        self.edits.apply(&mut fields)?;
+        let parts = RequestParts {
+            client: self.asker.ip,
+            id: self.id,
+            scheme: self.asker.scheme.text(),
+            host: self.asker.host,
+            target: self.target,
+        };
+        self.edits.apply(&mut fields, &parts)?;
         Ok(fields)
     }
 
@@ -365,6 +374,7 @@ mod tests {
                 name: "sandarac".into(),
             },
             edits: &Edits::default(),
+            id: "",
             target: b"/p",
             sticky: None,
             framing: BodyFraming::None,

@@ -13,6 +13,8 @@ pub struct Record<'a> {
     pub request: u64,
     /// The transaction number of the fetch it caused, or that brought the object it got.
     pub fetch: Option<u64>,
+    /// What the request to the origin was called by `{id}`, where an edit wrote it.
+    pub id: Option<&'a str>,
     /// When the first byte of the request arrived.
     pub time: Timestamp,
     /// The client's address; `None` for a peer on a Unix socket.

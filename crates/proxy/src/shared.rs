@@ -11,9 +11,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
+use sandarac_config::Edits;
 use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub struct Shared {
     pub store: Arc<Store>,
     /// One set for each worker, and the upkeep's.
     pub counters: Box<[Arc<Counters>]>,
+    /// What tells this process from others in the ids of requests.
+    run: u64,
     /// The zero of the balancer's clock.
     pub(crate) epoch: Moment,
     connections: AtomicUsize,
@@ -62,6 +66,7 @@ impl Shared {
             generation: AtomicU64::new(0),
             store,
             counters: (0..workers + 1).map(|_| Arc::default()).collect(),
+            run: RandomState::new().build_hasher().finish(),
             epoch: Moment::now(),
             connections: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
@@ -75,6 +80,25 @@ impl Shared {
     /// The configuration in force.
     pub fn site(&self) -> Arc<Site> {
         self.site.load_full()
+    }
+
+    /// What the request to an origin is called, where `edits` tell it that: what the field `X-Request-Id` says among those of a
+    /// trusted `peer`, if it is one word of up to 128 bytes, or what no other request is called.
+    pub(crate) fn request_id(
+        &self,
+        edits: &Edits,
+        peer: Option<Fields<'_>>,
+        transaction: u64,
+    ) -> Option<String> {
+        const MOST: usize = 128;
+        if !edits.needs_id() {
+            return None;
+        }
+        let mut lines = peer.into_iter().flat_map(|fields| fields.all_named(b"X-Request-Id"));
+        let only = lines.next().filter(|_| lines.next().is_none());
+        let kept = only.filter(|id| id.len() <= MOST && id.iter().all(u8::is_ascii_graphic));
+        let kept = kept.and_then(|id| String::from_utf8(id.to_vec()).ok()).filter(|id| !id.is_empty());
+        Some(kept.unwrap_or_else(|| format!("{:016x}-{transaction}", self.run)))
     }
 
     /// Puts another configuration in force, once its pools have what a start waits for, or after `patience`. Exchanges that have

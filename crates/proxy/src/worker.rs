@@ -307,6 +307,7 @@ impl<'a> Record<'a> {
             session: 0,
             request: 0,
             fetch: None,
+            id: None,
             time: now,
             client: None,
             method: request.method_text,

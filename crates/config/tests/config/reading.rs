@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sandarac_config::{Action, ByteSize, CacheRule, Config, ListenAddress, LogFormat, LogTarget, Network};
+use sandarac_config::{
+    Action, ByteSize, CacheRule, Config, ListenAddress, LogFormat, LogTarget, Network, RequestParts,
+};
 use sandarac_message::caching::{CookieRule, Policy, Profile};
 use sandarac_message::glob::Glob;
 
@@ -178,16 +180,18 @@ fn answers_redirects_and_edits_are_read() {
     let names: Vec<_> = answer.fields.iter().map(|(name, _)| String::from_utf8_lossy(name)).collect();
     assert_eq!(names, ["X-Why", "Content-Type"]);
     let Action::Redirect(redirect) = &routes[1].action else { panic!() };
-    assert_eq!((redirect.status, redirect.to.fill(b"", b"/x?y")), (308, b"https://example.com/x?y".to_vec()));
+    let parts = RequestParts { target: b"/x?y", ..RequestParts::default() };
+    assert_eq!(redirect.status, 308);
+    assert_eq!(*redirect.to.fill(&parts), *b"https://example.com/x?y");
 
     let lines = [("host", "example.com"), ("A", "1"), ("x-evil", "1")];
     let mut request: sandarac_message::FieldsBuf = lines.into_iter().collect();
-    routes[2].request.apply(&mut request).unwrap();
+    routes[2].request.apply(&mut request, &parts).unwrap();
     let mut out = Vec::new();
     request.encode(&mut out);
     assert_eq!(out, b"Host: app.internal\r\nA: 1\r\n");
     let mut response = sandarac_message::FieldsBuf::new();
-    routes[2].response.all.apply(&mut response).unwrap();
+    routes[2].response.all.apply(&mut response, &parts).unwrap();
     assert_eq!(response.view().all_named(b"link").collect::<Vec<_>>(), [b"</a>", b"</b>"]);
 }
 

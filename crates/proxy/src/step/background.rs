@@ -9,7 +9,7 @@ use crate::step::fetch::{Errand, Surroundings, fetch};
 use crate::step::hash;
 use crate::step::lookup::single_range;
 use crate::step::receive::Received;
-use crate::step::store::{Landed, Landing};
+use crate::step::store::{EditsForTarget, Landed, Landing};
 use crate::worker::Worker;
 use sandarac_cache::Flight;
 use sandarac_config::{CacheRule, Route, Subject};
@@ -77,11 +77,14 @@ impl Revalidation {
         let path = hash::target(&rule.key, target.path_and_query);
         flight.aim(hash::target_tag(&rule.key, &self.host, &path));
         worker.counters.one(Counter::FetchesBackground);
+        let transaction = worker.transaction();
+        let id = worker.shared.request_id(&route.request, None, transaction).unwrap_or_default();
         let forward = Forward {
             request,
             asker: Asker { ip: self.ip, trusted: self.trusted, scheme: self.scheme, host: &self.host },
             introduction: &site.introduction,
             edits: &route.request,
+            id: &id,
             target: &path,
             sticky: site.pools[self.pool].sticky.as_ref(),
             framing: BodyFraming::None,
@@ -125,10 +128,10 @@ impl Revalidation {
             host: &self.host,
             path: &path,
             rule,
-            edits: &route.response,
+            edits: EditsForTarget { edits: &route.response, host: &self.host, target: &path },
             directives: RequestDirectives::default(),
             between_bytes: around.pool().timeouts.between_bytes,
-            transaction: worker.transaction(),
+            transaction,
         };
         let mut handling = Handling::new(Outcome::Miss);
         if let Landed::Relay(arrived) = landing.land(flight, arrived, &mut handling) {

@@ -3,7 +3,7 @@
 use crate::handling::Handling;
 use crate::step::fetch::Arrived;
 use crate::step::lookup::single_range;
-use crate::step::store::{Landed, Landing, add_date, content_range, stored_head, withheld_fields};
+use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
@@ -72,7 +72,7 @@ impl Landing<'_> {
         let Storability::Store(lifetimes) = storable else { return None };
         fields.remove(Name::Age);
         add_date(&mut fields, now);
-        let head = stored_head(status, reason, &fields, self.edits).ok()?;
+        let head = self.edits.stored_head(status, reason, &fields).ok()?;
         let own = withheld_fields(newer);
         Some(Joined { joint, head, lifetimes, fields, range, own })
     }

@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::step::fetch::Arrived;
 use crate::step::receive::Received;
-use crate::step::store::{add_date, stored_head, tags_of, takes_cookies};
+use crate::step::store::{add_date, tags_of};
 use sandarac_cache::{Arrival, Flight, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Profile, RequestDirectives, Storability, freshen, head_agrees, storability};
@@ -117,8 +117,9 @@ pub(crate) fn learn_from_head(
         None => return,
     }
     let Ok(mut fields) = freshen(stored.fields(), fresh) else { return };
-    let edits = &received.route.response;
-    if takes_cookies(edits) {
+    let path = received.target.path_and_query;
+    let edits = received.edits(path);
+    if edits.take_cookies() {
         fields.remove(Name::SetCookie);
     }
     let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
@@ -136,9 +137,8 @@ pub(crate) fn learn_from_head(
     // It is in the lifetimes now.
     fields.remove(Name::Age);
     add_date(&mut fields, now);
-    let Ok(head) = stored_head(status, reason, &fields, edits) else { return };
+    let Ok(head) = edits.stored_head(status, reason, &fields) else { return };
     let vary = VarySpec::of(fields.view(), &rule.policy.vary);
-    let path = received.target.path_and_query;
     let tags = tags_of(fields.view(), &received.host, path, &rule.key);
     let arrival = Arrival {
         head,

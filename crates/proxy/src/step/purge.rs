@@ -162,7 +162,7 @@ pub(crate) fn passed(
         host: &received.host,
         path,
         rule,
-        edits: &received.route.response,
+        edits: received.edits(path),
         directives: rule.policy.directives(request.fields),
         between_bytes: exchange.site.pools[pool].timeouts.between_bytes,
         transaction: exchange.fetched.unwrap_or_default(),

@@ -5,8 +5,9 @@ use crate::forward::Asker;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
 use crate::step::purge;
+use crate::step::store::EditsForTarget;
 use bytes::Bytes;
-use sandarac_config::{Action, CacheRule, PathReading, Route, Routes};
+use sandarac_config::{Action, CacheRule, PathReading, RequestParts, Route, Routes};
 use sandarac_message::caching::{BypassReason, lookup_bypass};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
@@ -22,6 +23,13 @@ pub(crate) struct Received<'a> {
     pub(crate) host: Cow<'a, [u8]>,
     pub(crate) asker: Asker<'a>,
     pub(crate) route: &'a Route,
+}
+
+impl<'a> Received<'a> {
+    /// The edits of the response to a request for `target`.
+    pub(crate) fn edits<'t>(&'t self, target: &'t [u8]) -> EditsForTarget<'t> {
+        EditsForTarget { edits: &self.route.response, host: &self.host, target }
+    }
 }
 
 /// What the rules make of a request.
@@ -180,7 +188,12 @@ pub(crate) fn verdict<'a>(
             Err(Fault::NoHost)
         }
         Action::Redirect(redirect) => {
-            let to = redirect.to.fill(received.asker.host, received.target.path_and_query);
+            let to = redirect.to.fill(&RequestParts {
+                scheme: received.asker.scheme.text(),
+                host: received.asker.host,
+                target: received.target.path_and_query,
+                ..RequestParts::default()
+            });
             let mut fields = FieldsBuf::new();
             fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
             Ok(Verdict::Synth(Box::new(Synthetic { status: redirect.status, fields, body: Bytes::new() })))

@@ -9,7 +9,7 @@ use crate::step::fetch::Arrived;
 use crate::step::hash;
 use crate::tally::NoStore;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
-use sandarac_config::{CacheRule, Edits, KeyRule, ResponseEdits};
+use sandarac_config::{CacheRule, KeyRule, RequestParts, ResponseEdits};
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
     storability, stored_fields,
@@ -35,7 +35,7 @@ pub(crate) struct Landing<'a> {
     pub(crate) host: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) rule: &'a CacheRule,
-    pub(crate) edits: &'a ResponseEdits,
+    pub(crate) edits: EditsForTarget<'a>,
     pub(crate) directives: RequestDirectives,
     pub(crate) between_bytes: Duration,
     pub(crate) transaction: u64,
@@ -114,7 +114,7 @@ impl Landing<'_> {
 
     /// Removes `Set-Cookie` where the route stores responses without it, and returns the fields as they were.
     pub(super) fn take_cookies(&self, head: &mut ResponseHeadBuf) -> Option<FieldsBuf> {
-        if !takes_cookies(self.edits) || !head.fields.view().has(Name::SetCookie) {
+        if !self.edits.take_cookies() || !head.fields.view().has(Name::SetCookie) {
             return None;
         }
         let with_cookies = head.fields.clone();
@@ -127,7 +127,7 @@ impl Landing<'_> {
         if let Some(fields) = with_cookies {
             head.fields = fields;
         }
-        let _ = self.edits.passed.apply(&mut head.fields);
+        let _ = self.edits.make_passed(head);
     }
 
     /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again. An error
@@ -186,7 +186,7 @@ impl Landing<'_> {
                 fields.remove(Name::Age);
                 add_date(&mut fields, now);
                 let (status, reason) = (candidate.head().status(), candidate.head().reason());
-                let Ok(head) = stored_head(status, reason, &fields, self.edits) else {
+                let Ok(head) = self.edits.stored_head(status, reason, &fields) else {
                     return Landed::Object(candidate, None, None);
                 };
                 handling.stored = true;
@@ -207,9 +207,9 @@ impl Landing<'_> {
         }
     }
 
-    /// The same as [`edit`], before anything is judged or stored.
+    /// The edits of every response, before anything is judged or stored.
     pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
-        edit(head, &self.edits.all, self.site)
+        self.edits.make(head, self.site)
     }
 
     /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
@@ -222,9 +222,9 @@ impl Landing<'_> {
         add_date(&mut fields, arrived.received);
         if whole {
             fields.remove(Name::ContentRange);
-            return stored_head(200, b"OK", &fields, self.edits);
+            return self.edits.stored_head(200, b"OK", &fields);
         }
-        stored_head(arrived.head.status, &arrived.head.reason, &fields, self.edits)
+        self.edits.stored_head(arrived.head.status, &arrived.head.reason, &fields)
     }
 
     /// The tags and groups that a response with these fields can be purged by.
@@ -258,31 +258,51 @@ impl Landing<'_> {
     }
 }
 
-/// Makes the edits that the route asks for, and adds Via.
-pub(crate) fn edit(head: &mut ResponseHeadBuf, edits: &Edits, site: &Site) -> Result<(), TooLarge> {
-    edits.apply(&mut head.fields)?;
-    hop::add_via(&mut head.fields, head.version, site.name())
+/// The edits that a route makes of responses for one target. What they write is the same for all who ask for it.
+#[derive(Clone, Copy)]
+pub(crate) struct EditsForTarget<'a> {
+    pub(crate) edits: &'a ResponseEdits,
+    /// Host and target as they are keyed.
+    pub(crate) host: &'a [u8],
+    pub(crate) target: &'a [u8],
 }
 
-/// The head of a response that is stored with `fields`, of which clients get what the route's edits make.
-pub(super) fn stored_head(
-    status: u16,
-    reason: &[u8],
-    fields: &FieldsBuf,
-    edits: &ResponseEdits,
-) -> Result<StoredHead, TooLarge> {
-    if edits.stored.is_empty() {
-        return StoredHead::new(status, reason, fields);
+impl EditsForTarget<'_> {
+    fn parts(&self) -> RequestParts<'_> {
+        RequestParts { host: self.host, target: self.target, ..RequestParts::default() }
     }
-    let mut edited = fields.clone();
-    edits.stored.apply(&mut edited)?;
-    StoredHead::edited(status, reason, fields, &edited)
-}
 
-/// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses have no say in whether a response
-/// is stored: what the origin calls private stays so.
-pub(super) fn takes_cookies(edits: &ResponseEdits) -> bool {
-    edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie)
+    /// Makes those of every response, and adds Via.
+    pub(crate) fn make(&self, head: &mut ResponseHeadBuf, site: &Site) -> Result<(), TooLarge> {
+        self.edits.all.apply(&mut head.fields, &self.parts())?;
+        hop::add_via(&mut head.fields, head.version, site.name())
+    }
+
+    /// Makes those of responses that are not stored.
+    pub(crate) fn make_passed(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
+        self.edits.passed.apply(&mut head.fields, &self.parts())
+    }
+
+    /// The head of a response that is stored with `fields`, of which clients get what the edits make.
+    pub(super) fn stored_head(
+        &self,
+        status: u16,
+        reason: &[u8],
+        fields: &FieldsBuf,
+    ) -> Result<StoredHead, TooLarge> {
+        if self.edits.stored.is_empty() {
+            return StoredHead::new(status, reason, fields);
+        }
+        let mut edited = fields.clone();
+        self.edits.stored.apply(&mut edited, &self.parts())?;
+        StoredHead::edited(status, reason, fields, &edited)
+    }
+
+    /// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses have no say in whether a
+    /// response is stored: what the origin calls private stays so.
+    pub(super) fn take_cookies(&self) -> bool {
+        self.edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie)
+    }
 }
 
 /// What goes only to the client that a response was fetched for, if there is anything: what is withheld from the store, and the

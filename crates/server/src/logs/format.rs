@@ -112,6 +112,7 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
     if let Some(fetch) = record.fetch {
         put!(out, ",\"fetch\":{fetch}");
     }
+    text("id", record.id.map(str::as_bytes), out);
     if let Some(client) = record.client {
         put!(out, ",\"client\":\"{client}\"");
     }
