@@ -39,6 +39,26 @@ fn clients_that_come_together_cause_one_fetch() {
     }
 }
 
+/// Regression: what had been stored meanwhile was taken for a variant for other requests.
+#[test]
+fn a_page_without_vary_is_missed_for_no_variant() {
+    for cache in ["no-cache", "max-age=0", "private", "no-store"] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let origin =
+            Origin::new(move |_| reply(200).cache(cache).with("ETag", "\"v\"").hold(&held).body("page"));
+        let proxy = start(&origin);
+        let mut clients: Vec<Conn> = (0..CLIENTS).map(|_| ask(&proxy)).collect();
+        gate.reached(1);
+        proxy.counts("cache_waiters", CLIENTS as u64 - 1);
+        gate.open();
+        for client in &mut clients {
+            let forwarded = client.response().expect(200).cache_parameter("fwd");
+            assert_ne!(forwarded.as_deref(), Some("vary-miss"), "{cache}");
+        }
+    }
+}
+
 #[test]
 fn those_that_wait_in_vain_are_told_like_the_first() {
     let gate = Gate::new();

@@ -311,7 +311,8 @@ impl<'e> Exchange<'e> {
                 }
                 Lookup::Absent(_) if directives.only_if_cached => return Err(Fault::NotCached),
                 Lookup::Absent(candidate) => {
-                    let forward = lookup::forward(store, key, candidate.as_deref(), &directives);
+                    let forward =
+                        lookup::forward(store, key, self.request.fields, candidate.as_deref(), &directives);
                     self.missing(MissReason::Forward(forward), forward);
                     return self.head(down, received, pool, rule, candidate).await;
                 }
@@ -352,7 +353,8 @@ impl<'e> Exchange<'e> {
             return self.stand_in(down, object, Fault::NoResponse, "origin-silent").await;
         }
         let store = &self.worker.shared.store;
-        let forward = lookup::forward(store, flight.key(), candidate.as_deref(), &directives);
+        let forward =
+            lookup::forward(store, flight.key(), self.request.fields, candidate.as_deref(), &directives);
         let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
         let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
         self.missing(reason, forward);

@@ -10,7 +10,7 @@ use sandarac_message::caching::{Profile, RequestDirectives, Storability, freshen
 use sandarac_message::range::{self, RangeSpec};
 use sandarac_message::status_fields::Forward;
 use sandarac_message::vary::VarySpec;
-use sandarac_message::{Method, Name, RequestHead, ResponseHead};
+use sandarac_message::{Fields, Method, Name, RequestHead, ResponseHead};
 use sandarac_net::{Timer, wall};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -61,11 +61,15 @@ pub(crate) fn part_to_fetch(request: &RequestHead<'_>, candidate: Option<&Object
 pub(crate) fn forward(
     store: &Store,
     key: Key,
+    request: Fields<'_>,
     candidate: Option<&Object>,
     directives: &RequestDirectives,
 ) -> Forward {
     let Some(candidate) = candidate else {
-        return if store.variants(key).is_empty() { Forward::UriMiss } else { Forward::VaryMiss };
+        // What answers the request was stored since it was looked for, as by the fetch that it has waited for.
+        let variants = store.variants(key);
+        let others = !variants.is_empty() && variants.iter().all(|object| !object.vary().matches(request));
+        return if others { Forward::VaryMiss } else { Forward::UriMiss };
     };
     if candidate.range().is_some() {
         Forward::Partial
