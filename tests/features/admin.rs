@@ -1,9 +1,9 @@
 //! What the running process can be asked and told over its admin socket.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use sandarac_test_support::{
-    Address, Conn, Gate, Origin, Sandarac, Signal, eventually, get, post, reply, within,
+    Address, Conn, Gate, Origin, Req, Sandarac, Signal, eventually, get, post, reply, within,
 };
 
 use crate::{before, cache, numbered, sandarac, site};
@@ -13,6 +13,58 @@ fn the_admin_socket_is_its_owners_alone() {
     let (proxy, _origin) = cache(|_| reply(200));
     let mode = std::fs::metadata(proxy.admin_path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_admin_socket_may_be_opened_by_a_group() {
+    let origin = Origin::new(|_| reply(200));
+    let group = std::fs::metadata("/proc/self").unwrap().gid();
+    for (keys, mode) in [
+        (format!("group = \"{group}\""), 0o660),
+        ("mode = \"0660\"".to_owned(), 0o660),
+        (format!("mode = \"0640\"\ngroup = \"{group}\""), 0o640),
+    ] {
+        let proxy = sandarac().config(site(&origin.url(), "", &format!("[admin]\n{keys}"))).start();
+        let metadata = std::fs::metadata(proxy.admin_path()).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{keys}");
+        assert_eq!(metadata.gid(), group, "{keys}");
+    }
+}
+
+#[test]
+fn an_admin_socket_for_everybody_or_for_nobody_is_refused() {
+    let origin = Origin::new(|_| reply(200));
+    let run = |keys: &str| {
+        let text = site(&origin.url(), "", &format!("[admin]\n{keys}"));
+        sandarac().config(text).option("--admin", "./admin").run().failure().stderr
+    };
+    let said = run("mode = \"0666\"");
+    assert!(said.contains("mode = \"0666\" lets every user of the machine purge and reload"), "{said}");
+    let said = run("group = \"no-such-group\"");
+    assert!(said.contains("there is no group called \"no-such-group\""), "{said}");
+}
+
+#[test]
+fn a_token_that_may_only_read_neither_purges_nor_reloads() {
+    const READ: &str = "fedcba9876543210fedcba9876543210";
+    let origin = Origin::new(|_| reply(200));
+    for token in [format!("token = \"{TOKEN}\"\n"), String::new()] {
+        let tables = format!("[admin]\nlisten = \"127.0.0.1:0\"\n{token}read_token = \"{READ}\"");
+        let proxy = sandarac().without_admin().config(site(&origin.url(), "", &tables)).start();
+        let address = Address::parse(&admin_address(&proxy));
+        let asked = |request: Req, token: &str| {
+            Conn::to(&address).exchange(&request.with("Authorization", &format!("Bearer {token}")))
+        };
+        for target in ["/status", "/stats", "/metrics", "/pools"] {
+            asked(get(target), READ).expect(200);
+        }
+        for target in ["/purge", "/ban", "/reload", "/pool/add"] {
+            let refused = asked(post(target, "{\"all\": true}"), READ).expect(403);
+            assert!(refused.text().contains("this token may only read"), "{}", refused.text());
+        }
+        let may = if token.is_empty() { 401 } else { 200 };
+        asked(post("/purge", "{\"all\": true}"), TOKEN).expect(may);
+    }
 }
 
 #[test]
@@ -349,6 +401,21 @@ fn the_log_is_shown_live() {
     assert_eq!(admin.response_head().status, 200);
     proxy.get("/seen-live");
     admin.read_through("/seen-live");
+}
+
+#[test]
+fn the_log_is_shown_of_what_somebody_asks_for() {
+    let (proxy, _origin) = cache(|request| reply(if request.target == "/gone" { 404 } else { 200 }));
+    let mut admin = Conn::to(&Address::Unix(proxy.admin_path()));
+    admin.send(get("/log?status=4xx&path=/g*&host=www.*").to_bytes());
+    assert_eq!(admin.response_head().status, 200);
+    proxy.get("/good").expect(200);
+    proxy.get("/gone").expect(404);
+    let seen = String::from_utf8(admin.read_through("/gone")).unwrap();
+    assert!(!seen.contains("/good"), "{seen}");
+    let said = proxy.admin(&["log", "--status", "4x"]).failure();
+    assert!(said.stderr.contains("\"4x\" is not a status, such as 404"), "{said:?}");
+    assert_eq!(said.status.code(), Some(2));
 }
 
 #[test]

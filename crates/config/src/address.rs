@@ -75,6 +75,61 @@ impl Text for ListenAddress {
     }
 }
 
+/// The mode of the file of a Unix socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode(pub u32);
+
+impl Text for Mode {
+    fn form() -> Kind {
+        Kind::Text { name: "octal mode", form: "an octal mode", examples: &["0660"] }
+    }
+
+    fn from_text(text: &str) -> Result<Mode, Complaint> {
+        let octal = text.strip_prefix("0o").unwrap_or(text);
+        match u32::from_str_radix(octal, 8) {
+            Ok(mode) if mode <= 0o777 && !octal.starts_with('+') => Ok(Mode(mode)),
+            _ => Err(Complaint::new(format!("{text:?} is not {}", Mode::form().words()))),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{:04o}", self.0)
+    }
+}
+
+/// A group of users, by name or by number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group(Box<str>);
+
+impl Group {
+    /// The name or the number.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Text for Group {
+    fn form() -> Kind {
+        Kind::Text {
+            name: "group",
+            form: "the name or the number of a group of users",
+            examples: &["www-data", "33"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<Group, Complaint> {
+        let is_name = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.@\\$".contains(c));
+        match is_name && text.len() <= 256 {
+            true => Ok(Group(text.into())),
+            false => Err(Complaint::new(format!("{text:?} is not {}", Group::form().words()))),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
 /// A network, as `10.0.0.0/8`, a single address, or `unix` for peers on a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {

@@ -260,6 +260,8 @@ impl Config {
         let changes = [
             ("threads", self.threads != running.threads),
             ("admin.listen", self.admin.listen != running.admin.listen),
+            ("admin.mode", self.admin.mode != running.admin.mode),
+            ("admin.group", self.admin.group != running.admin.group),
         ];
         changes.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }

@@ -2,7 +2,7 @@
 
 use sandarac_message::target::Scheme;
 
-use crate::address::{ListenAddress, Network};
+use crate::address::{ListenAddress, Mode, Network};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
 use crate::limited::Bounded;
@@ -208,28 +208,6 @@ impl Text for ShortMatch {
 
 choice!(PathReading { "strict" => PathReading::Strict, "raw" => PathReading::Raw });
 choice!(Scheme { "http" => Scheme::Http, "https" => Scheme::Https });
-
-/// The mode of a Unix socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mode(pub(crate) u32);
-
-impl Text for Mode {
-    fn form() -> Kind {
-        Kind::Text { name: "octal mode", form: "an octal mode", examples: &["0660"] }
-    }
-
-    fn from_text(text: &str) -> Result<Mode, Complaint> {
-        let octal = text.strip_prefix("0o").unwrap_or(text);
-        match u32::from_str_radix(octal, 8) {
-            Ok(mode) if mode <= 0o777 && !octal.starts_with('+') => Ok(Mode(mode)),
-            _ => Err(Complaint::new(format!("{text:?} is not {}", Mode::form().words()))),
-        }
-    }
-
-    fn text(&self) -> String {
-        format!("{:04o}", self.0)
-    }
-}
 
 /// The status of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ mod suggest;
 mod template;
 mod value;
 
-pub use address::{ListenAddress, NameServer, Network, contains};
+pub use address::{Group, ListenAddress, Mode, NameServer, Network, contains};
 pub use classify::{Classifier, Subject, TABLE_BYTES, TableError};
 pub use config::{Cache, Config, Listener};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};

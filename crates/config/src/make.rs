@@ -15,6 +15,7 @@ use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
 use crate::routes::{Action, Route, Routes};
+use crate::section::Admin;
 use crate::suggest::closest;
 
 impl Config {
@@ -347,10 +348,30 @@ fn check_cache(file: &File, report: &mut Report) {
     }
 }
 
+/// What the admin interface must not say of who may call it.
+fn check_callers(admin: &Admin, report: &mut Report) {
+    let on_tcp = admin.listen.as_ref().is_some_and(|listen| !matches!(listen, ListenAddress::Unix(_)));
+    if on_tcp && (admin.mode.is_some() || admin.group.is_some()) {
+        report.error(None, "[admin] has a `mode` or a `group`, which only a Unix socket has");
+    }
+    if let Some(mode) = admin.mode.filter(|mode| mode.0 & 0o007 != 0) {
+        let message =
+            format!("[admin] mode = \"{:04o}\" lets every user of the machine purge and reload", mode.0);
+        report.error(None, message).help =
+            Some("give it to a group: mode = \"0660\", group = \"adm\"".to_owned());
+    }
+    if admin.read_token.is_some() && admin.read_token == admin.token {
+        report.error(None, "[admin] read_token is the `token`, which may do everything");
+    } else if admin.read_token.is_some() && !on_tcp {
+        report.warning(None, "[admin] read_token has no effect: whoever may open the Unix socket needs none");
+    }
+}
+
 fn check_others(file: &File, report: &mut Report) {
     let tcp = |address: &ListenAddress| !matches!(address, ListenAddress::Unix(_));
+    check_callers(&file.admin, report);
     if let Some(listen) = &file.admin.listen {
-        if tcp(listen) && file.admin.token.is_none() {
+        if tcp(listen) && file.admin.token.is_none() && file.admin.read_token.is_none() {
             let message = format!(
                 "the admin interface on {listen} needs a `token`: whoever reaches it rules the proxy"
             );

@@ -1,6 +1,6 @@
 //! The tables of settings that need no further thought once they are read.
 
-use crate::address::{ListenAddress, NameServer, Network};
+use crate::address::{Group, ListenAddress, Mode, NameServer, Network};
 use crate::field::Token;
 use crate::limited::{Bounded, BoundedSize, Timeout};
 use crate::setting::settings;
@@ -84,13 +84,21 @@ settings! {
 
     /// How `sandarac status`, `purge`, `reload` and the others reach the running process, and where `/metrics` is.
     pub struct Admin {
-        /// Where to listen: a Unix socket, which only its owner may open, or an address, which needs a token.
+        /// Where to listen: a Unix socket, which only its owner may open unless `mode` or `group` says otherwise, or an address, which
+        /// needs a token.
         listen: Option<ListenAddress> = None, unset "a socket in the runtime directory of the user"
             "\"unix:/run/sandarac/admin.sock\"" => fixed;
+        /// The mode of the Unix socket. Whoever may open it may purge and reload, so it gives nothing to all users.
+        mode: Option<Mode> = None, unset "`0600`, or `0660` with a `group`" "\"0660\"" => fixed;
+        /// The group of the Unix socket, by name or number. The process has to be a member, or run as root.
+        group: Option<Group> = None, unset "that of the process" "\"adm\"" => fixed;
         /// What a caller over TCP must present as `Authorization: Bearer TOKEN`. `--admin-token-file FILE` and the
         /// environment variable `SANDARAC_TOKEN` say the same, and count more.
         token: Option<Secret> = None, unset "none, and only a Unix socket can be listened on"
             "\"0123456789abcdef0123456789abcdef\"";
+        /// What a caller over TCP may present instead who is to read only: status, counters, metrics, pools and the live log. For
+        /// Prometheus, say.
+        read_token: Option<Secret> = None, unset "none" "\"fedcba9876543210fedcba9876543210\"";
     }
 
     /// What is written down.

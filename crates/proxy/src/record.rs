@@ -78,6 +78,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 9] = [
+        Outcome::Hit,
+        Outcome::Stale,
+        Outcome::Revalidated,
+        Outcome::Miss,
+        Outcome::Pass,
+        Outcome::Pipe,
+        Outcome::Synth,
+        Outcome::Purge,
+        Outcome::Error,
+    ];
+
     /// The outcome as logs write it.
     pub const fn text(self) -> &'static str {
         match self {

@@ -12,6 +12,7 @@ use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
 use crate::admin::Endpoint;
 use crate::failure::Failure;
+use crate::logs::Filter;
 pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
 pub use replay::ReplayArgs;
 
@@ -460,6 +461,30 @@ pub struct LogArgs {
     /// At most so many lines a second; what is skipped is counted
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
+    /// Only of this host; * stands for anything here, and in `--path` and `--backend`. Can be repeated, as all of these
+    #[arg(long, value_name = "PATTERN")]
+    pub host: Vec<String>,
+    /// Only of this path, `/api/*` for one
+    #[arg(long, value_name = "PATTERN")]
+    pub path: Vec<String>,
+    /// Only of this status, or of a class: 404, 5xx
+    #[arg(long, value_name = "STATUS")]
+    pub status: Vec<String>,
+    /// Only of this backend
+    #[arg(long, value_name = "PATTERN")]
+    pub backend: Vec<String>,
+    /// Only of this outcome: hit, stale, revalidated, miss, pass, pipe, synth, purge, error
+    #[arg(long, value_name = "WORD")]
+    pub outcome: Vec<String>,
+}
+
+impl LogArgs {
+    /// The conditions on entries, each with its name.
+    pub fn conditions(&self) -> Vec<(&str, &str)> {
+        let lists = [&self.host, &self.path, &self.status, &self.backend, &self.outcome];
+        let named = Filter::NAMES.into_iter().zip(lists);
+        named.flat_map(|(name, values)| values.iter().map(move |value| (name, value.as_str()))).collect()
+    }
 }
 
 /// The flags of `simulate`.

@@ -289,7 +289,7 @@ pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
 
 /// `log`.
 pub fn log(args: &LogArgs) -> Result<(), Failure> {
-    let lines = args.show.process.client()?.log(args.limit)?;
+    let lines = args.show.process.client()?.log(args.limit, &args.conditions())?;
     let mut out = io::stdout().lock();
     let live = out.is_terminal();
     for line in lines {

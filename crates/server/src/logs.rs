@@ -5,11 +5,13 @@
 
 mod access;
 mod feed;
+mod filter;
 mod format;
 mod writer;
 
 pub use access::{AccessLog, Outlet, Target};
 pub use feed::{Feed, Line, Subscription};
+pub use filter::Filter;
 pub use format::Format;
 pub use writer::Destination;
 

@@ -20,7 +20,7 @@ use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::admin::{Access, Bound, Endpoint, Server, Token};
+use crate::admin::{Access, Bound, Callers, Endpoint, Server, Token};
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Destination, Feed, Format, Target};
 use crate::recorder::WorkerRecorder;
@@ -82,6 +82,8 @@ struct Inner {
     admin: Mutex<String>,
     /// What callers of the admin interface present on TCP.
     token: Token,
+    /// What those present who only read.
+    read_token: Token,
     draining: std::sync::atomic::AtomicBool,
     /// Held during a reload.
     reloading: Mutex<()>,
@@ -97,12 +99,13 @@ impl Process {
         let log = AccessLog::open(log_target(&config.log))?;
         let listeners = bind_all(&config, &inherited, count)?;
         // Before anything is begun: a process that cannot have its admin interface must not have asked backends.
-        let admin = if has_admin { Some(bind_admin(config.admin.listen.as_ref())?) } else { None };
+        let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
         let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let connections = connection_limit(&config, count);
-        let token = Token::default();
+        let (token, read_token) = (Token::default(), Token::default());
         token.set(config.admin.token.as_deref());
+        read_token.set(config.admin.read_token.as_deref());
         let entrances: Vec<Arc<Entrance>> = config
             .listeners
             .iter()
@@ -149,6 +152,7 @@ impl Process {
             started_at: sandarac_net::wall(),
             admin: Mutex::default(),
             token,
+            read_token,
             draining: std::sync::atomic::AtomicBool::new(false),
             reloading: Mutex::new(()),
         });
@@ -330,9 +334,13 @@ fn log_target(log: &sandarac_config::Log) -> Target {
     Some((destination, format))
 }
 
-fn bind_admin(listen: Option<&sandarac_config::ListenAddress>) -> io::Result<Bound> {
-    let endpoint = Endpoint::of(listen);
-    Bound::bind(&endpoint).map_err(|error| {
+fn bind_admin(admin: &sandarac_config::Admin) -> io::Result<Bound> {
+    let endpoint = Endpoint::of(admin.listen.as_ref());
+    let callers = Callers {
+        mode: admin.mode.map(|mode| mode.0),
+        group: admin.group.as_ref().map(|group| group.as_str().to_owned()),
+    };
+    Bound::bind(&endpoint, &callers).map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::AddrInUse => "; give this process its own with --admin PATH",
             _ => "",
@@ -344,7 +352,8 @@ fn bind_admin(listen: Option<&sandarac_config::ListenAddress>) -> io::Result<Bou
 
 fn serve_admin(inner: &Arc<Inner>, bound: Bound) -> io::Result<Server> {
     *inner.admin.lock() = bound.endpoint().to_string();
-    let access = Access { token: inner.token.clone(), ..Access::default() };
+    let (token, read_token) = (inner.token.clone(), inner.read_token.clone());
+    let access = Access { token, read_token, ..Access::default() };
     Server::start(bound, access, Arc::new(ProcessControl(inner.clone())))
         .map_err(|error| about("cannot start the admin interface", &error))
 }

@@ -67,7 +67,7 @@ fn wait(until: Instant) -> bool {
 
 /// Collects entries of the log on a thread of its own, until the process closes it or this one ends.
 fn watch(client: &Client) -> Result<Arc<Mutex<Sample>>, Failure> {
-    let lines = client.log(Some(SAMPLED))?;
+    let lines = client.log(Some(SAMPLED), &[])?;
     let sample = Arc::new(Mutex::new(Sample::default()));
     let collected = Arc::clone(&sample);
     thread::Builder::new().name("top".to_owned()).spawn(move || {

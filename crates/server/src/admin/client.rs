@@ -70,8 +70,8 @@ impl fmt::Display for Error {
             ),
             Error::Io(endpoint, error) if error.kind() == ErrorKind::PermissionDenied => write!(
                 f,
-                "not allowed to open {endpoint}\n  help: the socket is its owner's alone; run this as the user that \
-                 runs sandarac"
+                "not allowed to open {endpoint}\n  help: run this as the user that runs sandarac, or let a group open the \
+                 socket with `group` in [admin]"
             ),
             Error::Io(endpoint, error) => write!(f, "the talk with {endpoint} failed: {error}"),
             Error::Foreign(endpoint, what) => {
@@ -202,9 +202,13 @@ impl Client {
         self.ask("POST", "/reload", Some(Vec::new()))
     }
 
-    /// Watches the log, at most `limit` entries a second.
-    pub fn log(&self, limit: Option<u64>) -> Result<LogLines, Error> {
-        let target = limit.map_or_else(|| "/log".to_owned(), |limit| format!("/log?limit={limit}"));
+    /// Watches the log, at most `limit` entries a second, and only those that meet conditions, each with a name of
+    /// [`Filter::NAMES`](crate::logs::Filter::NAMES).
+    pub fn log(&self, limit: Option<u64>, conditions: &[(&str, &str)]) -> Result<LogLines, Error> {
+        let limit = limit.map(|limit| format!("limit={limit}"));
+        let conditions = conditions.iter().map(|(name, value)| format!("{name}={}", percent(value)));
+        let query: Vec<String> = limit.into_iter().chain(conditions).collect();
+        let target = format!("/log?{}", query.join("&"));
         let (status, reader) = self.open("GET", &target, None)?;
         if status != 200 {
             return Err(self.refusal(status, reader));

@@ -22,6 +22,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
+use rustix::fs::Gid;
+
 use super::Endpoint;
 use crate::stderr::say;
 
@@ -65,9 +67,9 @@ impl Bound {
     /// Binds `endpoint`. The file of a process that is gone is replaced; a socket that somebody answers on is an error.
     /// The directory of the standard socket is made where there is none; any other is somebody's choice, and made
     /// silently it would hide a slip.
-    pub fn bind(endpoint: &Endpoint) -> io::Result<Bound> {
+    pub fn bind(endpoint: &Endpoint, callers: &Callers) -> io::Result<Bound> {
         match endpoint {
-            Endpoint::Unix(path) => Bound::unix(path),
+            Endpoint::Unix(path) => Bound::unix(path, callers),
             Endpoint::Tcp(address) => {
                 let listener = std::net::TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
@@ -77,10 +79,12 @@ impl Bound {
         }
     }
 
-    fn unix(path: &Path) -> io::Result<Bound> {
+    fn unix(path: &Path, callers: &Callers) -> io::Result<Bound> {
+        let group = callers.group.as_deref().map(group_number).transpose()?;
+        let mode = callers.mode.unwrap_or(if group.is_some() { 0o660 } else { 0o600 });
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             if Endpoint::standard() == Endpoint::Unix(path.to_owned()) {
-                make_directory(directory)?;
+                make_directory(directory, group)?;
             }
             check_directory(directory)?;
         }
@@ -98,13 +102,14 @@ impl Bound {
             Err(_) => {}
         }
         // Linux gives the file the mode that the socket has when it is bound, so that there is no moment in which
-        // another user could open it.
+        // another user could open it; the group may when it is the right one.
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        give_to(path, group)?;
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
         let metadata = fs::symlink_metadata(path)?;
         let file = SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) };
         rustix::net::listen(&socket, CALLERS as i32)?;
@@ -136,12 +141,47 @@ impl Bound {
     }
 }
 
-/// Makes the directory of the socket, for its owner alone, where there is none.
-fn make_directory(directory: &Path) -> io::Result<()> {
+/// Who may open a Unix socket, beside its owner and root.
+#[derive(Clone, Debug, Default)]
+pub struct Callers {
+    /// The mode of its file; unless told otherwise, only its owner, and the group if there is one, may open it.
+    pub mode: Option<u32>,
+    /// The group of its file, by name or number.
+    pub group: Option<String>,
+}
+
+/// The number of a group.
+fn group_number(group: &str) -> io::Result<Gid> {
+    if let Ok(number) = group.parse() {
+        return Ok(Gid::from_raw(number));
+    }
+    let known = nix::unistd::Group::from_name(group).map_err(io::Error::from)?;
+    let known = known.ok_or_else(|| {
+        io::Error::new(ErrorKind::InvalidInput, format!("there is no group called {group:?} ([admin] group)"))
+    })?;
+    Ok(Gid::from_raw(known.gid.as_raw()))
+}
+
+fn give_to(path: &Path, group: Option<Gid>) -> io::Result<()> {
+    let Some(group) = group else { return Ok(()) };
+    rustix::fs::chown(path, None, Some(group)).map_err(|error| {
+        let error = io::Error::from(error);
+        let what = format!("cannot give {} to group {}: {error}", path.display(), group.as_raw());
+        io::Error::new(error.kind(), format!("{what}; is this user a member of it?"))
+    })
+}
+
+/// Makes the directory of the socket, for its owner alone and those who may open the socket, where there is none.
+fn make_directory(directory: &Path, group: Option<Gid>) -> io::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
-    })
+    })?;
+    if group.is_some() {
+        give_to(directory, group)?;
+        fs::set_permissions(directory, Permissions::from_mode(0o750))?;
+    }
+    Ok(())
 }
 
 /// Others must not be able to exchange the socket in its directory.
@@ -315,7 +355,7 @@ mod tests {
     fn the_socket_is_its_owners_alone_and_goes_when_dropped() {
         let dir = TempDir::new();
         let path = dir.join("admin.sock");
-        let bound = Bound::bind(&Endpoint::Unix(path.clone())).unwrap();
+        let bound = Bound::bind(&Endpoint::Unix(path.clone()), &Callers::default()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         drop(bound);
         assert!(!path.exists());
@@ -324,10 +364,11 @@ mod tests {
     #[test]
     fn only_the_standard_directory_is_made() {
         let dir = TempDir::new();
-        let error = Bound::bind(&Endpoint::Unix(dir.join("slip/admin.sock"))).err().unwrap();
+        let error =
+            Bound::bind(&Endpoint::Unix(dir.join("slip/admin.sock")), &Callers::default()).err().unwrap();
         assert!(error.to_string().starts_with("there is no directory "), "{error}");
         assert!(!dir.join("slip").exists());
-        make_directory(&dir.join("own")).unwrap();
+        make_directory(&dir.join("own"), None).unwrap();
         assert_eq!(fs::metadata(dir.join("own")).unwrap().mode() & 0o777, 0o700);
     }
 
@@ -335,13 +376,13 @@ mod tests {
     fn a_socket_in_use_is_an_error_and_one_left_behind_is_replaced() {
         let dir = TempDir::new();
         let endpoint = Endpoint::Unix(dir.join("admin.sock"));
-        let first = Bound::bind(&endpoint).unwrap();
-        let error = Bound::bind(&endpoint).err().unwrap();
+        let first = Bound::bind(&endpoint, &Callers::default()).unwrap();
+        let error = Bound::bind(&endpoint, &Callers::default()).err().unwrap();
         assert!(error.to_string().contains("another process answers"), "{error}");
         drop(first);
         drop(std::os::unix::net::UnixListener::bind(dir.join("admin.sock")).unwrap());
         assert!(dir.join("admin.sock").exists());
-        Bound::bind(&endpoint).unwrap();
+        Bound::bind(&endpoint, &Callers::default()).unwrap();
     }
 
     #[test]
@@ -349,7 +390,8 @@ mod tests {
         let dir = TempDir::new();
         fs::create_dir(dir.join("open")).unwrap();
         fs::set_permissions(dir.join("open"), Permissions::from_mode(0o777)).unwrap();
-        let error = Bound::bind(&Endpoint::Unix(dir.join("open/admin.sock"))).err().unwrap();
+        let error =
+            Bound::bind(&Endpoint::Unix(dir.join("open/admin.sock")), &Callers::default()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     }
 
@@ -357,7 +399,7 @@ mod tests {
     fn a_file_that_is_no_socket_is_left_alone() {
         let dir = TempDir::new();
         fs::write(dir.join("precious"), "x").unwrap();
-        assert!(Bound::bind(&Endpoint::Unix(dir.join("precious"))).is_err());
+        assert!(Bound::bind(&Endpoint::Unix(dir.join("precious")), &Callers::default()).is_err());
         assert_eq!(fs::read_to_string(dir.join("precious")).unwrap(), "x");
     }
 }

@@ -24,21 +24,23 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::listener::Caller;
 use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
-use crate::logs::Subscription;
+use crate::logs::{Filter, Subscription};
 use crate::service::Service;
 
 /// Who may call, and how much they may send.
 #[derive(Clone)]
 pub struct Access {
-    /// What callers present as `Authorization: Bearer TOKEN`; MUST be set where the endpoint is not private.
+    /// What callers present as `Authorization: Bearer TOKEN`; it or the next MUST be set where the endpoint is not private.
     pub token: Token,
+    /// What callers present who only read.
+    pub read_token: Token,
     /// The longest request body, in bytes. It holds lists of URLs and tags: 64 MiB are more than a million tags.
     pub max_body: usize,
 }
 
 impl Default for Access {
     fn default() -> Access {
-        Access { token: Token::default(), max_body: 64 << 20 }
+        Access { token: Token::default(), read_token: Token::default(), max_body: 64 << 20 }
     }
 }
 
@@ -48,12 +50,10 @@ impl Default for Access {
 pub struct Token(Arc<Mutex<Option<blake3::Hash>>>);
 
 impl Token {
-    /// Sets it. An empty one would be known to all, so it counts as none, and none changes nothing: an interface that
-    /// wants a token is never opened to callers without.
+    /// Sets it. An empty one would be known to all, so it counts as none, and none is presented by nobody.
     pub fn set(&self, token: Option<&str>) {
-        if let Some(token) = token.filter(|token| !token.is_empty()) {
-            *self.0.lock() = Some(blake3::hash(token.as_bytes()));
-        }
+        let token = token.filter(|token| !token.is_empty());
+        *self.0.lock() = token.map(|token| blake3::hash(token.as_bytes()));
     }
 
     fn is_set(&self) -> bool {
@@ -73,19 +73,19 @@ pub struct Server {
 
 struct Shared {
     control: Arc<dyn Control>,
-    /// `None` where the file system tells callers apart.
-    token: Option<Token>,
+    /// What lets callers do everything, and what lets them read; `None` where the file system tells callers apart.
+    tokens: Option<(Token, Token)>,
 }
 
 impl Server {
     /// Serves `bound` on a thread of its own.
     pub fn start(bound: Bound, access: Access, control: Arc<dyn Control>) -> io::Result<Server> {
-        if !bound.is_private() && !access.token.is_set() {
+        if !bound.is_private() && !access.token.is_set() && !access.read_token.is_set() {
             return Err(no_token());
         }
-        let token = (!bound.is_private()).then_some(access.token);
+        let tokens = (!bound.is_private()).then_some((access.token, access.read_token));
         let endpoint = bound.endpoint().clone();
-        let router = router(Arc::new(Shared { control, token }), access.max_body);
+        let router = router(Arc::new(Shared { control, tokens }), access.max_body);
         let service = Service::start("the admin interface", "admin", || async move {
             axum::serve(bound.into_listener()?, router.into_make_service_with_connect_info::<Caller>()).await
         })?;
@@ -158,7 +158,7 @@ async fn authorize(
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(expected) = &shared.token else {
+    let Some((all, read)) = &shared.tokens else {
         caller.let_in();
         return next.run(request).await;
     };
@@ -166,9 +166,16 @@ async fn authorize(
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| blake3::hash(token))
     });
-    if presented.is_some_and(|presented| expected.is(presented)) {
+    let may_read = presented.is_some_and(|presented| read.is(presented));
+    if presented.is_some_and(|presented| all.is(presented)) || (may_read && request.method().is_safe()) {
         caller.let_in();
         return next.run(request).await;
+    }
+    if may_read {
+        caller.let_in();
+        let refusal = Refusal::invalid("this token may only read").at("Authorization");
+        return Failure(StatusCode::FORBIDDEN, refusal.instead("present the `token` of [admin]"))
+            .into_response();
     }
     let what = if presented.is_some() { "the token is not the right one" } else { "there is no token" };
     let refusal = Refusal::invalid(what).at("Authorization").instead(
@@ -291,22 +298,28 @@ async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T,
     })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LogQuery {
-    /// At most so many entries a second.
-    limit: Option<u64>,
-}
-
 async fn log(
     State(shared): Process,
-    query: Result<Query<LogQuery>, QueryRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Response, Failure> {
-    let Query(query) = query.map_err(|rejection| {
-        Refusal::invalid(rejection.body_text()).at("query").instead("`limit=N`: at most N entries a second")
-    })?;
-    let limit = query.limit.unwrap_or(u64::MAX);
-    let subscription = call(shared, move |control| Ok(control.subscribe(limit))).await?;
+    let wrong = |what: String| {
+        Refusal::invalid(what).at("query").instead(
+            "`limit=N`: at most N entries a second; `host`, `path` and `backend`, where * stands for anything, `status` and \
+             `outcome`: such entries alone, each again for an alternative",
+        )
+    };
+    let Query(query) = query.map_err(|rejection| wrong(rejection.body_text()))?;
+    let (mut limit, mut filter) = (u64::MAX, Filter::default());
+    for (name, value) in query {
+        match name.as_str() {
+            "limit" => {
+                limit = value.parse().map_err(|_| wrong(format!("`limit` is no number: {value:?}")))?;
+            }
+            name if Filter::NAMES.contains(&name) => filter.add(name, &value).map_err(wrong)?,
+            other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
+        }
+    }
+    let subscription = call(shared, move |control| Ok(control.subscribe(limit, filter))).await?;
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription)))
         .into_response())
 }

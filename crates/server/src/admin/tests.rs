@@ -1,5 +1,5 @@
 use super::*;
-use crate::logs::{Feed, example};
+use crate::logs::{Feed, Filter, example};
 use sandarac_test_support::{Address, Conn, PATIENCE, TempDir};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -60,8 +60,8 @@ impl Control for Process {
         Ok(ordered())
     }
 
-    fn subscribe(&self, limit: u64) -> Subscription {
-        self.feed.subscribe(limit)
+    fn subscribe(&self, limit: u64, filter: Filter) -> Subscription {
+        self.feed.subscribe(limit, filter)
     }
 }
 
@@ -111,7 +111,7 @@ impl Running {
 
 fn running() -> Running {
     let dir = TempDir::new();
-    let bound = Bound::bind(&Endpoint::Unix(dir.join("admin.sock"))).unwrap();
+    let bound = Bound::bind(&Endpoint::Unix(dir.join("admin.sock")), &Callers::default()).unwrap();
     let process = Arc::new(Process::default());
     let access = Access { max_body: 1000, ..Access::default() };
     let server = Server::start(bound, access, Arc::clone(&process) as Arc<dyn Control>).unwrap();
@@ -209,7 +209,7 @@ fn a_body_over_its_limit_is_refused_and_a_panic_does_not_end_the_interface() {
 #[test]
 fn the_log_comes_line_by_line_and_says_what_it_skipped() {
     let running = running();
-    let lines = running.client().log(Some(2)).unwrap();
+    let lines = running.client().log(Some(2), &[]).unwrap();
     (0..5).for_each(|_| running.process.feed.publish(&example()));
     // On a thread, for the stream has no end: what never comes is not waited for.
     let (sender, received) = mpsc::channel::<serde_json::Value>();
@@ -240,12 +240,13 @@ fn tcp_needs_the_token() {
         Access { token, ..Access::default() }
     };
     for token in [None, Some("")] {
-        let bound = Bound::bind(&endpoint).unwrap();
+        let bound = Bound::bind(&endpoint, &Callers::default()).unwrap();
         assert!(Server::start(bound, access(token), process()).is_err());
     }
     let access = access(Some("s3cret"));
     let token = access.token.clone();
-    let server = Server::start(Bound::bind(&endpoint).unwrap(), access, process()).unwrap();
+    let server =
+        Server::start(Bound::bind(&endpoint, &Callers::default()).unwrap(), access, process()).unwrap();
     let ask = |token: Option<&str>| Client::new(server.endpoint().clone(), token.map(str::to_owned)).status();
     assert_eq!(ask(Some("s3cret")).unwrap(), status());
     for token in [None, Some("s3cre"), Some("s3cret2"), Some("S3cret")] {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sandarac_proxy::Record;
 use tokio::sync::mpsc;
 
-use super::Format;
+use super::{Filter, Format};
 
 /// One JSON line of a record, with its line feed.
 pub type Line = Bytes;
@@ -32,6 +32,8 @@ struct Watcher {
     skipped: Arc<AtomicU64>,
     /// At most this many lines in a second; the rest is skipped before it is formatted.
     limit: u64,
+    /// Others are not for this watcher, and not counted as skipped.
+    filter: Filter,
     second: u64,
     in_second: u64,
 }
@@ -70,7 +72,7 @@ impl Feed {
         };
         let second = record.time.plus(record.duration).as_secs();
         let mut line: Option<Line> = None;
-        for watcher in watchers.iter_mut() {
+        for watcher in watchers.iter_mut().filter(|watcher| watcher.filter.takes(record)) {
             let sent = watcher.wants(second) && {
                 let line = line.get_or_insert_with(|| {
                     let mut bytes = Vec::with_capacity(512);
@@ -85,13 +87,13 @@ impl Feed {
         }
     }
 
-    /// Begins to watch, at most `limit` records a second.
-    pub fn subscribe(&self, limit: u64) -> Subscription {
+    /// Begins to watch what `filter` takes, at most `limit` records a second.
+    pub fn subscribe(&self, limit: u64, filter: Filter) -> Subscription {
         let (lines, receiver) = mpsc::channel(WAITING);
         let number = self.0.next.fetch_add(1, Relaxed);
         let skipped = Arc::new(AtomicU64::new(0));
         let watcher =
-            Watcher { number, lines, skipped: Arc::clone(&skipped), limit, second: 0, in_second: 0 };
+            Watcher { number, lines, skipped: Arc::clone(&skipped), limit, filter, second: 0, in_second: 0 };
         let mut watchers = self.watchers();
         watchers.push(watcher);
         self.0.watching.store(watchers.len(), Relaxed);
@@ -145,7 +147,8 @@ mod tests {
     fn each_watcher_gets_its_lines_up_to_its_limit() {
         let feed = Feed::new();
         feed.publish(&example());
-        let (mut all, mut few) = (feed.subscribe(100), feed.subscribe(2));
+        let (mut all, mut few) =
+            (feed.subscribe(100, Filter::default()), feed.subscribe(2, Filter::default()));
         (0..5).for_each(|_| feed.publish(&example()));
         assert_eq!(std::iter::from_fn(|| next(&mut all)).count(), 5);
         assert_eq!((std::iter::from_fn(|| next(&mut few)).count(), few.skipped()), (2, 3));
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn a_watcher_that_does_not_read_holds_a_bounded_number_of_lines() {
         let feed = Feed::new();
-        let slow = feed.subscribe(u64::MAX);
+        let slow = feed.subscribe(u64::MAX, Filter::default());
         (0..WAITING + 7).for_each(|_| feed.publish(&example()));
         assert_eq!(slow.skipped(), 7);
     }
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_watcher_that_has_gone() {
         let feed = Feed::new();
-        drop(feed.subscribe(1));
+        drop(feed.subscribe(1, Filter::default()));
         assert_eq!(feed.0.watching.load(Relaxed), 0);
         assert!(feed.watchers().is_empty());
     }

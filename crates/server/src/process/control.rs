@@ -18,7 +18,7 @@ use crate::admin::{
 };
 use crate::calendar;
 use crate::check;
-use crate::logs::Subscription;
+use crate::logs::{Filter, Subscription};
 use crate::service_manager;
 use crate::stderr::say;
 
@@ -140,8 +140,8 @@ impl Control for ProcessControl {
         self.0.order(|| pools::drain(&self.0.shared, order))
     }
 
-    fn subscribe(&self, limit: u64) -> Subscription {
-        self.0.feed.subscribe(limit)
+    fn subscribe(&self, limit: u64, filter: Filter) -> Subscription {
+        self.0.feed.subscribe(limit, filter)
     }
 }
 
@@ -196,6 +196,7 @@ impl Inner {
             self.log.exchange(log);
         }
         self.token.set(config.admin.token.as_deref());
+        self.read_token.set(config.admin.read_token.as_deref());
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config, self.workers.len()));
         let site = Site::new(config, &binding.bound, Some(&before), seed());
