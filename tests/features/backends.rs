@@ -111,8 +111,10 @@ fn a_backend_that_is_dead_and_alone_is_not_called_healthy() {
     let path = dir.join("app.sock");
     let proxy = sandarac().option("--backend", format!("unix:{}", path.display())).start();
     let state = || proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["state"].clone();
-    assert_eq!(state(), "healthy");
-    (0..3).for_each(|_| drop(proxy.get("/").expect(502)));
+    assert_eq!(state(), "untried");
+    drop(proxy.get("/").expect(502));
+    assert_eq!(state(), "failing");
+    (0..2).for_each(|_| drop(proxy.get("/").expect(502)));
     assert_eq!(state(), "failing");
     let _back = Origin::on(Listener::on_unix(&path), |_| reply(200).cache("no-store"));
     proxy.get("/").expect(200);

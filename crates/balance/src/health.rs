@@ -55,6 +55,9 @@ impl Pool {
         let inner = self.inner();
         let Some(at) = inner.places().of(backend) else { return Checked::Same };
         let state = &inner.backends()[at].state;
+        if passed {
+            state.passed_check();
+        }
         let Checks { rise, fall } = inner.settings().checks;
         let _alone = inner.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
         let down = state.down.load(Ordering::Relaxed);

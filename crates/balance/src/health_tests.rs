@@ -18,7 +18,11 @@ fn pool(count: usize, ejection: Ejection) -> Pool {
 
 fn answer(pool: &Pool, id: u32, outcome: Outcome, now: Duration) {
     let others: Vec<_> = pool.ids().iter().copied().filter(|other| other.0 != id).collect();
-    pool.pick(None, now, &others).unwrap().finish(outcome, now);
+    let mut pick = pool.pick(None, now, &others).unwrap();
+    if matches!(outcome, Outcome::Answered | Outcome::ServerError) {
+        pick.responded(now);
+    }
+    pick.finish(outcome, now);
 }
 
 fn out(pool: &Pool, now: Duration) -> Vec<u32> {

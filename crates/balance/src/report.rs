@@ -34,6 +34,10 @@ pub struct BackendReport {
     pub faulty: bool,
     /// For how much longer it is ejected; `None` where it is not.
     pub ejected_for: Option<Duration>,
+    /// Whether it has answered a request, or passed a check, ever.
+    pub heard: bool,
+    /// Whether the last connection to it failed, or the last request had no answer in time.
+    pub failed: bool,
     /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
     /// the last one left.
     pub failing: bool,
@@ -66,7 +70,10 @@ impl BackendReport {
             BackendReport { ejected_for: Some(_), .. } => BackendState::Ejected,
             BackendReport { sidelined: true, .. } => BackendState::Sidelined,
             BackendReport { silent: true, .. } => BackendState::Silent,
-            BackendReport { failing: true, .. } | BackendReport { spared: true, .. } => BackendState::Failing,
+            BackendReport { failing: true, .. }
+            | BackendReport { spared: true, .. }
+            | BackendReport { heard: false, failed: true, .. } => BackendState::Failing,
+            BackendReport { heard: false, .. } => BackendState::Untried,
             _ => BackendState::Healthy,
         }
     }
@@ -77,6 +84,8 @@ impl BackendReport {
 pub enum BackendState {
     /// They do.
     Healthy,
+    /// They do, and none has shown yet whether it answers.
+    Untried,
     /// They do for want of others: it has requests, and has answered nothing for longer than they should take.
     Silent,
     /// They do, for want of others or on trial, though the last ones failed, or its checks do.
@@ -96,6 +105,7 @@ impl BackendState {
     pub const fn name(self) -> &'static str {
         match self {
             BackendState::Healthy => "healthy",
+            BackendState::Untried => "untried",
             BackendState::Silent => "silent",
             BackendState::Failing => "failing",
             BackendState::Ejected => "ejected",
@@ -214,6 +224,8 @@ impl Pool {
                 ejected: state.is_ejected(),
                 faulty: state.faulty.load(Ordering::Relaxed),
                 ejected_for: (left > 0).then(|| Duration::from_millis(left)),
+                heard: state.was_ever_heard(),
+                failed: backend.is_failing(),
                 failing: inner.is_failing(state),
                 silent: state.is_overdue(now),
                 down: state.down.load(Ordering::Relaxed),

@@ -178,8 +178,12 @@ fn what_a_worker_said_of_itself_is_in_its_report() {
 fn a_backend_that_is_out_for_several_reasons_is_told_by_the_one_that_lasts() {
     let pool = pool(2, Algorithm::RoundRobin);
     let state = |now| pool.report(now)[0].state();
-    assert_eq!(state(NOW), BackendState::Healthy);
     let (first, second) = (pool.ids()[0], pool.ids()[1]);
+    assert_eq!(state(NOW), BackendState::Untried);
+    let mut pick = pool.pick(None, NOW, &[second]).unwrap();
+    pick.responded(NOW);
+    pick.finish(Outcome::Answered, NOW);
+    assert_eq!(state(NOW), BackendState::Healthy);
     (0..3).for_each(|_| pool.pick(None, NOW, &[second]).unwrap().finish(Outcome::ConnectFailed, NOW));
     assert_eq!((state(NOW), state(at(60_000))), (BackendState::Ejected, BackendState::Failing));
     for _ in 0..3 {
@@ -188,6 +192,23 @@ fn a_backend_that_is_out_for_several_reasons_is_told_by_the_one_that_lasts() {
     assert_eq!(state(NOW), BackendState::Down);
     pool.drain(first, true);
     assert_eq!(state(NOW), BackendState::Draining);
+}
+
+#[test]
+fn a_backend_that_has_never_answered_is_not_called_healthy() {
+    let pool = pool(2, Algorithm::RoundRobin);
+    let states = || pool.report(NOW).iter().map(BackendReport::state).collect::<Vec<_>>();
+    let (first, second) = (pool.ids()[0], pool.ids()[1]);
+    pool.pick(None, NOW, &[second]).unwrap().finish(Outcome::ConnectFailed, NOW);
+    assert_eq!(states(), [BackendState::Failing, BackendState::Untried]);
+    pool.checked(second, false);
+    assert_eq!(states()[1], BackendState::Untried);
+    pool.checked(second, true);
+    assert_eq!(states()[1], BackendState::Healthy);
+    let mut pick = pool.pick(None, NOW, &[second]).unwrap();
+    pick.responded(NOW);
+    pick.finish(Outcome::Answered, NOW);
+    assert_eq!(states()[0], BackendState::Healthy, "backend {first:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A worker that hangs keeps its connections open: nothing fails until a request has waited for all of its time, or never where its
 //! client leaves before. So it is noted when a backend was last heard of, and what was given up before it answered.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::backend::State;
@@ -27,6 +27,8 @@ const MOST: usize = 64;
 pub(crate) struct Silence {
     /// The millisecond after it last began an answer; 0 where it never did.
     heard_at: AtomicU64,
+    /// Whether it has passed a check, ever.
+    passed_check: AtomicBool,
     /// How long its answers take, in milliseconds.
     took: DecayedMean,
     /// When the requests began that were given up unanswered, since it was last heard of.
@@ -65,6 +67,17 @@ impl State {
             self.given_up.store(0, Ordering::Relaxed);
         }
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether it has answered a request or passed a check, ever.
+    pub(crate) fn was_ever_heard(&self) -> bool {
+        self.silence.passed_check.load(Ordering::Relaxed)
+            || self.silence.heard_at.load(Ordering::Relaxed) != 0
+    }
+
+    /// It has passed a check.
+    pub(crate) fn passed_check(&self) {
+        self.silence.passed_check.store(true, Ordering::Relaxed);
     }
 
     /// A request ended unanswered. Where it was sent, at `since`, and given up, it is not known yet whether it would have been

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use sandarac_balance::Algorithm;
+use sandarac_message::Name;
 use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
@@ -76,7 +78,6 @@ fn explain_listener(listener: &Listener) -> String {
 }
 
 fn explain_pool(pool: &PoolConfig) -> String {
-    let several = pool.backends.len() > 1 || !pool.discover.is_empty();
     let backends = pool.backends.iter().map(|backend| {
         let weight = (backend.weight != 1).then(|| format!("weight {}", backend.weight));
         let own_limit = backend.max_in_flight.filter(|_| backend.max_in_flight != pool.max_in_flight);
@@ -89,7 +90,8 @@ fn explain_pool(pool: &PoolConfig) -> String {
     });
     let found: Vec<_> = backends.chain(pool.discover.iter().map(ToString::to_string)).collect();
     let mut text = format!("Pool {}: {}", pool.name, found.join(", "));
-    if several {
+    let several = pool.backends.len() > 1 || !pool.discover.is_empty();
+    if several || pool.classifier.is_some() || pool.algorithm() != Algorithm::default() {
         let _ = write!(text, " ({}", pool.algorithm());
         if let Some(classifier) = &pool.classifier {
             let _ = write!(text, " by {classifier}");
@@ -142,6 +144,9 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
     ] {
         if !edits.is_empty() {
             let _ = write!(text, "{NEXT}{of}: {}", explain_edits(edits));
+            if of == "response" && edits.remove.iter().any(|name| Name::of(name) == Name::Via) {
+                text.push_str(" (the Via of this proxy is added)");
+            }
         }
     }
     if matches!(route.action, Action::Forward { .. }) {

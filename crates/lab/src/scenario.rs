@@ -303,9 +303,24 @@ const fn single() -> u32 {
     1
 }
 
+/// The key or the word that was probably meant, where `message` is that of an unknown one and lists the known.
+fn meant(message: &str) -> Option<&str> {
+    let (unknown, known) = message.strip_prefix("unknown ")?.split_once(", expected ")?;
+    let known: Vec<&str> = quoted(known).collect();
+    sandarac_config::closest(quoted(unknown).next()?, &known)
+}
+
+/// What stands in backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
 impl Written {
     fn read(text: &str) -> Result<Written, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let help = meant(error.message()).map(|meant| format!("\n  help: did you mean `{meant}`?"));
+            ScenarioError(format!("{}{}", error.to_string().trim_end(), help.unwrap_or_default()))
+        })
     }
 
     fn scenario(self, title: String, load: Load) -> Result<Scenario, ScenarioError> {

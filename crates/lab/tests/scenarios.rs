@@ -168,7 +168,7 @@ fn requests_of_a_worker_that_dies_are_served_by_others() {
 fn what_cannot_be_simulated_says_why() {
     for (text, expected) in [
         ("title = 1", "expected a string"),
-        ("title = 't'\nlaod = 1", "unknown field `laod`"),
+        ("title = 't'\nlaod = 1", "did you mean `load`?"),
         ("title = 't'", "missing field `load`"),
         ("title = 't'\n[load.clients]\ncount = 0", "load.clients.count"),
         ("title = 't'\n[load.rate]\nper_second = nan", "load.rate.per_second"),

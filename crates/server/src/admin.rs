@@ -129,7 +129,7 @@ pub struct PoolStatus {
 pub struct BackendStatus {
     /// Where it is.
     pub address: String,
-    /// In a word, whether requests go to it: `healthy`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
+    /// In a word, whether requests go to it: `healthy`, `untried`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
     /// Requests that it works on now.
     pub in_flight: u64,

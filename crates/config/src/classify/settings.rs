@@ -40,7 +40,7 @@ impl Text for Short {
         Kind::Text {
             name: "`host`, `path_segment(N)` or a template",
             form: "\"host\", \"path_segment(N)\" or a template",
-            examples: &["host", "path_segment(1)", "{host}/{segment:1}"],
+            examples: &["{host}/{segment:1}", "host", "path_segment(1)"],
         }
     }
 

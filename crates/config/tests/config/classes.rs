@@ -134,18 +134,18 @@ fn what_is_no_classifier_is_told_of() {
     for (class, message, help) in [
         (
             "\"hots\"",
-            "\"hots\" is not \"host\", \"path_segment(N)\" or a template, such as \"host\"",
+            "\"hots\" is not \"host\", \"path_segment(N)\" or a template, such as \"{host}/{segment:1}\"",
             "did you mean \"host\"?",
         ),
         (
             "\"path_segment\"",
-            "\"path_segment\" is not \"host\", \"path_segment(N)\" or a template, such as \"host\"",
+            "\"path_segment\" is not \"host\", \"path_segment(N)\" or a template, such as \"{host}/{segment:1}\"",
             "did you mean \"path_segment(1)\"?",
         ),
         ("\"path_segment(0)\"", "\"0\" is not a number from 1 to 100", "the first segment of /a/b is 1"),
         (
             "\"all\"",
-            "\"all\" is not \"host\", \"path_segment(N)\" or a template, such as \"host\"",
+            "\"all\" is not \"host\", \"path_segment(N)\" or a template, such as \"{host}/{segment:1}\"",
             "parts of a request stand in braces: \"{host}/{segment:1}\"",
         ),
         ("\"{hots}\"", "\"hots\" is no part of a request", "did you mean `host`?"),

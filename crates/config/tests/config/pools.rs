@@ -478,6 +478,13 @@ fn two_pools_do_not_keep_their_skills_in_one_file() {
 }
 
 #[test]
+fn a_pool_with_one_backend_is_explained_with_its_algorithm() {
+    let config = load(&whole("balance = \"resume\"\nclass = \"host\"\nbackends = [\"http://a\"]"));
+    let explained = sandarac_config::explain(&config);
+    assert!(explained.contains("Pool app: http://a (resume by host).\n"), "{explained}");
+}
+
+#[test]
 fn a_pool_is_explained_in_plain_words() {
     let config = load(&whole(
         "balance = \"consistent_hash\"

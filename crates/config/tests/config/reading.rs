@@ -216,7 +216,7 @@ fn a_configuration_is_explained_in_plain_words() {
         match = \"/\"
         pool = \"app\"
         cache = {{ grace = \"30s\", bypass_cookies = [\"session*\"], ignore_query = [\"utm_*\"] }}
-        response.set.X-A = \"1\"
+        response = {{ set = {{ X-A = \"1\" }}, remove = [\"Via\"] }}
         "
     ));
     let expected = "\
@@ -230,7 +230,7 @@ Routes; the first that matches a request counts:
      ignored query parameters: utm_*
      ignored in Vary: cookie
      responses up to 32MiB
-     response: X-A set to \"1\"
+     response: without Via, X-A set to \"1\" (the Via of this proxy is added)
   Anything else is answered with 404.
 Cache: up to 256MiB, profile safe, with Cache-Status.
 No access log.

@@ -285,7 +285,7 @@ impl Measure<'_> {
 
 fn look_at(pool: &PoolStatus, warn: &Levels, error: &Levels) -> Finding {
     // How long the oldest request may take is another limit.
-    let is_healthy = |state: &str| matches!(state, "healthy" | "silent");
+    let is_healthy = |state: &str| matches!(state, "healthy" | "untried" | "silent");
     let healthy = pool.backends.iter().filter(|backend| is_healthy(&backend.state)).count();
     let failing = pool.backends.iter().filter(|backend| backend.state == "failing").count();
     let all = pool.backends.len();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::admin::{MetricKind, PoolStatus, Stats};
+use crate::admin::{BackendStatus, MetricKind, PoolStatus, Stats};
 use crate::human::{bytes, grouped, lasting, milliseconds, percent, printable, span};
 use crate::top::Look;
 
@@ -145,8 +145,8 @@ fn head(look: &Look, sample: &Sample) -> Vec<String> {
 fn pools(pools: &[PoolStatus]) -> Vec<String> {
     const MOST: usize = 4;
     let in_flight = |pool: &PoolStatus| pool.backends.iter().map(|backend| backend.in_flight).sum::<u64>();
-    let healthy =
-        |pool: &PoolStatus| pool.backends.iter().filter(|backend| backend.state == "healthy").count();
+    let is_healthy = |backend: &&BackendStatus| matches!(&*backend.state, "healthy" | "untried");
+    let healthy = |pool: &PoolStatus| pool.backends.iter().filter(is_healthy).count();
     let told = |pool: &&PoolStatus| pool.backends.len() > 1 || healthy(pool) < pool.backends.len();
     let mut shown: Vec<&PoolStatus> = pools.iter().filter(told).collect();
     shown.sort_by_key(|pool| std::cmp::Reverse(in_flight(pool)));
