@@ -7,7 +7,7 @@ use sandarac_message::caching::{
 };
 use sandarac_message::hop::is_standing;
 use sandarac_message::target::{Scheme, Target};
-use sandarac_message::vary::VarySpec;
+use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, ResponseHead, Span, StoredHead, Timestamp};
 use sandarac_wire::h1::encode::{self, decimal};
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, request, response};
@@ -94,7 +94,7 @@ fn store_of(objects: usize) -> Arc<Store> {
             else {
                 unreachable!("the sample may be stored");
             };
-            let vary = VarySpec::of(response.head.fields, &[]);
+            let vary = VarySpec::of(response.head.fields, &VaryRule::default());
             for number in 0..objects {
                 let path = format!("/{number}");
                 let key =
@@ -139,7 +139,7 @@ fn match_variant(stored: &str, asked: &str, answers: bool, times: usize) {
         fields.into_iter().collect()
     };
     let vary: FieldsBuf = [("Vary", "Accept-Encoding")].into_iter().collect();
-    let key = VarySpec::of(vary.view(), &[]).key(request(stored).view());
+    let key = VarySpec::of(vary.view(), &VaryRule::default()).key(request(stored).view());
     let asked = request(asked);
     for _ in 0..times {
         assert_eq!(black_box(&key).matches(asked.view()), answers);
