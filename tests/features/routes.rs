@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Origin, get, post, reply, request};
 
-use crate::{numbered, sandarac, site};
+use crate::{numbered, sandarac, site, stat};
 
 fn named(name: &'static str) -> Origin {
     Origin::new(move |_| reply(200).cache("no-store").body(name))
@@ -41,6 +41,41 @@ fn the_first_route_that_matches_counts() {
     assert_eq!((closed.text().as_str(), closed.field("x-why")), ("Not here.", Some("closed")));
     let moved = proxy.exchange(&get("/a?b=c").host("old.example")).expect(301);
     assert_eq!(moved.field("location"), Some("https://new.example/a?b=c"));
+}
+
+#[test]
+fn answers_of_routes_stand_in_their_place_among_pipelined_ones() {
+    let origin = Origin::new(|request| reply(200).cache("max-age=60").body(&request.target));
+    let route = "[[route]]\nmatch = \"/fixed\"\nanswer = { status = 403, body = \"fixed\" }\n\
+                 [[route]]\nmatch = \"/moved\"\nredirect = { to = \"https://{host}{target}\" }\n[[route]]";
+    let proxy = sandarac().config(site(&origin.url(), "", "").replacen("[[route]]", route, 1)).start();
+    proxy.get("/stored").expect(200);
+    let mut client = proxy.connect();
+    let targets = ["/stored", "/fixed/1", "/fetched", "/fixed/2", "/moved/x", "/stored", "/fixed/3"];
+    for round in 0..20 {
+        let requests: Vec<Vec<u8>> = targets.iter().map(|target| get(target).to_bytes()).collect();
+        client.send(requests.concat());
+        for target in targets {
+            let response = client.response();
+            let status = if target.starts_with("/fixed") { 403 } else { 200 };
+            match target {
+                "/moved/x" => {
+                    let response = response.expect(308);
+                    assert_eq!(response.field("location"), Some("https://www.example/moved/x"));
+                }
+                _ => {
+                    let text = if status == 403 { "fixed" } else { target };
+                    assert_eq!(response.expect(status).text(), text, "round {round}");
+                }
+            }
+        }
+    }
+    assert_eq!(origin.count(), 2);
+    // Those that have a body are answered once it was read.
+    let mut uploading = proxy.connect();
+    assert_eq!(uploading.exchange(&post("/fixed", "content")).expect(403).text(), "fixed");
+    assert_eq!(uploading.get("/stored").expect(200).text(), "/stored");
+    assert_eq!(stat(&proxy, "synthetic"), 20 * 4 + 1);
 }
 
 #[test]

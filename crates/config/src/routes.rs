@@ -8,6 +8,10 @@ use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
 use crate::rules::CacheRule;
 use crate::template::Template;
 
+/// Names a route among those of one configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RouteId(u32);
+
 /// What is done with which requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
@@ -87,6 +91,14 @@ pub struct Redirect {
 }
 
 impl Route {
+    /// How the cache is used, where it is.
+    pub fn cache_rule(&self) -> Option<&CacheRule> {
+        match &self.action {
+            Action::Forward { cache, .. } => cache.as_deref(),
+            Action::Answer(_) | Action::Redirect(_) => None,
+        }
+    }
+
     /// Whether every request that `other` matches is surely matched by this one too.
     pub(crate) fn covers(&self, other: &Route) -> bool {
         let ours = self.matches_or_any();
@@ -182,6 +194,15 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
+impl std::ops::Index<RouteId> for Routes {
+    type Output = Route;
+
+    /// The route that was found here under this id.
+    fn index(&self, id: RouteId) -> &Route {
+        &self.routes[id.0 as usize]
+    }
+}
+
 impl Routes {
     /// An index over `routes`, in this order. Pools that they refer to MUST be in the configuration that they are for.
     pub fn new(routes: Vec<Route>) -> Routes {
@@ -210,14 +231,14 @@ impl Routes {
 
     /// The first route that matches. `host` may carry a port and any letter case, and is empty where a request has
     /// none; `path` is decoded and free of dot segments; `*` and the targets of `CONNECT` have the path `""`.
-    pub fn find(&self, host: &[u8], path: &[u8], method: &[u8]) -> Option<&Route> {
+    pub fn find(&self, host: &[u8], path: &[u8], method: &[u8]) -> Option<RouteId> {
         let first = word(path);
         let candidate = self.for_host(host).iter().find(|candidate| {
             candidate.start.may_begin(path, first)
                 && candidate.path.as_ref().is_none_or(|pattern| pattern.matches(path))
                 && self.method_fits(candidate, method)
         })?;
-        self.routes.get(candidate.route as usize)
+        Some(RouteId(candidate.route))
     }
 
     fn method_fits(&self, candidate: &Candidate, method: &[u8]) -> bool {

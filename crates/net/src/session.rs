@@ -133,8 +133,7 @@ pub trait Service: Meter + 'static {
     fn exchange(
         &self,
         client: &mut Client,
-        request: Box<Incoming>,
-        deferred: Self::Deferred,
+        request: Box<Incoming<Self::Deferred>>,
     ) -> impl Future<Output = Next>;
 
     /// Writes the answer to what is not a request, or came too late; the connection is closed after it.
@@ -169,7 +168,7 @@ pub struct Peer {
 
 /// A request that became an exchange.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct Incoming<D> {
     /// The head.
     pub head: RequestHeadBuf,
     /// The body as it arrives.
@@ -180,6 +179,8 @@ pub struct Incoming {
     pub expect_continue: bool,
     /// When it was received.
     pub began: Instant,
+    /// What [`Service::answer`] found out about it.
+    pub deferred: D,
 }
 
 /// A connection just accepted.
@@ -208,7 +209,7 @@ pub struct Client {
 }
 
 enum Turn<D> {
-    Exchange(Box<Incoming>, D),
+    Exchange(Box<Incoming<D>>),
     Refused(Refused),
     /// The client has to take what is queued before anything else.
     Flush,
@@ -274,8 +275,8 @@ pub(crate) async fn serve<S: Service>(arrival: Arrival, service: Rc<S>, sessions
     }
     loop {
         match poll_fn(|cx| client.poll_turn(cx, &*service, &sessions)).await {
-            Turn::Exchange(request, deferred) => {
-                let next = exchange(&*service, &mut client, request, deferred).await;
+            Turn::Exchange(request) => {
+                let next = exchange(&*service, &mut client, request).await;
                 match next {
                     Next::KeepAlive => {
                         client.conn.park();
@@ -322,10 +323,9 @@ fn time_to_linger<S: Service>(service: &S) -> Duration {
 fn exchange<'a, S: Service>(
     service: &'a S,
     client: &'a mut Client,
-    request: Box<Incoming>,
-    deferred: S::Deferred,
+    request: Box<Incoming<S::Deferred>>,
 ) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
-    Box::pin(service.exchange(client, request, deferred))
+    Box::pin(service.exchange(client, request))
 }
 
 /// Lets the client take what is queued; false where it does not.
@@ -478,6 +478,7 @@ impl Client {
                         keep_alive: request.keep_alive,
                         expect_continue: request.expect_continue,
                         began,
+                        deferred,
                     };
                     let head_len = request.head_len;
                     self.conn.consume(head_len);
@@ -485,7 +486,7 @@ impl Client {
                         self.conn.park();
                     }
                     self.partial = false;
-                    return Some(Turn::Exchange(Box::new(incoming), deferred));
+                    return Some(Turn::Exchange(Box::new(incoming)));
                 }
             }
         }

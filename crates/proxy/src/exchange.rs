@@ -20,7 +20,7 @@ use crate::site::{LocalSite, Site};
 use crate::step::deliver::{self, Delivery};
 use crate::step::fetch::{Arrived, Errand, Surroundings, fetch};
 use crate::step::hash;
-use crate::step::receive::{PassReason, Received, Verdict, receive, verdict};
+use crate::step::receive::{Judged, PassReason, Received, Verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
 use crate::step::store::{Landed, Landing, add_date};
 use crate::step::{background, join, lookup, pipe, purge, stream};
@@ -105,16 +105,9 @@ impl Sent {
 }
 
 /// Serves a request that could not be answered from memory at once.
-pub(crate) async fn run(
-    worker: &Worker,
-    client: &mut Client,
-    mut incoming: Box<Incoming>,
-    deferred: Deferred,
-) -> Next {
-    let body = std::mem::replace(&mut incoming.body, Framer::Ended);
-    let Incoming { head, keep_alive, expect_continue, began, .. } = &*incoming;
-    let (keep_alive, expect_continue, began) = (*keep_alive, *expect_continue, *began);
-    let Deferred { site, found } = deferred;
+pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Box<Incoming<Deferred>>) -> Next {
+    let Incoming { head, body, keep_alive, expect_continue, began, deferred } = *incoming;
+    let Deferred { site, judged, found } = deferred;
     let transaction = worker.transaction();
     let mut exchange = Exchange {
         worker,
@@ -138,7 +131,7 @@ pub(crate) async fn run(
     let mut down =
         Downstream::new(client, limits, hurry, head.version, body, site.body_limit, expect_continue);
     down.is_logged = worker.recorder.wants();
-    let (sent, fault) = match exchange.steps(&mut down, found).await {
+    let (sent, fault) = match exchange.steps(&mut down, judged, found).await {
         Ok(sent) => (sent, None),
         // After a response has begun there is nothing to say.
         Err(fault) if exchange.counted.get() => (Sent::nothing(), Some(fault)),
@@ -177,35 +170,45 @@ pub(crate) async fn run(
     }
 }
 
+/// Whether a request has passed this proxy too often.
+pub(crate) fn is_loop(site: &Site, request: &RequestHead<'_>) -> bool {
+    hop::passes(request.fields, site.name()) > PASSES
+}
+
 impl<'e> Exchange<'e> {
     /// What is asked for, and what is to be done.
-    fn judge(&self, down: &mut Downstream<'_>) -> Result<(Received<'e>, Verdict<'e>), Fault> {
+    fn judge(
+        &self,
+        down: &mut Downstream<'_>,
+        judged: Result<Judged, Fault>,
+    ) -> Result<(Received<'e>, Verdict), Fault> {
+        let judged = judged?;
         let site: &'e Site = self.site;
-        let received = receive(site, &down.client.peer, &self.request)?;
-        if hop::passes(self.request.fields, site.name()) > PASSES {
+        if is_loop(site, &self.request) {
             return Err(Fault::Loop);
         }
         down.check()?;
-        let verdict = verdict(site, &received, &self.request);
-        if matches!(verdict, Err(Fault::PurgeDenied)) {
+        if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
             self.worker.counters.one(Counter::PurgesDenied);
         }
-        Ok((received, verdict?))
+        let received = judged.received(site, &self.request)?;
+        Ok((received, judged.verdict?))
     }
 
     async fn steps(
         &mut self,
         down: &mut Downstream<'_>,
-        found: Option<Box<(Key, Lookup)>>,
+        judged: Result<Judged, Fault>,
+        found: Option<(Key, Lookup)>,
     ) -> Result<Sent, Fault> {
-        let (received, verdict) = self.judge(down)?;
+        let (received, verdict) = self.judge(down, judged)?;
         self.edits = Some(&received.route.response);
-        if let Verdict::Lookup(pool, _) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
+        if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
             down.closed_is_gone = self.site.pools[pool].abort_on_close;
         }
         match verdict {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
-            Verdict::Lookup(pool, rule) => Box::pin(self.lookup(down, &received, pool, rule, found)).await,
+            Verdict::Lookup(pool) => Box::pin(self.lookup(down, &received, pool, found)).await,
             Verdict::Pass(pool, reason) => {
                 self.passing(reason);
                 self.pass(down, &received, pool).await
@@ -231,15 +234,15 @@ impl<'e> Exchange<'e> {
         down: &mut Downstream<'_>,
         received: &Received<'_>,
         pool: usize,
-        rule: &CacheRule,
-        mut found: Option<Box<(Key, Lookup)>>,
+        mut found: Option<(Key, Lookup)>,
     ) -> Result<Sent, Fault> {
+        let Some(rule) = received.route.cache_rule() else { return self.pass(down, received, pool).await };
         let directives = rule.policy.directives(self.request.fields);
         let query = lookup::query(&self.request, rule, &directives);
         let path = received.target.path_and_query;
         let store = &self.worker.shared.store;
         for _ in 0..TURNS {
-            let (key, lookup) = found.take().map(|found| *found).unwrap_or_else(|| {
+            let (key, lookup) = found.take().unwrap_or_else(|| {
                 let fields = self.request.fields;
                 let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, fields);
                 (key, store.lookup(key, &query, wall()))

@@ -1,7 +1,7 @@
 //! One worker's part of the proxy: what it answers from memory at once, and what it hands to an exchange.
 
 use crate::complaints::Subject;
-use crate::exchange;
+use crate::exchange::{self, is_loop};
 use crate::handling::Handling;
 use crate::origin::Origins;
 use crate::record::{Outcome, Recorder};
@@ -9,10 +9,10 @@ use crate::respond::Synthetic;
 use crate::shared::Shared;
 use crate::site::{LocalSite, Site};
 use crate::step::deliver::{Delivery, synthetic};
-use crate::step::receive::{Verdict, receive, verdict};
+use crate::step::receive::{Judged, Received, Verdict, receive, verdict};
 use crate::step::{background, hash, lookup};
 use crate::tally::{StatusClass, refused_text};
-use crate::{Counter, Counters, Record};
+use crate::{Counter, Counters, Fault, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
 use sandarac_net::{
@@ -49,7 +49,8 @@ pub struct Worker {
 /// What was found out about a request before it became an exchange.
 pub struct Deferred {
     pub(crate) site: LocalSite,
-    pub(crate) found: Option<Box<(Key, Lookup)>>,
+    pub(crate) judged: Result<Judged, Fault>,
+    pub(crate) found: Option<(Key, Lookup)>,
 }
 
 impl Worker {
@@ -100,38 +101,42 @@ impl Worker {
         let client = site.visitor(peer, request);
         self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
+}
 
-    /// Answers a request from the store where its object is there whole; else says what was found so far.
-    fn try_hit(
+/// A request that can be answered at once.
+struct Known<'a> {
+    worker: &'a Worker,
+    site: &'a LocalSite,
+    peer: &'a Peer,
+    request: &'a Request<'a>,
+    began: Instant,
+}
+
+impl Known<'_> {
+    /// Answers from the store where the object is there whole; says whether the connection stays open, or what was looked up.
+    fn stored(
         &self,
-        site: &LocalSite,
-        peer: &Peer,
-        request: &Request<'_>,
-        began: Instant,
+        received: &Received<'_>,
+        pool: usize,
         output: &mut Output,
     ) -> Result<bool, Option<(Key, Lookup)>> {
-        if !request.framing.is_empty() {
-            return Err(None);
-        }
-        let head = &request.head;
-        let received = receive(site, peer, head).map_err(|_| None)?;
-        let Ok(Verdict::Lookup(pool, rule)) = verdict(site, &received, head) else { return Err(None) };
+        let Known { worker, site, request: &Request { ref head, keep_alive, .. }, .. } = *self;
+        let rule = received.route.cache_rule().ok_or(None)?;
         let now = wall();
         let directives = rule.policy.directives(head.fields);
         let path = received.target.path_and_query;
         let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, head.fields);
         let query = lookup::query(head, rule, &directives);
-        let (object, flight, outcome) = match self.shared.store.lookup(key, &query, now) {
+        let (object, flight, outcome) = match worker.shared.store.lookup(key, &query, now) {
             Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
             Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
             other => return Err(Some((key, other))),
         };
         if let Some(flight) = flight {
-            background::revalidate(self, site, head, &received, pool, flight);
+            background::revalidate(worker, site, head, received, pool, flight);
         }
         let ttl = object.lifetimes().ttl(now);
         let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
-        let keep_alive = request.keep_alive;
         let delivery = Delivery {
             site,
             object: &object,
@@ -142,29 +147,44 @@ impl Worker {
             keep_alive,
         };
         let delivered = delivery.encode(output);
-        self.counters.one(Counter::Requests);
-        self.counters.outcome(&handling, None);
+        self.answered(&handling, Some(object.transaction()), delivered.status, delivered.bytes, now);
+        Ok(delivered.keep_alive)
+    }
+
+    /// Answers with what the route says; says whether the connection stays open.
+    fn fixed(&self, answer: &Synthetic, output: &mut Output) -> bool {
+        let now = wall();
+        let keep_alive = self.request.keep_alive;
+        synthetic(output, answer, Some(&self.request.head), None, now, keep_alive);
+        self.answered(&Handling::new(Outcome::Synth), None, answer.status, answer.body.len() as u64, now);
+        keep_alive
+    }
+
+    /// Counts and records the answer.
+    fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64, now: Timestamp) {
+        let Known { worker, site, peer, request, began } = *self;
+        worker.counters.one(Counter::Requests);
+        worker.counters.outcome(handling, None);
         let duration = began.elapsed();
-        self.counters.responses.one(&StatusClass(delivered.status));
-        self.counters.latency.observe(duration);
-        if self.recorder.wants() {
-            self.record(
+        worker.counters.responses.one(&StatusClass(status));
+        worker.counters.latency.observe(duration);
+        if worker.recorder.wants() {
+            worker.record(
                 site,
                 peer,
-                head.fields,
+                request.head.fields,
                 &Record {
-                    request: self.transaction(),
-                    fetch: Some(object.transaction()),
-                    status: delivered.status,
-                    bytes: delivered.bytes,
-                    outcome,
+                    request: worker.transaction(),
+                    fetch,
+                    status,
+                    bytes,
+                    outcome: handling.outcome,
                     duration,
                     first_byte: Some(duration),
-                    ..Record::of(head, now)
+                    ..Record::of(&request.head, now)
                 },
             );
         }
-        Ok(delivered.keep_alive)
     }
 }
 
@@ -220,14 +240,34 @@ impl Service for Worker {
         output: &mut Output,
     ) -> Answer<Deferred> {
         let site = self.site();
-        match self.try_hit(&site, peer, request, began, output) {
-            Ok(keep_alive) => Answer::Answered { keep_alive },
-            Err(found) => Answer::Deferred(Deferred { site, found: found.map(Box::new) }),
+        let head = &request.head;
+        let mut found = None;
+        let judged = receive(&site, peer, head).map(|received| {
+            let verdict = verdict(&site, &received, head);
+            (received, verdict)
+        });
+        // A body has to be read first, or let through.
+        if let Ok((received, Ok(verdict))) = &judged
+            && request.framing.is_empty()
+        {
+            let known = Known { worker: self, site: &site, peer, request, began };
+            match verdict {
+                Verdict::Lookup(pool) => match known.stored(received, *pool, output) {
+                    Ok(keep_alive) => return Answer::Answered { keep_alive },
+                    Err(looked_up) => found = looked_up,
+                },
+                Verdict::Synth(answer) if !is_loop(&site, head) => {
+                    return Answer::Answered { keep_alive: known.fixed(answer, output) };
+                }
+                _ => {}
+            }
         }
+        let judged = judged.map(|(received, verdict)| Judged::of(&received, verdict));
+        Answer::Deferred(Deferred { site, judged, found })
     }
 
-    async fn exchange(&self, client: &mut Client, request: Box<Incoming>, deferred: Deferred) -> Next {
-        exchange::run(self, client, request, deferred).await
+    async fn exchange(&self, client: &mut Client, request: Box<Incoming<Deferred>>) -> Next {
+        exchange::run(self, client, request).await
     }
 
     fn refuse(&self, peer: &Peer, refused: &Refused, received: &[u8], output: &mut Output) {

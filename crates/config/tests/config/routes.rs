@@ -14,7 +14,7 @@ fn numbered(matches: &[&str]) -> Config {
 }
 
 fn find(config: &Config, host: &str, path: &str, method: &str) -> Option<usize> {
-    let route = config.routes.find(host.as_bytes(), path.as_bytes(), method.as_bytes())?;
+    let route = &config.routes[config.routes.find(host.as_bytes(), path.as_bytes(), method.as_bytes())?];
     let Action::Answer(answer) = &route.action else { panic!("{route:?}") };
     Some(usize::from(answer.status) - 200)
 }

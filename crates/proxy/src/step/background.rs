@@ -12,7 +12,7 @@ use crate::step::receive::Received;
 use crate::step::store::{EditsForTarget, Landed, Landing};
 use crate::worker::Worker;
 use sandarac_cache::Flight;
-use sandarac_config::{CacheRule, Route, Subject};
+use sandarac_config::{RouteId, Subject};
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::target::{Scheme, Target};
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
@@ -29,8 +29,7 @@ struct Revalidation {
     ip: Option<IpAddr>,
     trusted: bool,
     scheme: Scheme,
-    /// The route's place among the site's.
-    route: usize,
+    route: RouteId,
     pool: usize,
     flight: Flight,
 }
@@ -44,9 +43,7 @@ pub(crate) fn revalidate(
     pool: usize,
     flight: Flight,
 ) {
-    let routes = site.config.routes.all();
-    let route = routes.iter().position(|route| std::ptr::eq(route, received.route));
-    let (Some(worker), Some(route)) = (worker.me.upgrade(), route) else { return };
+    let Some(worker) = worker.me.upgrade() else { return };
     let mut request = RequestHeadBuf::copy_of(request);
     request.method = Method::Get;
     request.method_text = b"GET"[..].into();
@@ -58,7 +55,7 @@ pub(crate) fn revalidate(
         ip: received.asker.ip,
         trusted: received.asker.trusted,
         scheme: received.asker.scheme,
-        route,
+        route: received.route_id,
         pool,
         flight,
     };
@@ -69,9 +66,8 @@ impl Revalidation {
     async fn run(self) {
         let Revalidation { worker, site, flight, .. } = self;
         let (worker, site) = (&worker, &site);
-        let route: &Route = &site.config.routes.all()[self.route];
-        let sandarac_config::Action::Forward { cache: Some(rule), .. } = &route.action else { return };
-        let rule: &CacheRule = rule;
+        let route = &site.config.routes[self.route];
+        let Some(rule) = route.cache_rule() else { return };
         let request = self.request.view();
         let Ok(target) = Target::of(&request) else { return };
         let path = hash::target(&rule.key, target.path_and_query);

@@ -9,7 +9,7 @@ use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
 use sandarac_cache::{Begun, Expression, Purge, Store, Tag};
-use sandarac_config::{Action, CacheRule, KeyRule, Route, Routes};
+use sandarac_config::{CacheRule, KeyRule, RouteId, Routes};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{Scheme, content_location_is_target, invalidated, route_path};
 use sandarac_message::{Fields, Method, Name, ResponseHead, tags};
@@ -92,7 +92,8 @@ pub(crate) fn purge_target(
 ) -> usize {
     let now = wall();
     let plain = KeyRule::default();
-    let rule = route_of_get(routes, host, path_and_query).and_then(rule).map_or(&plain, |rule| &rule.key);
+    let route = route_of_get(routes, host, path_and_query);
+    let rule = route.and_then(|route| routes[route].cache_rule()).map_or(&plain, |rule| &rule.key);
     if let Some(tag) = hash::target_tag(rule, host, path_and_query) {
         return store.purge_target(tag, purge, now);
     }
@@ -145,7 +146,7 @@ pub(crate) fn passed(
     let rule_of_page = || {
         // What edits are made, and what is keyed, is for the route to say that GETs take.
         let route = route_of_get(&exchange.site.config.routes, &received.host, path)?;
-        std::ptr::eq(route, received.route).then(|| rule(route)).flatten().filter(shares)
+        received.route.cache_rule().filter(|_| route == received.route_id).filter(shares)
     };
     let Some(rule) = is_page.then(rule_of_page).flatten() else {
         invalidate(exchange, received, &arrived.head.view());
@@ -179,15 +180,7 @@ pub(crate) fn passed(
 }
 
 /// The route that a GET of this target takes.
-fn route_of_get<'a>(routes: &'a Routes, host: &[u8], path_and_query: &[u8]) -> Option<&'a Route> {
+fn route_of_get(routes: &Routes, host: &[u8], path_and_query: &[u8]) -> Option<RouteId> {
     let path = path_and_query.split(|&byte| byte == b'?').next().unwrap_or_default();
     routes.find(host, &route_path(path).ok()?, b"GET")
-}
-
-/// The cache rule of a route.
-fn rule(route: &Route) -> Option<&CacheRule> {
-    match &route.action {
-        Action::Forward { cache, .. } => cache.as_deref(),
-        _ => None,
-    }
 }

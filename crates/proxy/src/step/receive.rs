@@ -7,7 +7,7 @@ use crate::site::Site;
 use crate::step::purge;
 use crate::step::store::EditsForTarget;
 use bytes::Bytes;
-use sandarac_config::{Action, CacheRule, PathReading, RequestParts, Route, Routes};
+use sandarac_config::{Action, PathReading, RequestParts, Route, RouteId, Routes};
 use sandarac_message::caching::{BypassReason, lookup_bypass};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
@@ -15,6 +15,16 @@ use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
 use sandarac_net::Peer;
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// What the rules make of a request, apart from its head: what goes along when that is copied.
+pub(crate) struct Judged {
+    route: RouteId,
+    ip: Option<IpAddr>,
+    trusted: bool,
+    scheme: Scheme,
+    pub(crate) verdict: Result<Verdict, Fault>,
+}
 
 /// A request that can be served.
 pub(crate) struct Received<'a> {
@@ -23,6 +33,36 @@ pub(crate) struct Received<'a> {
     pub(crate) host: Cow<'a, [u8]>,
     pub(crate) asker: Asker<'a>,
     pub(crate) route: &'a Route,
+    pub(crate) route_id: RouteId,
+}
+
+impl Judged {
+    pub(crate) fn of(received: &Received<'_>, verdict: Result<Verdict, Fault>) -> Judged {
+        let Asker { ip, trusted, scheme, .. } = received.asker;
+        Judged { route: received.route_id, ip, trusted, scheme, verdict }
+    }
+
+    /// The same of the copy of a request that was received at `site`.
+    pub(crate) fn received<'a>(
+        &self,
+        site: &'a Site,
+        request: &RequestHead<'a>,
+    ) -> Result<Received<'a>, Fault> {
+        let target = Target::of(request).map_err(Fault::BadTarget)?;
+        let asker = Asker {
+            ip: self.ip,
+            trusted: self.trusted,
+            scheme: self.scheme,
+            host: target.authority.map_or(b"", |authority| authority.text),
+        };
+        let host = normal_host(&target, self.scheme);
+        Ok(Received { target, host, asker, route: &site.config.routes[self.route], route_id: self.route })
+    }
+}
+
+/// The host of a target as it is keyed.
+fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u8]> {
+    target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme))
 }
 
 impl<'a> Received<'a> {
@@ -32,10 +72,10 @@ impl<'a> Received<'a> {
     }
 }
 
-/// What the rules make of a request.
-pub(crate) enum Verdict<'a> {
-    /// Look for a stored response, else fetch one from this pool.
-    Lookup(usize, &'a CacheRule),
+/// What is to be done with a request.
+pub(crate) enum Verdict {
+    /// Look for a stored response as the route's cache rule says, else fetch one from this pool.
+    Lookup(usize),
     /// Go to this pool, past the store.
     Pass(usize, PassReason),
     /// Become a tunnel to a backend of this pool.
@@ -103,7 +143,7 @@ pub(crate) fn receive<'a>(
         Some(scheme) => scheme,
         None => trusted.then(told).flatten().unwrap_or(entrance),
     };
-    let host = target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme));
+    let host = normal_host(&target, scheme);
     let path = match target.form {
         Form::Origin | Form::Absolute => route_path(target.path()).map_err(Fault::BadPath)?,
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
@@ -120,26 +160,27 @@ pub(crate) fn receive<'a>(
             agree(routes, route, &readings, &host, request.method_text)?;
         }
     }
-    let route = route.ok_or(Fault::NoRoute)?;
+    let route_id = route.ok_or(Fault::NoRoute)?;
+    let route = &routes[route_id];
     let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
-    Ok(Received { target, host, asker, route })
+    Ok(Received { target, host, asker, route, route_id })
 }
 
 /// Whether every reading of a path leads to `route`. Where one leads to another, the rules of one of them would be evaded at
 /// a backend that reads it so; all of these routes may say that theirs does not.
 fn agree(
     routes: &Routes,
-    route: Option<&Route>,
+    route: Option<RouteId>,
     readings: &[Vec<u8>],
     host: &[u8],
     method: &[u8],
 ) -> Result<(), Fault> {
-    let is_raw = |route: Option<&Route>| route.is_some_and(|route| route.paths == PathReading::Raw);
+    let is_raw = |route: Option<RouteId>| route.is_some_and(|id| routes[id].paths == PathReading::Raw);
     let others = readings.iter().map(|reading| routes.find(host, reading, method));
     let mut all_raw = is_raw(route);
     let mut differ = false;
     for other in others {
-        differ |= other.map(std::ptr::from_ref) != route.map(std::ptr::from_ref);
+        differ |= other != route;
         all_raw &= is_raw(other);
     }
     if differ && !all_raw { Err(Fault::BadPath(PathError::Ambiguous)) } else { Ok(()) }
@@ -160,11 +201,11 @@ fn may_tell_resume(path: &[u8]) -> bool {
 }
 
 /// What is to be done with a request.
-pub(crate) fn verdict<'a>(
-    site: &'a Site,
-    received: &Received<'a>,
+pub(crate) fn verdict(
+    site: &Site,
+    received: &Received<'_>,
     request: &RequestHead<'_>,
-) -> Result<Verdict<'a>, Fault> {
+) -> Result<Verdict, Fault> {
     let may_purge = || sandarac_config::contains(&site.config.purge.allow, received.asker.ip);
     if request.method == Method::Purge && !site.config.purge.allow.is_empty() {
         return if may_purge() { Ok(Verdict::Purge) } else { Err(Fault::PurgeDenied) };
@@ -207,7 +248,7 @@ pub(crate) fn verdict<'a>(
                 None => Ok(Verdict::Pass(pool, PassReason::Rule)),
                 Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
                     Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
-                    None => Verdict::Lookup(pool, rule),
+                    None => Verdict::Lookup(pool),
                 }),
             }
         }
