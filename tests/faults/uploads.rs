@@ -192,10 +192,11 @@ fn a_client_that_sends_a_body_without_end_and_takes_no_answer_is_let_go() {
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\nsome");
     let mut origin = listener.accept();
     origin.request_head();
+    origin.expect("some");
     let length = 6 << 20;
     origin.send(format!("HTTP/1.1 413 Content Too Large\r\nContent-Length: {length}\r\n\r\n"));
-    origin.send(vec![b'x'; length]);
-    origin.expect("some").expect_end();
+    // How much of it is taken before the client is let go, is the system's to say.
+    let _ = origin.try_send(vec![b'x'; length]);
     proxy.counts("connections_open", 0);
     drop(client);
 }
