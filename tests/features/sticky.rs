@@ -251,13 +251,53 @@ fn a_session_whose_backend_is_dead_goes_on_elsewhere() {
         }
     };
     drop(origin);
-    within("it to be dead", || {
-        (proxy.exchange(&with_cookie(&mine)).expect(200).text() == "spare").then_some(())
+    // Once it is ejected.
+    let new = within("the session to move", || {
+        let next = proxy.exchange(&with_cookie(&mine)).expect(200);
+        (next.text() == "spare" && next.fields.has("set-cookie")).then(|| cookie(&next))
     });
-    let next = proxy.exchange(&with_cookie(&mine)).expect(200);
-    assert_eq!(next.text(), "spare");
-    let new = cookie(&next);
     assert_eq!(proxy.exchange(&with_cookie(&new)).expect(200).text(), "spare");
+}
+
+/// Regression: whoever asked while its backend was restarted had another from then on, which knows nothing of the session.
+#[test]
+fn a_session_stays_where_it_is_while_its_backend_is_restarted() {
+    let port = Port::new();
+    let spare = Origin::new(|_| reply(200).cache("no-store").body("spare"));
+    let listener = port.listen();
+    let proxy = sandarac().config(site(&[port.url(), spare.url()], STICKY)).start();
+    let home = || Origin::on(port.listen(), |_| reply(200).cache("no-store").body("home"));
+    let first = Origin::on(listener, |_| reply(200).cache("no-store").body("home"));
+    let mine = loop {
+        let response = proxy.get("/").expect(200);
+        if response.text() == "home" {
+            break cookie(&response);
+        }
+    };
+    let elsewhere = || {
+        within("it to be answered elsewhere", || {
+            let answer = proxy.exchange(&with_cookie(&mine)).expect(200);
+            assert!(!answer.fields.has("set-cookie"), "{answer:?}");
+            (answer.text() == "spare").then_some(())
+        });
+    };
+    // Refused.
+    drop(first);
+    elsewhere();
+    let second = home();
+    assert_eq!(proxy.exchange(&with_cookie(&mine)).expect(200).text(), "home");
+    // Taken, and closed without an answer.
+    drop(second);
+    let listener = port.listen();
+    let mut client = proxy.connect();
+    client.send(with_cookie(&mine).to_bytes());
+    drop(listener.accept());
+    let answer = client.response().expect(200);
+    assert_eq!(answer.text(), "spare");
+    assert!(!answer.fields.has("set-cookie"), "{answer:?}");
+    drop(listener);
+    let _third = home();
+    assert_eq!(proxy.exchange(&with_cookie(&mine)).expect(200).text(), "home");
 }
 
 /// Two backends that take one request at a time, a session that is at home at one of them, and a request of it that holds that

@@ -547,9 +547,8 @@ impl<'e> Exchange<'e> {
         }
         let arrived = arrived?;
         let key = arrived.link.backend().key();
-        // Whoever answered this time, as the session's backend was full or slow: it stays while that can be reached.
-        let reached = |id| live.backend(id).is_some_and(|backend| !backend.is_failing());
-        let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, around.now()) && reached(id));
+        // Whoever answered this time, as the session's backend was full, slow or just starting: it stays while that is in service.
+        let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, around.now()));
         let moves = cookie != Some(key) && !stays;
         self.stick_to = site.sticky.as_ref().filter(|_| moves).map(|_| (key, received.asker.scheme));
         if let Some(asked) = asked {
