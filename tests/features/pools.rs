@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Output, Reply, Sandarac, get, post, reply, within};
+use sandarac_test_support::{
+    Address, Conn, Gate, Listener, Origin, Output, Reply, Sandarac, TempDir, get, post, reply, within,
+};
 use serde_json::Value;
 
 use crate::sandarac;
@@ -338,6 +340,28 @@ fn check_pool_tells_a_process_that_is_gone_from_a_question_that_is_wrong() {
     let gone = sandarac().arg("check-pool").option("--admin", "./nobody-here").run().failure();
     assert_eq!(gone.status.code(), Some(2), "{gone:?}");
     assert!(gone.stdout.starts_with("POOL CRITICAL - no sandarac answers at "), "{gone:?}");
+}
+
+/// Regression: the time counted anew with each byte.
+#[test]
+fn check_pool_takes_no_longer_than_it_may_however_slowly_the_answer_comes() {
+    let dir = TempDir::new();
+    let path = dir.join("admin");
+    let listener = Listener::on_unix(&path);
+    std::thread::spawn(move || {
+        let mut slow = listener.accept();
+        // A byte at a time, for far longer than the caller has.
+        for byte in "HTTP/1.0 200 OK\r\n".bytes().chain([b'x'; 100]) {
+            if slow.try_send([byte]).is_err() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    });
+    let path = path.display().to_string();
+    let said = sandarac().arg("check-pool").option("--admin", path).option("--timeout", "1").run().failure();
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    assert_eq!(said.stdout.trim_end(), "POOL CRITICAL - the process does not answer in time");
 }
 
 #[test]

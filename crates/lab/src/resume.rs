@@ -59,7 +59,8 @@ impl WorkerResume {
     }
 
     fn recompute(&mut self) {
-        let oldest = self.served.saturating_sub(self.max_skill_age);
+        // The present request is one of them.
+        let oldest = (self.served + 1).saturating_sub(self.max_skill_age);
         let mut changed = Vec::new();
         for (class, measured) in (0..).zip(&mut self.classes) {
             if measured.count == 0.0 {
@@ -121,6 +122,17 @@ mod tests {
         }
         let changes: Vec<_> = resume.since(revision).expect("not long ago").collect();
         assert!(changes.last().is_some_and(|&(class, score)| class == 1 && score > 90.0), "{changes:?}");
+    }
+
+    /// Regression: it was dropped one request later than real workers do.
+    #[test]
+    fn a_class_is_dropped_when_so_many_requests_had_others() {
+        let mut resume = WorkerResume::new(2, 10);
+        (0..10).for_each(|_| resume.served(0, 0.1));
+        (0..99).for_each(|_| resume.served(1, 0.1));
+        assert_eq!(resume.whole().count(), 2);
+        resume.served(1, 0.1);
+        assert_eq!(resume.whole().map(|(class, _)| class).collect::<Vec<_>>(), [1]);
     }
 
     #[test]

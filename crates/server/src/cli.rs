@@ -608,6 +608,7 @@ mod tests {
             ("pools --class a --classes 3", "cannot be used with"),
             ("status --admin :6081", "127.0.0.1:6081"),
             ("demo --seconds x", "--seconds"),
+            ("replay a.log -b http://a --for 0s", "no request is made in no time"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.to_string().contains(expected), "{line}: {error}");

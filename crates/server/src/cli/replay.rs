@@ -72,7 +72,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
     /// Play for so long and no longer, as `30s`
-    #[arg(long = "for", value_name = "TIME", value_parser = sandarac_config::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub span: Option<Duration>,
     /// How many workers are simulated; 16 unless said
     #[arg(long, value_name = "N")]
@@ -142,6 +142,12 @@ impl ReplayArgs {
             pace => format!("at {pace} times its pace"),
         }
     }
+}
+
+/// A duration that is more than nothing.
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = sandarac_config::duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("no request is made in no time".to_owned()) } else { Ok(time) }
 }
 
 fn pace(text: &str) -> Result<f64, String> {

@@ -164,13 +164,23 @@ fn find(args: &CheckPoolArgs) -> Finding {
         Err(finding) => return finding,
     };
     let client = match args.process.client() {
-        Ok(client) => client.patience(Duration::from_secs(args.timeout)),
+        Ok(client) => client,
         Err(failure) => return of_failure(&failure),
     };
-    match client.status() {
-        Ok(status) => judge(&status, &args.names, &warn, &error),
-        Err(error) => unanswered(&error),
+    // In all, however slowly the answer comes. Where it does not come in time, nobody waits for the thread.
+    let (told, status) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = told.send(client.status());
+    });
+    match status.recv_timeout(Duration::from_secs(args.timeout)) {
+        Ok(Ok(status)) => judge(&status, &args.names, &warn, &error),
+        Ok(Err(error)) => unanswered(&error),
+        Err(_) => late(),
     }
+}
+
+fn late() -> Finding {
+    Finding { verdict: Verdict::Critical, ..Finding::unknown("the process does not answer in time") }
 }
 
 fn of_failure(failure: &Failure) -> Finding {
@@ -186,12 +196,7 @@ fn unanswered(error: &client::Error) -> Finding {
     let verdict = match error {
         client::Error::NotRunning(..) => Verdict::Critical,
         client::Error::Io(_, error) if error.kind() == PermissionDenied => Verdict::Unknown,
-        client::Error::Silent(..) => {
-            return Finding {
-                verdict: Verdict::Critical,
-                ..Finding::unknown("the process does not answer in time")
-            };
-        }
+        client::Error::Silent(..) => return late(),
         client::Error::Io(..) => Verdict::Critical,
         client::Error::Foreign(..) | client::Error::Refused(_) => Verdict::Unknown,
     };
