@@ -163,7 +163,7 @@ impl<'a> Downstream<'a> {
     /// was wrong once stays so.
     pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
         if let Some(fault) = &self.spoiled {
-            return Err(fault.clone());
+            return Err(*fault);
         }
         let upload = self.pass_on(cx, origin);
         // An origin that takes no more says nothing of the body, which may go to another one.

@@ -13,7 +13,7 @@
 
 use crate::downstream::Downstream;
 use crate::forward::{Asker, Forward, Purpose, is_for_all};
-use crate::handling::Handling;
+use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
@@ -137,7 +137,7 @@ pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Box<Inco
         Err(fault) if exchange.counted.get() => (Sent::nothing(), Some(fault)),
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
-            exchange.handling.reason = Some(fault.name());
+            exchange.handling.detail = Some(Detail::Fault(fault));
             exchange.count(Some(&fault));
             if fault == Fault::ClientGone {
                 (Sent::nothing(), Some(fault))
@@ -270,7 +270,7 @@ impl<'e> Exchange<'e> {
                         .as_ref()
                         .and_then(|object| self.stands_in_after(pool, rule, object, &directives));
                     if let (Some(object), Some(Duration::ZERO)) = (&stored, stands_in_after) {
-                        return self.stand_in(down, object, Fault::NoResponse, "origin-silent").await;
+                        return self.stand_in(down, object, Fault::NoResponse, StandIn::Silent).await;
                     }
                     self.worker.counters.one(Counter::Coalesced);
                     self.handling.collapsed = true;
@@ -293,18 +293,18 @@ impl<'e> Exchange<'e> {
                             self.handling.forward = None;
                         }
                         Some(Waited::Failed) => {
-                            return self.instead(down, key, &query, Fault::NoResponse, "origin-failed").await;
+                            return self.instead(down, key, &query, Fault::NoResponse, StandIn::Failed).await;
                         }
                         None => {
                             let reason =
-                                if stands_in_after.is_some() { "origin-slow" } else { "origin-failed" };
+                                if stands_in_after.is_some() { StandIn::Slow } else { StandIn::Failed };
                             return self.instead(down, key, &query, Fault::ResponseLate, reason).await;
                         }
                     }
                 }
                 Lookup::Marked(Mark::HitForMiss, flight) => {
                     self.worker.counters.one(Counter::MarkedPasses);
-                    self.handling.reason = Some(MissReason::HitForMiss.text());
+                    self.handling.detail = Some(Detail::HitForMiss);
                     return self.miss(down, received, pool, rule, directives, flight).await;
                 }
                 Lookup::Marked(Mark::HitForPass, _) => {
@@ -353,12 +353,12 @@ impl<'e> Exchange<'e> {
             && self.stands_in_after(pool, rule, object, &directives) == Some(Duration::ZERO)
         {
             background::revalidate(self.worker, self.site, &self.request, received, pool, flight);
-            return self.stand_in(down, object, Fault::NoResponse, "origin-silent").await;
+            return self.stand_in(down, object, Fault::NoResponse, StandIn::Silent).await;
         }
         let store = &self.worker.shared.store;
         let forward =
             lookup::forward(store, flight.key(), self.request.fields, candidate.as_deref(), &directives);
-        let marked = self.handling.reason == Some(MissReason::HitForMiss.text());
+        let marked = self.handling.detail == Some(Detail::HitForMiss);
         let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
         self.missing(reason, forward);
         let target = hash::target(&rule.key, received.target.path_and_query);
@@ -425,7 +425,7 @@ impl<'e> Exchange<'e> {
             Some(object) => {
                 flight.fail();
                 self.origin_fault = Some(fault.text());
-                self.stand_in(down, &object, fault, "origin-failed").await
+                self.stand_in(down, &object, fault, StandIn::Failed).await
             }
             None => {
                 if fault.is_origins() {
@@ -653,9 +653,9 @@ impl<'e> Exchange<'e> {
         }
         let (relayed, bytes) = ran?;
         match &relayed {
-            Relayed::OriginBroke => self.handling.reason = Some("origin-broke-off"),
+            Relayed::OriginBroke => self.handling.detail = Some(Detail::OriginBroke),
             Relayed::UploadBroke(fault) => {
-                self.handling.reason = Some(fault.name());
+                self.handling.detail = Some(Detail::Fault(*fault));
                 self.worker.counters.one(Counter::UploadsBroken);
             }
             Relayed::Whole | Relayed::ClientGone => {}
@@ -800,7 +800,7 @@ impl<'e> Exchange<'e> {
             PassReason::NotWorthWaiting => Forwarded::Miss,
             _ => Forwarded::Bypass,
         });
-        self.handling.reason = Some(reason.text());
+        self.handling.detail = Some(Detail::Pass(reason));
     }
 
     fn record(
@@ -831,7 +831,7 @@ impl<'e> Exchange<'e> {
                 status: sent.status,
                 bytes: sent.bytes,
                 outcome: self.handling.outcome,
-                reason: self.handling.reason,
+                reason: self.handling.detail.map(Detail::text),
                 duration,
                 first_byte,
                 origin: self.origin_time,

@@ -8,7 +8,7 @@ use sandarac_wire::h1::Refusal;
 use std::io;
 
 /// Why an exchange has no answer from the origin or the store. Each becomes a response in [`crate::respond`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The request's target, or its Host, cannot be used.
     BadTarget(TargetError),
@@ -67,43 +67,40 @@ pub enum Fault {
     HeadTooLarge,
     /// The request has passed this proxy more often than a deployment has tiers.
     Loop,
-    /// The exchange went in circles: it waited for others' fetches more often than makes sense.
-    TooManyTurns,
 }
 
 impl Fault {
-    /// The names of all faults.
-    pub const NAMES: [&'static str; 30] = [
-        "bad-target",
-        "bad-path",
-        "no-host",
-        "misdirected",
-        "no-route",
-        "method-not-allowed",
-        "tunnel-not-allowed",
-        "body-too-large",
-        "body-broken",
-        "body-late",
-        "not-cached",
-        "purge-denied",
-        "client-gone",
-        "no-backend",
-        "queue-full",
-        "queued-too-long",
-        "unresolved",
-        "connect-failed",
-        "no-descriptors",
-        "connect-late",
-        "no-response",
-        "unasked",
-        "response-late",
-        "bad-response",
-        "too-many-interim",
-        "unasked-switch",
-        "response-broken",
-        "head-too-large",
-        "loop",
-        "too-many-turns",
+    /// One fault of each name.
+    pub const EACH: [Fault; 29] = [
+        Fault::BadTarget(TargetError::Form),
+        Fault::BadPath(PathError::Ambiguous),
+        Fault::NoHost,
+        Fault::Misdirected,
+        Fault::NoRoute,
+        Fault::MethodNotAllowed,
+        Fault::TunnelNotAllowed,
+        Fault::BodyTooLarge,
+        Fault::BodyBroken(None),
+        Fault::BodyLate,
+        Fault::NotCached,
+        Fault::PurgeDenied,
+        Fault::ClientGone,
+        Fault::NoBackend(NoBackend::Empty),
+        Fault::NoBackend(NoBackend::QueueFull),
+        Fault::QueuedTooLong,
+        Fault::Unresolved,
+        Fault::ConnectFailed(io::ErrorKind::ConnectionRefused),
+        Fault::NoDescriptors,
+        Fault::ConnectLate,
+        Fault::NoResponse,
+        Fault::Unasked,
+        Fault::ResponseLate,
+        Fault::BadResponse(Refusal::ALL[0]),
+        Fault::TooManyInterim,
+        Fault::UnaskedSwitch,
+        Fault::ResponseBroken,
+        Fault::HeadTooLarge,
+        Fault::Loop,
     ];
 
     /// The name, as logs and counters write it.
@@ -138,7 +135,6 @@ impl Fault {
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
             Fault::Loop => "loop",
-            Fault::TooManyTurns => "too-many-turns",
         }
     }
 
@@ -154,7 +150,7 @@ impl Fault {
             Fault::BodyTooLarge => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
-            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::NoDescriptors | Fault::TooManyTurns => 503,
+            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::NoDescriptors => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -198,9 +194,7 @@ impl Fault {
             Fault::Unasked | Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::TooManyTurns => {
-                ProxyError::ProxyInternalError
-            }
+            Fault::NoDescriptors | Fault::HeadTooLarge => ProxyError::ProxyInternalError,
         }
     }
 
@@ -239,7 +233,6 @@ impl Fault {
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::Loop => "the request goes in circles: a backend is this proxy itself".into(),
-            Fault::TooManyTurns => "the exchange did not come to an end".into(),
         }
     }
 

@@ -1,9 +1,57 @@
 //! How an exchange was handled, as Cache-Status, the log and the counters tell it.
 
+use crate::Fault;
 use crate::record::Outcome;
 use crate::step::receive::PassReason;
-use crate::tally::MissReason;
+use crate::tally::{MissReason, NoStore};
 use sandarac_message::status_fields::{CacheStatus, Forward};
+
+/// Why an exchange went as it did: the `detail` of Cache-Status (RFC 9211 §2.8), and the `reason` of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// It went past the store.
+    Pass(PassReason),
+    /// It led a fetch, as a mark says that the response before could not be shared.
+    HitForMiss,
+    /// The response is not stored.
+    Unstored(NoStore),
+    /// A stored response stands in for that of the origin.
+    StandIn(StandIn),
+    /// The response broke off at the origin.
+    OriginBroke,
+    /// There is no answer, or the request body broke off.
+    Fault(Fault),
+}
+
+/// What is wrong with an origin for which a stored response stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StandIn {
+    /// The fetch failed.
+    Failed,
+    /// It answered with an error.
+    Error,
+    /// It answers nobody.
+    Silent,
+    /// The fetch takes too long.
+    Slow,
+}
+
+impl Detail {
+    /// The word for it.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Detail::Pass(reason) => reason.text(),
+            Detail::HitForMiss => MissReason::HitForMiss.text(),
+            Detail::Unstored(reason) => reason.text(),
+            Detail::StandIn(StandIn::Failed) => "origin-failed",
+            Detail::StandIn(StandIn::Error) => "stale-if-error",
+            Detail::StandIn(StandIn::Silent) => "origin-silent",
+            Detail::StandIn(StandIn::Slow) => "origin-slow",
+            Detail::OriginBroke => "origin-broke-off",
+            Detail::Fault(fault) => fault.name(),
+        }
+    }
+}
 
 /// What became of a request on its way through the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +61,8 @@ pub(crate) struct Handling {
     pub(crate) miss: Option<MissReason>,
     /// Why it went past the store, if it did.
     pub(crate) pass: Option<PassReason>,
-    /// The named reason of a miss, bypass, stale answer or refusal to store.
-    pub(crate) reason: Option<&'static str>,
+    /// Why, where that says more than the outcome.
+    pub(crate) detail: Option<Detail>,
     /// Why the request was forwarded, if it was.
     pub(crate) forward: Option<Forward>,
     /// The status that the origin answered, where the response has another one.
@@ -33,7 +81,7 @@ impl Handling {
             outcome,
             miss: None,
             pass: None,
-            reason: None,
+            detail: None,
             forward: None,
             forward_status: None,
             ttl: None,
@@ -58,7 +106,7 @@ impl Handling {
             stored: self.stored,
             collapsed: self.collapsed.then_some(true),
             key: None,
-            detail: self.reason,
+            detail: self.detail.map(Detail::text),
         };
         out.extend_from_slice(b"Cache-Status: ");
         status.write(name, out);

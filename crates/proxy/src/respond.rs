@@ -44,9 +44,7 @@ impl Synthetic {
         let mut answer = Synthetic::text(fault.status(), &text);
         answer.proxy_status(proxy, fault.proxy_error(), &text);
         match fault {
-            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::TooManyTurns => {
-                answer.put(Name::RetryAfter, b"1")
-            }
+            Fault::NoBackend(_) | Fault::QueuedTooLong => answer.put(Name::RetryAfter, b"1"),
             Fault::MethodNotAllowed | Fault::TunnelNotAllowed => answer.put(Name::Allow, METHODS),
             _ => {}
         }

@@ -148,12 +148,12 @@ impl Reason for Fault {
         "Requests answered with an error made here, or whose client left before an answer.";
 
     fn texts() -> Vec<&'static str> {
-        Fault::NAMES.to_vec()
+        Fault::EACH.iter().map(Fault::name).collect()
     }
 
     fn index(&self) -> usize {
         let name = self.name();
-        Fault::NAMES.iter().position(|other| *other == name).unwrap_or(usize::MAX)
+        Fault::EACH.iter().position(|other| other.name() == name).unwrap_or(usize::MAX)
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
         place(MissReason::HitForMiss, "hit-for-miss");
         place(MissReason::Forward(Forward::Stale), "stale");
         place(Fault::NoRoute, "no-route");
-        place(Fault::TooManyTurns, "too-many-turns");
+        Fault::EACH.iter().for_each(|fault| place(*fault, fault.name()));
     }
 
     #[test]

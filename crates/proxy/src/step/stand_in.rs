@@ -3,6 +3,7 @@
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::{Exchange, Sent};
+use crate::handling::{Detail, StandIn};
 use crate::record::Outcome;
 use sandarac_balance::Outlook;
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
@@ -47,34 +48,34 @@ impl Exchange<'_> {
     }
 
     /// The fetch that this request waited for failed, or takes too long: what is stored meanwhile answers it, or stands in where it
-    /// may, for `reason`.
+    /// may.
     pub(crate) async fn instead(
         &mut self,
         down: &mut Downstream<'_>,
         key: Key,
         query: &Query<'_>,
         fault: Fault,
-        reason: &'static str,
+        why: StandIn,
     ) -> Result<Sent, Fault> {
         match self.stored(key, query) {
             Some(object) if object.lifetimes().usable_on_error(query.directives, wall()) => {
-                self.stand_in(down, &object, fault, reason).await
+                self.stand_in(down, &object, fault, why).await
             }
             _ => Err(fault),
         }
     }
 
-    /// Answers with `object` where the origin does not, for `reason`. It may have become fresh meanwhile.
+    /// Answers with `object` where the origin does not. It may have become fresh meanwhile.
     pub(crate) async fn stand_in(
         &mut self,
         down: &mut Downstream<'_>,
         object: &Arc<Object>,
         fault: Fault,
-        reason: &'static str,
+        why: StandIn,
     ) -> Result<Sent, Fault> {
         let outcome = if object.lifetimes().is_fresh(wall()) { Outcome::Hit } else { Outcome::Stale };
         if outcome == Outcome::Stale {
-            self.handling.reason = Some(reason);
+            self.handling.detail = Some(Detail::StandIn(why));
         }
         self.hit(down, object, outcome).await.unwrap_or(Err(fault))
     }

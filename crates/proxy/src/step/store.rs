@@ -2,7 +2,7 @@
 
 use crate::Counters;
 use crate::exchange::RELEASED;
-use crate::handling::Handling;
+use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::Arrived;
@@ -64,7 +64,7 @@ impl Landing<'_> {
             let failed = matches!(arrived.head.status, 500 | 502 | 503 | 504);
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
                 handling.outcome = Outcome::Stale;
-                handling.reason = Some("stale-if-error");
+                handling.detail = Some(Detail::StandIn(StandIn::Error));
                 handling.ttl = Some(candidate.lifetimes().ttl(now));
                 handling.forward_status = Some(arrived.head.status);
                 flight.fail();
@@ -146,7 +146,7 @@ impl Landing<'_> {
 
     /// Says and counts why a response is not stored.
     pub(super) fn unstored(&self, reason: NoStore, handling: &mut Handling) {
-        handling.reason = Some(reason.text());
+        handling.detail = Some(Detail::Unstored(reason));
         self.counters.unstored.one(&reason);
     }
 
