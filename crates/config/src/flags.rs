@@ -63,9 +63,13 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     if !flags.listen.is_empty() {
         file.listen.clear();
     }
-    let unless = flags.listen_unless_configured.iter();
-    let unless = unless.filter(|_| file.listen.is_empty() && flags.listen.is_empty());
-    for text in flags.listen.iter().chain(unless).collect::<Vec<_>>() {
+    for text in &flags.listen {
+        put("--listen", listener(text).map(|listener| file.listen.push(listener)));
+    }
+    if file.listen.is_empty()
+        && flags.listen.is_empty()
+        && let Some(text) = &flags.listen_unless_configured
+    {
         put("--listen", listener(text).map(|listener| file.listen.push(listener)));
     }
     let made = file.pool.0.is_empty();

@@ -171,17 +171,22 @@ impl Default for Latency {
 impl Latency {
     /// Counts one duration. Only the worker that owns the histogram may call it.
     pub fn observe(&self, duration: Duration) {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let bucket = &self.buckets[bucket(micros)];
+        let (bucket, micros) = self.place(duration);
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.sum.store(self.sum.load(Ordering::Relaxed).wrapping_add(micros), Ordering::Relaxed);
     }
 
     /// The same, of a histogram that several workers count in.
     pub fn observe_shared(&self, duration: Duration) {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        self.buckets[bucket(micros)].fetch_add(1, Ordering::Relaxed);
+        let (bucket, micros) = self.place(duration);
+        bucket.fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Where a duration counts, and its microseconds.
+    fn place(&self, duration: Duration) -> (&AtomicU64, u64) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        (&self.buckets[bucket(micros)], micros)
     }
 
     /// The counts of every bucket, with the bucket's upper bound in microseconds.

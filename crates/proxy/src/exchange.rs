@@ -517,7 +517,7 @@ impl<'e> Exchange<'e> {
         let peer = received.asker.trusted.then_some(self.request.fields);
         self.id = self.worker.shared.request_id(&received.route.request, peer, self.transaction);
         let tunnel = matches!(purpose, Purpose::Tunnel);
-        let one_client = matches!(purpose, Purpose::Pass | Purpose::Head { .. });
+        let one_client = purpose.is_for_one_client();
         let fills = matches!(purpose, Purpose::Fill { .. });
         let forwards_trailers = self.site.pools[pool].forward_trailers;
         down.trailers =
@@ -541,9 +541,11 @@ impl<'e> Exchange<'e> {
             Surroundings { worker: self.worker, site: self.site, place: pool, live: &live, class, sticks_to };
         let arrived = fetch(&around, &errand, Some(down)).await;
         if asked.is_some() {
-            let backend =
-                down.asked.and_then(|id| site.live().backend(id).map(|it| it.address().to_string()));
-            self.backend = backend;
+            // Where one answered it is that one, which is not the one asked last where that was to hedge.
+            self.backend = match &arrived {
+                Ok(arrived) => Some(arrived.link.backend().address().to_string()),
+                Err(_) => down.asked.and_then(|id| Some(site.live().backend(id)?.address().to_string())),
+            };
         }
         let arrived = arrived?;
         let key = arrived.link.backend().key();
@@ -553,8 +555,6 @@ impl<'e> Exchange<'e> {
         self.stick_to = site.sticky.as_ref().filter(|_| moves).map(|_| (key, received.asker.scheme));
         if let Some(asked) = asked {
             self.origin_time = Some(asked.elapsed());
-            // Not the one asked last, where that was to hedge.
-            self.backend = Some(arrived.link.backend().address().to_string());
         }
         Ok(arrived)
     }

@@ -58,6 +58,21 @@ pub(crate) enum Purpose<'a> {
     Tunnel,
 }
 
+impl Purpose<'_> {
+    /// Whether one client alone gets the response, so that nobody wants it once that has gone.
+    pub(crate) fn is_for_one_client(&self) -> bool {
+        matches!(self, Purpose::Pass | Purpose::Head { .. })
+    }
+
+    /// The rule that the response is stored by, or told about what is stored.
+    fn rule(&self) -> Option<&CacheRule> {
+        match self {
+            Purpose::Fill { rule, .. } | Purpose::Head { rule } => Some(rule),
+            Purpose::Pass | Purpose::Tunnel => None,
+        }
+    }
+}
+
 /// Everything that makes the forwarded head.
 pub(crate) struct Forward<'a> {
     pub(crate) request: RequestHead<'a>,
@@ -161,9 +176,7 @@ impl Forward<'_> {
         }
         // Trailers go on both ways. What is stored serves those who read them and those who don't, so it is not asked for in
         // the name of one.
-        if matches!(self.purpose, Purpose::Pass | Purpose::Head { .. })
-            && hop::accepts_trailers(self.request.fields)
-        {
+        if self.purpose.is_for_one_client() && hop::accepts_trailers(self.request.fields) {
             fields.add(Name::Connection, b"TE")?;
             fields.add(Name::Te, b"trailers")?;
         }
@@ -185,9 +198,6 @@ impl Forward<'_> {
         if let Some(sticky) = self.sticky {
             cookies::retain(&mut fields, |cookie| cookie.name != sticky.cookie.as_str().as_bytes())?;
         }
-        if let Purpose::Head { rule } = self.purpose {
-            self.accept_codings(&mut fields, rule)?;
-        }
         if let Purpose::Fill { rule, candidate, part } = self.purpose {
             cookies::retain(&mut fields, |cookie| is_forwarded(rule, cookie.name))?;
             match (candidate, part) {
@@ -203,7 +213,11 @@ impl Forward<'_> {
                     fields.add(Name::Range, &value)?;
                 }
             }
+        }
+        if let Some(rule) = self.purpose.rule() {
             self.accept_codings(&mut fields, rule)?;
+        }
+        if let Purpose::Fill { .. } = self.purpose {
             fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
         }
         if let MaxForwards::Forward(left) = hop::max_forwards(self.request.method, received) {

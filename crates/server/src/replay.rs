@@ -15,6 +15,7 @@ use crate::human::{count, grouped};
 
 /// `replay`.
 pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    let of_simulation = args.of_simulation();
     match &args.simulate {
         Some(scenario) => simulated::simulate(args, scenario.as_deref()),
         None if args.config.is_none() && args.backend.is_empty() => {
@@ -23,12 +24,10 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
             Err(Failure::Usage(what.to_owned()))
         }
         // Not by the parser: it drops a requirement where another flag, such as --backend, rules out what is required.
-        None if !args.of_simulation().is_empty() => {
-            let flags = args.of_simulation().join(", ");
-            Err(Failure::Usage(format!(
-                "{flags}: only a simulation heeds that\n  help: add `--simulate`, or leave it out"
-            )))
-        }
+        None if !of_simulation.is_empty() => Err(Failure::Usage(format!(
+            "{}: only a simulation heeds that\n  help: add `--simulate`, or leave it out",
+            of_simulation.join(", ")
+        ))),
         None => live::play(args),
     }
 }

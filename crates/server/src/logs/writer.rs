@@ -264,10 +264,10 @@ impl Sink {
                 received = next.ok_or(RecvTimeoutError::Timeout);
             }
             if !batches.is_empty() {
-                let lines: usize = batches.iter().map(|batch| batch.ends.len()).sum();
-                let written = self.write(&merge(&batches));
+                let all = batches.iter().map(|batch| batch.ends.len() as u64).sum();
+                let written = self.write(&merge(&batches), all);
                 counts.written.fetch_add(written, Relaxed);
-                counts.dropped.fetch_add(lines as u64 - written, Relaxed);
+                counts.dropped.fetch_add(all - written, Relaxed);
                 batches.clear();
             }
             match received {
@@ -284,9 +284,8 @@ impl Sink {
         }
     }
 
-    /// Writes lines. Returns how many were written: none of them in part, as far as a file is concerned.
-    fn write(&mut self, lines: &[u8]) -> u64 {
-        let all = count(lines);
+    /// Writes `all` those lines. Returns how many were written: none of them in part, as far as a file is concerned.
+    fn write(&mut self, lines: &[u8], all: u64) -> u64 {
         match self {
             Sink::Stdout => {
                 let mut out = io::stdout().lock();
@@ -300,7 +299,7 @@ impl Sink {
                 }
                 Err((written, error)) => {
                     complain(failing, path, &error);
-                    count(&lines[..written])
+                    lines[..written].iter().filter(|&&byte| byte == b'\n').count() as u64
                 }
             },
         }
@@ -325,11 +324,6 @@ impl Sink {
             }
         }
     }
-}
-
-/// The number of whole lines.
-fn count(lines: &[u8]) -> u64 {
-    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 /// Writes lines at the end of a file. An error comes with the bytes of whole lines that were written: what was written of the next
