@@ -21,6 +21,47 @@ fn an_origin_is_told_parts_of_the_request() {
     assert_eq!(told.field("x-from"), Some("http://shop.example:8080/a/b ?c=d"));
 }
 
+/// Regression: it was the address of the proxy, where the log named the visitor.
+#[test]
+fn the_client_behind_a_trusted_proxy_is_the_one_that_the_log_names() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let trusting = "[[listen]]\ntrusted_proxies = [\"127.0.0.0/8\"]";
+    let proxy = sandarac().config(site(&origin.url(), TOLD, "").replace("[[listen]]", trusting)).start();
+    proxy.exchange(&get("/").with("X-Forwarded-For", "192.0.2.9")).expect(200);
+    assert_eq!(origin.last().field("x-client"), Some("192.0.2.9"));
+}
+
+/// Regression: the response to one client was a hit for another, as both sent the same.
+#[test]
+fn what_varies_on_a_field_that_is_written_for_each_client_is_not_shared() {
+    for vary in ["X-Client", "X-Request-Id", "Accept-Language, X-Forwarded-For", "Forwarded", "X-Real-IP"] {
+        let origin = Origin::new(move |_| page().with("Vary", vary).body("for one"));
+        let proxy = sandarac().config(site(&origin.url(), TOLD, "")).start();
+        (0..3).for_each(|_| drop(proxy.get("/").expect(200)));
+        assert_eq!(origin.count(), 3, "{vary}");
+    }
+    let origin = Origin::new(|_| page().with("Vary", "X-From").body("for all"));
+    let proxy = sandarac().config(site(&origin.url(), TOLD, "")).start();
+    (0..3).for_each(|_| drop(proxy.get("/").expect(200)));
+    assert_eq!(origin.count(), 1);
+}
+
+/// Regression: what did not fit was left out, the fields that were to be removed and set after it among them.
+#[test]
+fn a_response_that_edits_make_too_large_is_an_error() {
+    for cache in ["max-age=60", "no-store"] {
+        let origin = Origin::new(move |_| reply(200).cache(cache).with("X-Secret", "s3cret"));
+        let long = "{target}".repeat(9);
+        let keys = format!(
+            "response.set = {{ X-Long = \"{long}\", X-Policy = \"strict\" }}\npassed_response.remove = [\"X-Secret\"]"
+        );
+        let proxy = sandarac().config(site(&origin.url(), &keys, "")).start();
+        assert_eq!(proxy.get("/short").expect(200).field("x-policy"), Some("strict"));
+        let refused = proxy.get(&format!("/{}", "x".repeat(8000))).expect(500);
+        assert!(refused.text().contains("head too large"), "{refused:?}");
+    }
+}
+
 #[test]
 fn each_request_has_an_id_that_the_log_names_too() {
     let origin = Origin::new(|_| reply(200).cache("no-store"));

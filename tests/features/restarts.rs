@@ -37,6 +37,34 @@ fn a_process_waits_for_one_that_is_draining_and_takes_over() {
     assert_eq!(second.admin_json(&["status", "--json"])["pid"], second.pid());
 }
 
+/// Regression: the one that ended took away the socket that the other listened on by then.
+#[test]
+fn a_process_that_ends_leaves_the_socket_of_another_that_has_taken_its_path() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| {
+        let reply = reply(200).cache("no-store");
+        if request.target == "/held" { reply.hold(&held) } else { reply }
+    });
+    let dir = TempDir::new();
+    let path = Address::Unix(dir.join("front"));
+    let config = site(&origin.url(), "", "").replace("127.0.0.1:0", &path.url());
+    let mut first = sandarac().config(config.clone()).start();
+    let mut busy = Conn::to(&path);
+    busy.send(get("/held").to_bytes());
+    gate.reached(1);
+    first.signal(Signal::Terminate);
+    within("the listener to close", || Conn::try_to(&path).is_err().then_some(()));
+    let mut second = sandarac().config(config).start();
+    gate.open();
+    busy.response().expect(200);
+    assert!(first.wait().success());
+    Conn::to(&path).get("/").expect(200);
+    second.signal(Signal::Terminate);
+    assert!(second.wait().success());
+    assert!(!dir.join("front").exists(), "the last one removes it");
+}
+
 #[test]
 fn a_process_that_waits_for_another_can_be_stopped() {
     let gate = Gate::new();
@@ -83,10 +111,9 @@ fn a_restart_on_a_socket_that_was_passed_refuses_nobody() {
     client.send(get("/").to_bytes());
     let second = started().start();
     assert_eq!(client.response().expect(200).text(), "served");
-    // A listener that a reload takes away comes back with the next one.
-    let text = site(&origin.url(), "", "");
-    second.reload(&text).success();
-    second.reload(&text.replace("127.0.0.1:0", &address.to_string())).success();
+    // Without a listener for it, connections would wait in it for ever.
+    let refused = second.reload(&site(&origin.url(), "", "")).failure();
+    assert!(refused.stderr.contains(&format!("a socket for {address} was passed")), "{refused:?}");
     assert_eq!(Conn::to(&Address::Tcp(address)).get("/").text(), "served");
 }
 

@@ -14,6 +14,34 @@ fn is_reused(first: impl Fn() -> Reply + Send + Sync + 'static) -> bool {
     proxy.get("/").text() == "1"
 }
 
+/// Regression: it was sent twice to the one who had asked, with two lengths where that had asked for a part.
+#[test]
+fn a_field_without_which_a_response_is_not_right_is_not_for_one_client_alone() {
+    for name in ["Content-Length", "content-type", "Date", "ETag", "Vary", "content-encoding"] {
+        for directive in ["no-cache", "private"] {
+            let origin = Origin::new(move |_| {
+                reply(200)
+                    .cache(&format!("max-age=60, {directive}=\"X-Own, {name}\""))
+                    .with("Date", &http_date_in(0))
+                    .with("Content-Type", "text/plain")
+                    .with("ETag", "\"e\"")
+                    .body("0123456789")
+            });
+            let proxy = sandarac().before(&origin).rfc().start();
+            for request in [get("/"), get("/").with("Range", "bytes=0-4"), head("/"), get("/").http10()] {
+                for field in ["content-length", "date", "content-type", "etag"] {
+                    let response = proxy.exchange(&request);
+                    assert_eq!(
+                        response.fields.all(field).len(),
+                        1,
+                        "{directive}={name}: {field} in {response:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn explicit_freshness_is_believed() {
     assert!(is_reused(|| reply(200).cache("max-age=60")));

@@ -73,6 +73,7 @@ impl BackendReport {
             BackendReport { failing: true, .. }
             | BackendReport { spared: true, .. }
             | BackendReport { heard: false, failed: true, .. } => BackendState::Failing,
+            BackendReport { heard: false, faults, .. } if *faults > 0.0 => BackendState::Failing,
             BackendReport { heard: false, .. } => BackendState::Untried,
             _ => BackendState::Healthy,
         }

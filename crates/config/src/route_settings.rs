@@ -61,6 +61,10 @@ pub(crate) fn route(
         stored: Edits::of(&route.stored_response, false, report),
         passed: Edits::of(&route.passed_response, false, report),
     };
+    let mut action = action;
+    if let Some(Action::Forward { cache: Some(rule), .. }) = &mut action {
+        rule.policy.vary.written = request.of_one_request().map(Box::from).collect();
+    }
     let upgrade = upgrades(route, report);
     if let Some(Action::Answer(_) | Action::Redirect(_)) = action {
         warn_of_idle_settings(settings, !request.is_empty(), &response, report);

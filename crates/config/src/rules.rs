@@ -257,7 +257,7 @@ impl RuleSettings {
         ignored_cookies.extend(patterns(&self.key_cookies));
         let bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
         let raw_codings = self.raw_accept_encoding.unwrap_or(base.vary.raw_codings);
-        let mut vary = VaryRule { ignored: names(&self.ignore_vary), raw_codings };
+        let mut vary = VaryRule { ignored: names(&self.ignore_vary), written: Vec::new(), raw_codings };
         if bypass_cookies != CookieRule::Never {
             // What has a cookie that matters goes past the cache, and the others are keyed or stay here: those that
             // `Vary: Cookie` would tell apart the backend never saw.

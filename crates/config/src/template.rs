@@ -164,6 +164,16 @@ impl Template {
         self.has(Part::Host)
     }
 
+    /// Whether it takes what differs from one client, or one request, to the next.
+    pub(crate) fn is_of_one_request(&self) -> bool {
+        self.has(Part::Client) || self.has(Part::Id)
+    }
+
+    /// Whether it takes the address of the client.
+    pub(crate) fn needs_client(&self) -> bool {
+        self.has(Part::Client)
+    }
+
     /// Whether it takes the id of the request.
     pub(crate) fn needs_id(&self) -> bool {
         self.has(Part::Id)

@@ -15,28 +15,17 @@ impl Glob {
         &self.0
     }
 
-    /// Whether the whole of `name` fits the pattern. Takes no more steps than the product of both lengths.
+    /// Whether the whole of `name` fits the pattern. Takes time in proportion to its length.
     pub fn matches(&self, name: &[u8]) -> bool {
-        let pattern = &self.0;
-        let (mut at, mut p) = (0, 0);
-        // Where the last star stood, and where the run it stands for ends so far.
-        let mut star: Option<(usize, usize)> = None;
-        while at < name.len() {
-            if pattern.get(p) == Some(&b'*') {
-                star = Some((p, at));
-                p += 1;
-            } else if pattern.get(p) == Some(&name[at]) {
-                p += 1;
-                at += 1;
-            } else if let Some((star_at, end)) = star {
-                star = Some((star_at, end + 1));
-                p = star_at + 1;
-                at = end + 1;
-            } else {
-                return false;
-            }
+        let mut parts = self.0.split(|&byte| byte == b'*');
+        let first = parts.next().unwrap_or_default();
+        let Some(mut rest) = name.strip_prefix(first) else { return false };
+        let Some(last) = parts.next_back() else { return rest.is_empty() };
+        for part in parts {
+            let Some(at) = memchr::memmem::find(rest, part) else { return false };
+            rest = &rest[at + part.len()..];
         }
-        pattern[p..].iter().all(|&byte| byte == b'*')
+        rest.ends_with(last)
     }
 }
 

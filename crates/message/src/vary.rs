@@ -12,6 +12,9 @@ use crate::{Fields, Name};
 pub struct VaryRule {
     /// Names that select nothing, in any letter case.
     pub ignored: Vec<Box<[u8]>>,
+    /// Names of fields that are written for each client on the way to the origin, in any letter case, beside those that say whom a
+    /// request came from: what varies on them answers no other request.
+    pub written: Vec<Box<[u8]>>,
     /// Whether each list of content codings with its weights is a variant, rather than the [`Codings`] that it comes to.
     pub raw_codings: bool,
 }
@@ -40,6 +43,9 @@ impl VarySpec {
             }
             if rule.ignored.iter().any(|name| name.eq_ignore_ascii_case(member)) {
                 continue;
+            }
+            if is_of_client(member) || rule.written.iter().any(|name| name.eq_ignore_ascii_case(member)) {
+                return VarySpec::Star;
             }
             let is_raw = rule.raw_codings && Name::of(member) == Name::AcceptEncoding;
             names.push(if is_raw { RAW_CODINGS.into() } else { member.to_ascii_lowercase().into() });
@@ -79,6 +85,11 @@ impl VarySpec {
     pub fn matches(&self, request: Fields<'_>, key: &VaryKey) -> bool {
         *self != VarySpec::Star && key.matches(request)
     }
+}
+
+/// Whether proxies write the address of the client into a field of this name.
+fn is_of_client(name: &[u8]) -> bool {
+    matches!(Name::of(name), Name::XForwardedFor | Name::Forwarded) || name.eq_ignore_ascii_case(b"x-real-ip")
 }
 
 /// The names a stored response varies on, with the normalised values they had in the request it answered:

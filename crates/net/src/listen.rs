@@ -79,8 +79,7 @@ impl Listeners {
     }
 }
 
-/// Listening sockets that whoever started this process passed to it. They stay open as long as it runs, so that a listener that a
-/// reload takes away can be brought back by the next one.
+/// Listening sockets that whoever started this process passed to it. They stay open as long as it runs.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<(ListenAddress, Socket)>);
 

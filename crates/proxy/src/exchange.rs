@@ -397,7 +397,7 @@ impl<'e> Exchange<'e> {
                     arrived.link.close();
                     rest = None;
                 }
-                None => break landing.land(flight, arrived, &mut self.handling),
+                None => break landing.land(flight, arrived, &mut self.handling)?,
             }
         };
         let (object, reader, own) = match landed {
@@ -469,7 +469,7 @@ impl<'e> Exchange<'e> {
         let target = received.target.path_and_query;
         let begun = self.worker.shared.store.begun();
         let arrived = self.fetch(down, received, pool, target, Purpose::Pass).await?;
-        let arrived = match purge::passed(self, received, pool, arrived, begun) {
+        let arrived = match purge::passed(self, received, pool, arrived, begun)? {
             Landed::Object(object, reader, own) => {
                 return Box::pin(self.deliver_with(down, &object, reader, own.as_ref())).await;
             }

@@ -20,6 +20,8 @@ use std::net::IpAddr;
 pub(crate) struct Asker<'a> {
     /// The address of the connection, or the one that the PROXY protocol announced.
     pub(crate) ip: Option<IpAddr>,
+    /// The address of the visitor, as logs name it, where an edit of the request takes it.
+    pub(crate) visitor: Option<IpAddr>,
     /// Whether what it says in forwarding fields is believed.
     pub(crate) trusted: bool,
     pub(crate) scheme: Scheme,
@@ -225,7 +227,7 @@ impl Forward<'_> {
         }
         self.introduce(&mut fields)?;
         let parts = RequestParts {
-            client: self.asker.ip,
+            client: self.asker.visitor,
             id: self.id,
             scheme: self.asker.scheme.text(),
             host: self.asker.host,
@@ -378,6 +380,7 @@ mod tests {
             request: head.view(),
             asker: Asker {
                 ip: Some("192.0.2.7".parse().unwrap()),
+                visitor: None,
                 trusted,
                 scheme: Scheme::Http,
                 host: b"example.com",

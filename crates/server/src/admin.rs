@@ -56,7 +56,7 @@ pub trait Control: Send + Sync + 'static {
     fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Refusal>;
 
     /// Begins to watch the exchanges, at most `limit` a second.
-    fn subscribe(&self, limit: u64, filter: Filter) -> Subscription;
+    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription>;
 }
 
 /// How a process is.

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use sandarac_config::Config;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 use crate::admin::client::Client;
 use crate::admin::{Endpoint, State};
@@ -22,9 +24,22 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
     let token = config.admin.token.as_deref().map(str::to_owned);
     let predecessor = Client::new(endpoint, token).patience(PATIENCE);
     let mut told = false;
-    while let Ok(status) = predecessor.status()
-        && status.state == State::Draining
-    {
+    loop {
+        let (told_by, status) = oneshot::channel();
+        let asked = predecessor.clone();
+        // On a thread that nobody waits for, however slowly an answer comes.
+        std::thread::spawn(move || {
+            let _ = told_by.send(asked.status());
+        });
+        let status = tokio::select! {
+            status = timeout(PATIENCE, status) => status,
+            () = signals.stop() => return false,
+        };
+        // Whatever answers otherwise, or nothing in time, is told of by the attempt to listen.
+        let Ok(Ok(Ok(status))) = status else { return true };
+        if status.state != State::Draining {
+            return true;
+        }
         if !told {
             say(format_args!(
                 "sandarac: process {} is draining; this one starts when it has ended",
@@ -33,9 +48,8 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
             told = true;
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = sleep(LOOK) => {}
             () = signals.stop() => return false,
         }
     }
-    true
 }

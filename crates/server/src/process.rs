@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
-use sandarac_net::{Command, Entrance, Inherited, ListenAddress, Listeners, run_worker};
+use sandarac_net::{Command, Entrance, Inherited, ListenAddress, Listeners, remove_stale_socket, run_worker};
 
 use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -211,15 +211,16 @@ impl Drop for Process {
             let _ = worker.send(Command::Stop);
         }
         self.upkeep = None;
+        for thread in self.threads.drain(..self.inner.workers.len()) {
+            let _ = thread.join();
+        }
         for address in self.inner.listeners.lock().iter() {
             if let ListenAddress::Unix(path, _) = address
                 && !self.inner.inherited.addresses().any(|inherited| is_at(inherited, path))
             {
-                let _ = std::fs::remove_file(path);
+                // Unless another process listens there by now.
+                let _ = remove_stale_socket(path);
             }
-        }
-        for thread in self.threads.drain(..self.inner.workers.len()) {
-            let _ = thread.join();
         }
         // The sweeper may be at work and the last to let go of the log: it is not waited for when the program ends.
         self.inner.log.finish();
@@ -239,16 +240,24 @@ fn listen(workers: &[UnboundedSender<Command>], listener: Listeners, entrance: &
 }
 
 fn bind_all(config: &Config, inherited: &Inherited, workers: usize) -> io::Result<Vec<Listeners>> {
+    check_inherited(config, inherited)?;
+    config.listeners.iter().map(|listener| bind(listener, inherited, workers)).collect()
+}
+
+/// Every socket that was passed to the process has a listener in the configuration.
+fn check_inherited(config: &Config, inherited: &Inherited) -> io::Result<()> {
     let listens_at =
         |address: &&ListenAddress| config.listeners.iter().any(|listener| is_for(&listener.address, address));
-    if let Some(stray) = inherited.addresses().find(|address| !listens_at(address)) {
-        let what = format!(
-            "a socket for {stray} was passed to this process (LISTEN_FDS), but no [[listen]] has that address: \
-             connections to it would wait for ever"
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    match inherited.addresses().find(|address| !listens_at(address)) {
+        None => Ok(()),
+        Some(stray) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "a socket for {stray} was passed to this process (LISTEN_FDS), but no [[listen]] has that address: \
+                 connections to it would wait for ever"
+            ),
+        )),
     }
-    config.listeners.iter().map(|listener| bind(listener, inherited, workers)).collect()
 }
 
 /// Whether a listener of the configuration may take a socket that is bound to `bound`.

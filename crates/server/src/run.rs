@@ -18,12 +18,12 @@ use crate::stderr::say;
 /// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
+    let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start the runtime", error))?;
     runtime.block_on(async {
         let mut signals =
             Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
-        let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
         if !predecessor::wait_for(&config, &mut signals).await {
             return Ok(());
         }

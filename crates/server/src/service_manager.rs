@@ -4,16 +4,25 @@
 use std::fmt::Display;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use sandarac_net::Inherited;
 use sd_notify::NotifyState;
 
 use crate::stderr::say;
 
-/// The sockets that were passed. To be called once, before anything else opens descriptors.
+/// How long the service manager may take to take a message.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The sockets that were passed. MUST be called once, before anything else opens descriptors.
 #[expect(unsafe_code, reason = "descriptors are passed by number")]
 pub(crate) fn sockets() -> io::Result<Inherited> {
-    let numbers = sd_notify::listen_fds()?;
+    let numbers = sd_notify::listen_fds().map_err(|error| {
+        io::Error::new(error.kind(), format!("LISTEN_FDS names no open descriptors: {error}"))
+    })?;
     // SAFETY: whoever started the process opened these for it (the environment names its id, and each was found to be open), and
     // nobody else here uses descriptors by number.
     Inherited::new(numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
@@ -43,7 +52,21 @@ pub(crate) fn stopping() {
 }
 
 fn tell(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+    let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let lines: String = state.iter().map(|state| format!("{state}\n")).collect();
+    if let Err(error) = send(place.as_bytes(), lines.as_bytes()) {
         say(format_args!("sandarac: the service manager cannot be told: {error}"));
     }
+}
+
+/// Sends a message to the socket at `place`: a path, or `@` and the name of an abstract one. It does not wait for long: who does not
+/// read is not to hold up the process.
+fn send(place: &[u8], message: &[u8]) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    let address = match place {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        path => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path))?,
+    };
+    socket.send_to_addr(message, &address).map(drop)
 }

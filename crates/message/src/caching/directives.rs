@@ -225,14 +225,33 @@ impl<'a> Directive<'a> {
         delta_seconds(self.value?)
     }
 
-    /// The field names of the qualified form; `None` where there is none, or what is there is no list of names, which
-    /// then counts as the stricter unqualified form.
+    /// The field names of the qualified form; `None` where there is none, or what is there is no list of names, or one of them
+    /// frames or describes the body or rules the cache: it then counts as the stricter unqualified form (RFC 9111 §5.2.2.4).
     fn field_names(&self) -> Option<&'a [u8]> {
         let names = self.value?;
         let mut members = crate::members(names).peekable();
         members.peek()?;
-        members.all(crate::is_token).then_some(names)
+        members.all(|name| crate::is_token(name) && !is_indispensable(Name::of(name))).then_some(names)
     }
+}
+
+/// Whether no response is right without this field where the origin sent it.
+fn is_indispensable(name: Name) -> bool {
+    matches!(
+        name,
+        Name::Age
+            | Name::CacheControl
+            | Name::ContentEncoding
+            | Name::ContentLength
+            | Name::ContentRange
+            | Name::ContentType
+            | Name::Date
+            | Name::Etag
+            | Name::Expires
+            | Name::LastModified
+            | Name::TransferEncoding
+            | Name::Vary
+    )
 }
 
 /// Reads `delta-seconds` (RFC 9111 §1.2.2): digits only, and numbers too great for 32 bits are the greatest.

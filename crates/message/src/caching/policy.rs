@@ -112,7 +112,7 @@ impl Policy {
             // The same section allows it to a disconnected cache, and an old page beats an error.
             stale_when_disconnected: true,
             // Whatever has a cookie that matters bypasses the cache: what is stored was made without any.
-            vary: VaryRule { ignored: vec![b"cookie"[..].into()], raw_codings: false },
+            vary: VaryRule { ignored: vec![b"cookie"[..].into()], ..VaryRule::default() },
         }
     }
 

@@ -27,6 +27,7 @@ struct Revalidation {
     request: RequestHeadBuf,
     host: Box<[u8]>,
     ip: Option<IpAddr>,
+    visitor: Option<IpAddr>,
     trusted: bool,
     scheme: Scheme,
     route: RouteId,
@@ -53,6 +54,7 @@ pub(crate) fn revalidate(
         request,
         host: (*received.host).into(),
         ip: received.asker.ip,
+        visitor: received.asker.visitor,
         trusted: received.asker.trusted,
         scheme: received.asker.scheme,
         route: received.route_id,
@@ -77,7 +79,13 @@ impl Revalidation {
         let id = worker.shared.request_id(&route.request, None, transaction).unwrap_or_default();
         let forward = Forward {
             request,
-            asker: Asker { ip: self.ip, trusted: self.trusted, scheme: self.scheme, host: &self.host },
+            asker: Asker {
+                ip: self.ip,
+                visitor: self.visitor,
+                trusted: self.trusted,
+                scheme: self.scheme,
+                host: &self.host,
+            },
             introduction: &site.introduction,
             edits: &route.request,
             id: &id,
@@ -130,7 +138,7 @@ impl Revalidation {
             transaction,
         };
         let mut handling = Handling::new(Outcome::Miss);
-        if let Landed::Relay(arrived) = landing.land(flight, arrived, &mut handling) {
+        if let Ok(Landed::Relay(arrived)) = landing.land(flight, arrived, &mut handling) {
             arrived.link.close();
         }
     }

@@ -1,5 +1,6 @@
 //! Purge: what is stored is removed, on request and because an unsafe request changed it.
 
+use crate::Fault;
 use crate::downstream::Upload;
 use crate::exchange::Exchange;
 use crate::forward::{fits_variant, is_for_all};
@@ -132,7 +133,7 @@ pub(crate) fn passed(
     pool: usize,
     arrived: Box<Arrived>,
     begun: Begun,
-) -> Landed {
+) -> Result<Landed, Fault> {
     let request = exchange.request;
     let path = received.target.path_and_query;
     let is_page = request.method == Method::Post
@@ -150,7 +151,7 @@ pub(crate) fn passed(
     };
     let Some(rule) = is_page.then(rule_of_page).flatten() else {
         invalidate(exchange, received, &arrived.head.view());
-        return Landed::Relay(arrived);
+        return Ok(Landed::Relay(arrived));
     };
     let store = &exchange.worker.shared.store;
     let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, request.fields);
@@ -174,7 +175,7 @@ pub(crate) fn passed(
     let view = arrived.head.view();
     let storable = storability(&request, &view, None, &rule.policy, arrived.requested, arrived.received);
     if purged || !matches!(storable, Storability::Store(_)) {
-        return Landed::Relay(arrived);
+        return Ok(Landed::Relay(arrived));
     }
     landing.land(store.open(key), arrived, &mut exchange.handling)
 }

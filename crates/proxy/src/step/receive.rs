@@ -21,6 +21,7 @@ use std::net::IpAddr;
 pub(crate) struct Judged {
     route: RouteId,
     ip: Option<IpAddr>,
+    visitor: Option<IpAddr>,
     trusted: bool,
     scheme: Scheme,
     pub(crate) verdict: Result<Verdict, Fault>,
@@ -38,8 +39,8 @@ pub(crate) struct Received<'a> {
 
 impl Judged {
     pub(crate) fn of(received: &Received<'_>, verdict: Result<Verdict, Fault>) -> Judged {
-        let Asker { ip, trusted, scheme, .. } = received.asker;
-        Judged { route: received.route_id, ip, trusted, scheme, verdict }
+        let Asker { ip, visitor, trusted, scheme, host: _ } = received.asker;
+        Judged { route: received.route_id, ip, visitor, trusted, scheme, verdict }
     }
 
     /// The same of the copy of a request that was received at `site`.
@@ -51,6 +52,7 @@ impl Judged {
         let target = Target::of(request).map_err(Fault::BadTarget)?;
         let asker = Asker {
             ip: self.ip,
+            visitor: self.visitor,
             trusted: self.trusted,
             scheme: self.scheme,
             host: target.authority.map_or(b"", |authority| authority.text),
@@ -162,7 +164,9 @@ pub(crate) fn receive<'a>(
     }
     let route_id = route.ok_or(Fault::NoRoute)?;
     let route = &routes[route_id];
-    let asker = Asker { ip, trusted, scheme, host: target.authority.map_or(b"", |authority| authority.text) };
+    let visitor = route.request.needs_client().then(|| site.visitor(peer, request.fields)).flatten();
+    let host_text = target.authority.map_or(&b""[..], |authority| authority.text);
+    let asker = Asker { ip, visitor, trusted, scheme, host: host_text };
     Ok(Received { target, host, asker, route, route_id })
 }
 

@@ -1,6 +1,7 @@
 //! Store: what becomes of a response that came by a flight, and of the object it was to replace.
 
 use crate::Counters;
+use crate::Fault;
 use crate::exchange::RELEASED;
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
@@ -52,14 +53,22 @@ pub(crate) enum Landed {
 
 impl Landing<'_> {
     /// Takes a response: stores it, freshens the candidate with it, puts the candidate in its place, or lets it pass.
-    pub(crate) fn land(&self, flight: Flight, mut arrived: Box<Arrived>, handling: &mut Handling) -> Landed {
+    ///
+    /// # Errors
+    /// [`Fault::HeadTooLarge`] where the edits of the route make it so: clients get no response that is edited in part.
+    pub(crate) fn land(
+        &self,
+        flight: Flight,
+        mut arrived: Box<Arrived>,
+        handling: &mut Handling,
+    ) -> Result<Landed, Fault> {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
         // A part answers no more than what it covers.
         let answers = |stored: &&Arc<Object>| stored.answers(self.wanted);
         if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
-                return self.refresh(flight, candidate.clone(), *arrived, handling);
+                return Ok(self.refresh(flight, candidate.clone(), *arrived, handling));
             }
             let failed = matches!(arrived.head.status, 500 | 502 | 503 | 504);
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
@@ -69,12 +78,11 @@ impl Landing<'_> {
                 handling.forward_status = Some(arrived.head.status);
                 flight.fail();
                 arrived.link.close();
-                return Landed::Object(candidate.clone(), None, None);
+                return Ok(Landed::Object(candidate.clone(), None, None));
             }
         }
         if self.edit(&mut arrived.head).is_err() {
-            self.unstored(NoStore::HeadTooLarge, handling);
-            return Landed::Relay(arrived);
+            return Err(self.refuse(flight, arrived, handling));
         }
         let cookies = self.take_cookies(&mut arrived.head);
         let announced = arrived.body.remaining();
@@ -92,24 +100,39 @@ impl Landing<'_> {
                     range => (range, None),
                 };
                 let Ok(head) = self.head_to_store(&arrived, whole.is_some()) else {
+                    if self.edit_unstored(&mut arrived.head, cookies).is_err()
+                        || !self.edits.edits.stored.is_empty()
+                    {
+                        return Err(self.refuse(flight, arrived, handling));
+                    }
+                    // It was as long as a head may be before.
                     self.unstored(NoStore::HeadTooLarge, handling);
-                    self.edit_unstored(&mut arrived.head, cookies);
-                    return Landed::Relay(arrived);
+                    return Ok(Landed::Relay(arrived));
                 };
                 let tags = self.tags(view.fields);
                 let len = announced.or(range.map(|range| range.range.len()));
                 let arrival = self.arrival(head, lifetimes, &vary, &tags, part, len);
                 let filling = flight.store(arrival);
                 handling.ttl = Some(lifetimes.ttl(now));
-                self.fill(filling, *arrived, own, handling)
+                Ok(self.fill(filling, *arrived, own, handling))
             }
             Storability::NoStore(reason) => {
+                if self.edit_unstored(&mut arrived.head, cookies).is_err() {
+                    return Err(self.refuse(flight, arrived, handling));
+                }
                 self.leave(flight, arrived.head.status, reason, now);
                 self.unstored(NoStore::Unusable(reason), handling);
-                self.edit_unstored(&mut arrived.head, cookies);
-                Landed::Relay(arrived)
+                Ok(Landed::Relay(arrived))
             }
         }
+    }
+
+    /// Leaves a response whose head the edits make too large. Those who wait each try, as each may have asked otherwise.
+    fn refuse(&self, flight: Flight, arrived: Box<Arrived>, handling: &mut Handling) -> Fault {
+        self.unstored(NoStore::HeadTooLarge, handling);
+        arrived.link.close();
+        flight.scatter();
+        Fault::HeadTooLarge
     }
 
     /// Removes `Set-Cookie` where the route stores responses without it, and returns the fields as they were.
@@ -122,12 +145,16 @@ impl Landing<'_> {
         Some(with_cookies)
     }
 
-    /// Makes the edits of what is not stored, and gives it back its cookies. Where they grow too large, the edits up to there are made.
-    fn edit_unstored(&self, head: &mut ResponseHeadBuf, with_cookies: Option<FieldsBuf>) {
+    /// Makes the edits of what is not stored, and gives it back its cookies.
+    fn edit_unstored(
+        &self,
+        head: &mut ResponseHeadBuf,
+        with_cookies: Option<FieldsBuf>,
+    ) -> Result<(), TooLarge> {
         if let Some(fields) = with_cookies {
             head.fields = fields;
         }
-        let _ = self.edits.make_passed(head);
+        self.edits.make_passed(head)
     }
 
     /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again. An error

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -271,6 +272,9 @@ impl Client {
     fn connect(&self) -> io::Result<Stream> {
         match &self.endpoint {
             Endpoint::Unix(path) => {
+                if self.endpoint == Endpoint::standard() {
+                    check_owner(path)?;
+                }
                 let stream = connect_unix(path, self.patience)?;
                 stream.set_read_timeout(Some(self.patience))?;
                 stream.set_write_timeout(Some(self.patience))?;
@@ -301,7 +305,8 @@ impl Client {
         })?;
         let failed = |error| self.failed(error);
         let mut request = format!("{method} {target} HTTP/1.0\r\nHost: sandarac\r\n");
-        if let Some(token) = &self.token {
+        // On a Unix socket nobody asks for it, and whoever made that could be another.
+        if let (Some(token), Endpoint::Tcp(_)) = (&self.token, &self.endpoint) {
             request.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
         if let Some(body) = &body {
@@ -329,6 +334,20 @@ impl Client {
             Some(status) => Ok((status, reader)),
             None => Err(self.foreign("its answer is not HTTP")),
         }
+    }
+}
+
+/// The directory of the standard socket is this user's, or root's: where it is missing, anybody could make it among the temporary
+/// files. Root asks whoever runs the service.
+fn check_owner(socket: &Path) -> io::Result<()> {
+    let me = rustix::process::geteuid();
+    let Some(directory) = socket.parent().filter(|_| !me.is_root()) else { return Ok(()) };
+    match std::fs::metadata(directory) {
+        Ok(metadata) if ![0, me.as_raw()].contains(&metadata.uid()) => Err(io::Error::other(format!(
+            "{} belongs to another user, who may not be trusted",
+            directory.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -152,7 +152,8 @@ pub struct Callers {
 
 /// The number of a group.
 fn group_number(group: &str) -> io::Result<Gid> {
-    if let Ok(number) = group.parse() {
+    // The largest number stands for "no change".
+    if let Some(number) = group.parse().ok().filter(|&number| number != u32::MAX) {
         return Ok(Gid::from_raw(number));
     }
     let known = nix::unistd::Group::from_name(group).map_err(io::Error::from)?;

@@ -319,7 +319,12 @@ async fn log(
             other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
         }
     }
-    let subscription = call(shared, move |control| Ok(control.subscribe(limit, filter))).await?;
+    let subscription = call(shared, move |control| {
+        let full =
+            || Refusal::failed("as many watch the log as may").instead("wait until one of them has ended");
+        control.subscribe(limit, filter).ok_or_else(full)
+    });
+    let subscription = subscription.await?;
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription)))
         .into_response())
 }

@@ -60,7 +60,7 @@ impl Control for Process {
         Ok(ordered())
     }
 
-    fn subscribe(&self, limit: u64, filter: Filter) -> Subscription {
+    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
         self.feed.subscribe(limit, filter)
     }
 }

@@ -15,6 +15,9 @@ pub type Line = Bytes;
 /// How many lines may wait for one watcher; more are skipped and counted.
 const WAITING: usize = 4096;
 
+/// How many may watch at a time: each costs every exchange, and holds a place of the admin interface, of which others are to find some.
+const WATCHERS: usize = 16;
+
 /// Carries records to all who watch. Clones share their watchers.
 #[derive(Clone, Default)]
 pub struct Feed(Arc<Shared>);
@@ -87,18 +90,21 @@ impl Feed {
         }
     }
 
-    /// Begins to watch what `filter` takes, at most `limit` records a second.
-    pub fn subscribe(&self, limit: u64, filter: Filter) -> Subscription {
+    /// Begins to watch what `filter` takes, at most `limit` records a second; `None` where as many watch as may.
+    pub fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
         let (lines, receiver) = mpsc::channel(WAITING);
         let number = self.0.next.fetch_add(1, Relaxed);
         let skipped = Arc::new(AtomicU64::new(0));
         let watcher =
             Watcher { number, lines, skipped: Arc::clone(&skipped), limit, filter, second: 0, in_second: 0 };
         let mut watchers = self.watchers();
+        if watchers.len() >= WATCHERS {
+            return None;
+        }
         watchers.push(watcher);
         self.0.watching.store(watchers.len(), Relaxed);
         drop(watchers);
-        Subscription { feed: self.clone(), number, receiver, skipped }
+        Some(Subscription { feed: self.clone(), number, receiver, skipped })
     }
 
     fn watchers(&self) -> MutexGuard<'_, Vec<Watcher>> {
@@ -148,7 +154,7 @@ mod tests {
         let feed = Feed::new();
         feed.publish(&example());
         let (mut all, mut few) =
-            (feed.subscribe(100, Filter::default()), feed.subscribe(2, Filter::default()));
+            (feed.subscribe(100, Filter::default()).unwrap(), feed.subscribe(2, Filter::default()).unwrap());
         (0..5).for_each(|_| feed.publish(&example()));
         assert_eq!(std::iter::from_fn(|| next(&mut all)).count(), 5);
         assert_eq!((std::iter::from_fn(|| next(&mut few)).count(), few.skipped()), (2, 3));
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn a_watcher_that_does_not_read_holds_a_bounded_number_of_lines() {
         let feed = Feed::new();
-        let slow = feed.subscribe(u64::MAX, Filter::default());
+        let slow = feed.subscribe(u64::MAX, Filter::default()).unwrap();
         (0..WAITING + 7).for_each(|_| feed.publish(&example()));
         assert_eq!(slow.skipped(), 7);
     }
@@ -168,7 +174,9 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_watcher_that_has_gone() {
         let feed = Feed::new();
-        drop(feed.subscribe(1, Filter::default()));
+        let all: Vec<_> = (0..WATCHERS).map(|_| feed.subscribe(1, Filter::default()).unwrap()).collect();
+        assert!(feed.subscribe(1, Filter::default()).is_none());
+        drop(all);
         assert_eq!(feed.0.watching.load(Relaxed), 0);
         assert!(feed.watchers().is_empty());
     }

@@ -25,8 +25,19 @@ impl Filter {
     /// The names of conditions, as [`Filter::add`] takes them.
     pub const NAMES: [&str; 5] = ["host", "path", "status", "backend", "outcome"];
 
+    /// The most conditions of a filter, and the most bytes of one: every exchange is held against them.
+    const MOST: usize = 16;
+    const LONGEST: usize = 256;
+
     /// Adds a condition; an error says what to write instead.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if value.len() > Filter::LONGEST {
+            return Err(format!("a condition has at most {} bytes", Filter::LONGEST));
+        }
+        let globs = [&self.hosts, &self.paths, &self.backends].map(Vec::len).iter().sum::<usize>();
+        if globs + self.statuses.len() + self.outcomes.len() >= Filter::MOST {
+            return Err(format!("there are more than {} conditions", Filter::MOST));
+        }
         match name {
             "host" => self.hosts.push(Glob::new(value.to_ascii_lowercase())),
             "path" => self.paths.push(Glob::new(value)),
@@ -92,7 +103,7 @@ impl Status {
             let class = class.parse().ok().filter(|class| (1..=5).contains(class))?;
             return Some(Status::Class(class));
         }
-        let status = text.parse().ok().filter(|status| (0..=999).contains(status))?;
+        let status = text.parse().ok().filter(|status| (100..=599).contains(status))?;
         Some(Status::Is(status))
     }
 
@@ -154,12 +165,19 @@ mod tests {
 
     #[test]
     fn what_is_no_condition_is_refused_with_what_to_write() {
-        let add = |name, value| Filter::default().add(name, value).unwrap_err();
+        fn add(name: &str, value: &str) -> String {
+            Filter::default().add(name, value).unwrap_err()
+        }
         assert_eq!(
             add("status", "6xx"),
             "\"6xx\" is not a status, such as 404, nor a class of them, such as 5xx"
         );
         assert!(add("status", "-1").contains("404"));
+        assert!(add("status", "600").contains("404"));
+        assert_eq!(add("path", &"x".repeat(257)), "a condition has at most 256 bytes");
+        let mut many = Filter::default();
+        (0..16).for_each(|_| many.add("path", "/*").unwrap());
+        assert_eq!(many.add("host", "*").unwrap_err(), "there are more than 16 conditions");
         assert!(
             add("outcome", "hits")
                 .ends_with("known: hit, stale, revalidated, miss, pass, pipe, synth, purge, error")

@@ -9,8 +9,8 @@ use sandarac_net::{Command, Entrance, ListenAddress, Listeners, wall};
 use sandarac_proxy::{Counter, Site};
 
 use super::{
-    DISCOVERY_PATIENCE, Inner, bind, connection_limit, entrance, is_bound, listen, log_target, pools, seed,
-    usage,
+    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, entrance, is_bound, listen,
+    log_target, pools, seed, usage,
 };
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
@@ -140,7 +140,7 @@ impl Control for ProcessControl {
         self.0.order(|| pools::drain(&self.0.shared, order))
     }
 
-    fn subscribe(&self, limit: u64, filter: Filter) -> Subscription {
+    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
         self.0.feed.subscribe(limit, filter)
     }
 }
@@ -191,6 +191,7 @@ impl Inner {
         }
         let log = self.log.prepare(log_target(&config.log));
         let log = log.map_err(|error| Refusal::failed(error.to_string()).at("[log] access"))?;
+        check_inherited(&config, &self.inherited).map_err(|error| Refusal::failed(error.to_string()))?;
         let binding = self.bind(&config, &before)?;
         if let Some(log) = log {
             self.log.exchange(log);

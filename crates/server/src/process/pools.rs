@@ -303,7 +303,7 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
 fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
     let state = backend.state();
     let is = |other: sandarac_balance::BackendState| u64::from(state == other);
-    use sandarac_balance::BackendState::{Failing, Healthy, Sidelined};
+    use sandarac_balance::BackendState::{Failing, Healthy, Sidelined, Untried};
     [
         Metric::counter("backend_requests", "Requests given to a backend.", backend.picks),
         Metric::counter(
@@ -316,7 +316,11 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
             "Requests that a backend is answering now.",
             u64::from(backend.in_flight),
         ),
-        Metric::gauge("backend_healthy", "Whether a backend is given requests without reserve.", is(Healthy)),
+        Metric::gauge(
+            "backend_healthy",
+            "Whether a backend is given requests without reserve.",
+            is(Healthy) | is(Untried),
+        ),
         Metric::gauge(
             "backend_failing",
             "Whether a backend is given requests, for want of others or on trial, though it or its checks failed.",
