@@ -1,12 +1,47 @@
 //! What becomes of fields on their way through.
 
-use sandarac_test_support::{Origin, Reply, get, head, post, reply};
+use sandarac_test_support::{Listener, Origin, Reply, get, head, post, reply};
 
 use crate::{before, cache, sandarac, site};
 
 /// The lines of `all` whose names are among `names`, in order.
 fn lines_of<'a>(all: Vec<(&'a str, &'a str)>, names: &[&str]) -> Vec<(&'a str, &'a str)> {
     all.into_iter().filter(|(name, _)| names.contains(name)).collect()
+}
+
+/// Regression: they went out as they came in interim responses, and where another protocol begins.
+#[test]
+fn fields_that_are_to_be_removed_are_removed_from_responses_of_every_kind() {
+    let listener = Listener::new();
+    let keys = "cache = \"pass\"\nresponse.remove = [\"X-Internal\"]\npassed_response = { remove = [\"X-Pass\"], set = { X-Set = \"ours\" } }";
+    let proxy = sandarac().config(site(&listener.url(), keys, "")).start();
+    let secret = "X-Internal: s3cret\r\nX-Pass: s3cret\r\nX-Set: theirs\r\nX-Kept: yes\r\n";
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    let mut origin = listener.accept();
+    origin.request();
+    origin.send(format!(
+        "HTTP/1.1 103 Early Hints\r\n{secret}\r\nHTTP/1.1 200 OK\r\n{secret}Content-Length: 0\r\n\r\n"
+    ));
+    let hints = client.response_head();
+    assert_eq!((hints.status, hints.field("x-kept"), hints.field("x-set")), (103, Some("yes"), None));
+    let last = client.response().expect(200);
+    assert_eq!(last.field("x-set"), Some("ours"));
+    let mut tunnel = proxy.connect();
+    tunnel.send(get("/").with("Connection", "upgrade").with("Upgrade", "websocket").to_bytes());
+    let mut origin = listener.accept();
+    origin.request_head();
+    origin.send(format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{secret}\r\n"
+    ));
+    let switched = tunnel.response_head();
+    assert_eq!(
+        (switched.status, switched.field("x-kept"), switched.field("x-set")),
+        (101, Some("yes"), Some("ours"))
+    );
+    for response in [hints, last, switched] {
+        assert!(!response.fields.has("x-internal") && !response.fields.has("x-pass"), "{response:?}");
+    }
 }
 
 #[test]

@@ -524,7 +524,8 @@ impl<'e> Exchange<'e> {
             forwards_trailers.then(|| Box::new(TrailerRule::new(received.route.request.edited())));
         let head = self.forward(down, received, pool, target, purpose)?;
         let method = if fills { Method::Get } else { self.request.method };
-        let errand = Errand { method, head: &head, tunnel, one_client, framing: down.framing() };
+        let edits = &received.route.response;
+        let errand = Errand { method, head: &head, tunnel, one_client, framing: down.framing(), edits };
         let site = &self.site.pools[pool];
         let live = site.live();
         let subject = Subject {

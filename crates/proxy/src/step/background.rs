@@ -117,6 +117,7 @@ impl Revalidation {
             tunnel: false,
             one_client: false,
             framing: BodyFraming::None,
+            edits: &route.response,
         };
         let Ok(arrived) = fetch(&around, &errand, None).await else {
             // The stale response goes on being served while its lifetimes allow it.

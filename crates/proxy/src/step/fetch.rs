@@ -9,6 +9,7 @@ use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
+use sandarac_config::ResponseEdits;
 use sandarac_message::hop::{self, is_of_workers};
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Fields, FieldsBuf, Method, Name, ResponseHeadBuf, Span, Timestamp, TooLarge};
@@ -117,6 +118,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) one_client: bool,
     /// The body that follows.
     pub(crate) framing: BodyFraming,
+    /// The edits of the response. What they remove or replace is not sent in interim ones either.
+    pub(crate) edits: &'a ResponseEdits,
 }
 
 impl Errand<'_> {
@@ -610,6 +613,7 @@ fn receive(
                     && let Ok(mut fields) = end_to_end(Vec::new(), response.head.fields)
                 {
                     fields.retain_names(|name| !is_surrogate_only(name));
+                    errand.edits.edited().for_each(|name| fields.remove_named(name));
                     down.interim(cx, response.head.status, response.head.reason, fields.view());
                 }
                 link.conn.consume(head_len);

@@ -44,6 +44,7 @@ pub(crate) async fn pipe(
         arrived.link.close();
         return Err(Fault::UnaskedSwitch);
     }
+    received.edits(target).make_switched(&mut arrived.head).map_err(|_| Fault::HeadTooLarge)?;
     let mut output = Output::new();
     let mut head = Head::response(output.inline(), arrived.head.status, &arrived.head.reason);
     head.fields(arrived.head.fields.view(), BodyFraming::None);

@@ -305,6 +305,12 @@ impl EditsForTarget<'_> {
         hop::add_via(&mut head.fields, head.version, site.name())
     }
 
+    /// Makes those of a response that begins another protocol, which is not stored.
+    pub(crate) fn make_switched(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
+        self.edits.all.apply(&mut head.fields, &self.parts())?;
+        self.make_passed(head)
+    }
+
     /// Makes those of responses that are not stored.
     pub(crate) fn make_passed(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
         self.edits.passed.apply(&mut head.fields, &self.parts())
