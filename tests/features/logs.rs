@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Port, Sandarac, Signal, get, post, reply, within};
+use sandarac_test_support::{
+    Address, Conn, Gate, Listener, Origin, Port, Sandarac, Signal, get, post, reply, within,
+};
 
 use crate::{sandarac, site};
 
@@ -210,6 +212,27 @@ fn a_failed_fetch_is_logged_with_its_backend_and_its_error() {
 }
 
 /// Regression: such a request was logged with the status of the response that nobody read, or with none.
+/// Regression: it looked like any other 200.
+#[test]
+fn a_response_that_broke_off_at_the_backend_is_logged_so() {
+    for cache in ["max-age=60", "no-store"] {
+        let listener = Listener::new();
+        let log = "[log]\naccess = \"stdout\"\nformat = \"json\"";
+        let proxy = sandarac().config(site(&listener.url(), "", log)).start();
+        let mut client = proxy.connect();
+        client.send(get("/").to_bytes());
+        let mut origin = listener.accept();
+        origin.request();
+        origin.send(format!("HTTP/1.1 200 OK\r\nCache-Control: {cache}\r\nContent-Length: 100\r\n\r\nabc"));
+        client.read_through("abc");
+        drop(origin);
+        within("the line", || (!proxy.stdout().is_empty()).then_some(()));
+        let line = proxy.stdout();
+        assert!(line.contains("\"reason\":\"origin-broke-off\""), "{cache}: {line}");
+        assert!(line.contains("\"error\":\"the response broke off at the backend\""), "{cache}: {line}");
+    }
+}
+
 #[test]
 fn a_client_that_left_before_its_response_is_logged_as_499() {
     for cache in ["max-age=60", "no-store"] {

@@ -94,10 +94,10 @@ settings! {
         group: Option<Group> = None, unset "that of the process" "\"adm\"" => fixed;
         /// What a caller over TCP must present as `Authorization: Bearer TOKEN`. `--admin-token-file FILE` and the
         /// environment variable `SANDARAC_TOKEN` say the same, and count more.
-        token: Option<Secret> = None, unset "none, and only a Unix socket can be listened on"
+        token: Option<Secret> = None, unset "none; an address needs this or `read_token`"
             "\"0123456789abcdef0123456789abcdef\"";
         /// What a caller over TCP may present instead who is to read only: status, counters, metrics, pools and the live log. For
-        /// Prometheus, say.
+        /// Prometheus, say. Without a `token` beside it, nobody purges or reloads over that address.
         read_token: Option<Secret> = None, unset "none" "\"fedcba9876543210fedcba9876543210\"";
     }
 

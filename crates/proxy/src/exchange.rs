@@ -737,6 +737,9 @@ impl<'e> Exchange<'e> {
             }
             let rule = self.trailers();
             let streamed = stream::stream(&self.worker.counters, down, reader, rest, rule.as_ref()).await;
+            if streamed.origin_broke {
+                self.handling.detail = Some(Detail::OriginBroke);
+            }
             sent.bytes = streamed.bytes;
             sent.keep_alive &= streamed.whole;
             sent.cut = !streamed.whole && until_close;
@@ -818,7 +821,9 @@ impl<'e> Exchange<'e> {
         if !self.worker.recorder.wants() {
             return;
         }
-        let error = fault.map(Fault::text).or_else(|| {
+        let broke = (self.handling.detail == Some(Detail::OriginBroke))
+            .then(|| "the response broke off at the backend".to_owned());
+        let error = fault.map(Fault::text).or(broke).or_else(|| {
             let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
             self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
         });

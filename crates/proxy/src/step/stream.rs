@@ -16,6 +16,8 @@ pub(crate) struct Streamed {
     pub(crate) bytes: u64,
     /// Whether all of it is written or queued, so that the connection can go on.
     pub(crate) whole: bool,
+    /// Whether it broke off at the origin.
+    pub(crate) origin_broke: bool,
 }
 
 /// Sends what `rest` selects of the reader's body, and the trailers that `rule` lets through.
@@ -33,12 +35,9 @@ pub(crate) async fn stream(
         let chunk = match poll_fn(|cx| reader.poll_chunk(cx)).await {
             Some(Ok(chunk)) => select(chunk, at, rest),
             Some(Err(broken)) => {
-                counters.one(if broken == Broken::TooSlow {
-                    Counter::ClientsSlow
-                } else {
-                    Counter::BodiesTruncated
-                });
-                return Streamed { bytes, whole: false };
+                let origin_broke = broken != Broken::TooSlow;
+                counters.one(if origin_broke { Counter::BodiesTruncated } else { Counter::ClientsSlow });
+                return Streamed { bytes, whole: false, origin_broke };
             }
             None => {
                 if rest.chunked {
@@ -47,7 +46,7 @@ pub(crate) async fn stream(
                         None => output.inline().extend_from_slice(encode::LAST_CHUNK),
                     }
                     let sent = downstream.send(&mut output, WINDOW).await;
-                    return Streamed { bytes, whole: sent.is_ok() };
+                    return Streamed { bytes, whole: sent.is_ok(), origin_broke: false };
                 }
                 break;
             }
@@ -65,10 +64,11 @@ pub(crate) async fn stream(
         }
         if let Err(error) = downstream.send(&mut output, WINDOW).await {
             counters.cut_off(&error);
-            return Streamed { bytes, whole: false };
+            return Streamed { bytes, whole: false, origin_broke: false };
         }
     }
-    Streamed { bytes, whole: rest.take == u64::MAX || bytes == rest.take }
+    let whole = rest.take == u64::MAX || bytes == rest.take;
+    Streamed { bytes, whole, origin_broke: false }
 }
 
 /// What of `chunk`, which stands at `at` in the body, lies in the range that is wanted.
