@@ -170,6 +170,31 @@ fn a_client_that_resets_while_its_request_waits_frees_the_backend_at_once() {
     assert_eq!(backend()["state"], "untried");
 }
 
+/// Regression: it held its place among the connections for as long as the fetch took that it only waited for.
+#[test]
+fn a_client_that_leaves_while_it_waits_for_the_fetch_of_another_is_let_go() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, origin) = start("", move |_| reply(200).cache("max-age=60").hold(&held).body("shared"));
+    let mut leader = proxy.connect();
+    leader.send(get("/").to_bytes());
+    gate.reached(1);
+    let waiting: Vec<Conn> = (0..5)
+        .map(|_| {
+            let mut client = proxy.connect();
+            client.send(get("/").to_bytes());
+            client
+        })
+        .collect();
+    proxy.counts("cache_waiters", 5);
+    drop(waiting);
+    proxy.counts("connections_open", 1);
+    proxy.counts("cache_waiters", 0);
+    gate.open();
+    assert_eq!(leader.response().expect(200).text(), "shared");
+    assert_eq!(origin.count(), 1);
+}
+
 #[test]
 fn a_client_that_has_ended_its_side_is_answered_where_its_request_fills_the_cache() {
     let gate = Gate::new();

@@ -1,6 +1,6 @@
 //! Parts of a request in the fields that edits write.
 
-use sandarac_test_support::{Origin, Reply, get, reply, within};
+use sandarac_test_support::{Origin, Reply, get, head, post, reply, within};
 
 use crate::{sandarac, site};
 
@@ -110,6 +110,22 @@ fn a_stored_response_is_told_its_target_as_it_is_keyed() {
         assert_eq!(response.field("x-stored"), Some("/a?b"));
     }
     assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn what_is_not_keyed_gets_into_no_stored_response_by_any_method() {
+    let origin = Origin::new(|request| {
+        let reply = page().with("ETag", "\"e\"").body("page");
+        if request.method == "POST" { reply.with("Content-Location", "/p") } else { reply }
+    });
+    let keys = "cache = { ignore_query = [\"utm_*\"] }\nresponse.set.Link = \"<{target}>\"\nstored_response.set.X-Stored = \"{query}\"";
+    let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+    for first in [get("/p?utm_a=EVIL"), head("/p?utm_a=EVIL"), post("/p?utm_a=EVIL", "x")] {
+        proxy.exchange(&first).expect(200);
+        let response = proxy.get("/p").expect(200);
+        assert_eq!(response.field("link"), Some("</p>"), "{first:?}");
+        assert_eq!(response.field("x-stored").unwrap_or_default(), "", "{first:?}");
+    }
 }
 
 #[test]

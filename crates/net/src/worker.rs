@@ -137,7 +137,9 @@ pub fn run_worker<S: Service>(
                     Ok(acceptor) => {
                         let address = listeners.address.clone();
                         let task = accept_loop(acceptor, entrance, service.clone(), sessions.clone());
-                        accepting.insert(address, tokio::task::spawn_local(task));
+                        if let Some(before) = accepting.insert(address, tokio::task::spawn_local(task)) {
+                            before.abort();
+                        }
                     }
                     Err(error) => service.accept_failed(&error),
                 },

@@ -278,7 +278,7 @@ impl<'e> Exchange<'e> {
                         Some(if waiter.validates() { Forwarded::Stale } else { Forwarded::Miss });
                     let first_byte = self.site.pools[pool].timeouts.first_byte;
                     let patience = stands_in_after.map_or(first_byte, |after| after.min(first_byte));
-                    match lookup::wait(waiter, &query, &mut down.client.timer, patience).await {
+                    match lookup::wait(waiter, &query, down, patience).await? {
                         Some(Waited::Object(object)) => {
                             if let Some(sent) = self.hit(down, &object, Outcome::Hit).await {
                                 return sent;

@@ -88,6 +88,15 @@ pub struct Status {
     pub pools: Vec<PoolStatus>,
 }
 
+/// What every version of a process says of how it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Standing {
+    /// The process id.
+    pub pid: u32,
+    /// Whether new connections are taken.
+    pub state: State,
+}
+
 /// Whether new connections are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// where a signal asks it to stop meanwhile.
 pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
-    let token = config.admin.token.as_deref().map(str::to_owned);
+    let token = config.admin.token.as_deref().or(config.admin.read_token.as_deref()).map(str::to_owned);
     let predecessor = Client::new(endpoint, token).patience(PATIENCE);
     let mut told = false;
     loop {
@@ -29,7 +29,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
         let asked = predecessor.clone();
         // On a thread that nobody waits for, however slowly an answer comes.
         std::thread::spawn(move || {
-            let _ = told_by.send(asked.status());
+            let _ = told_by.send(asked.standing());
         });
         let status = tokio::select! {
             status = timeout(PATIENCE, status) => status,

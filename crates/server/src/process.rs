@@ -248,16 +248,24 @@ fn bind_all(config: &Config, inherited: &Inherited, workers: usize) -> io::Resul
 fn check_inherited(config: &Config, inherited: &Inherited) -> io::Result<()> {
     let listens_at =
         |address: &&ListenAddress| config.listeners.iter().any(|listener| is_for(&listener.address, address));
-    match inherited.addresses().find(|address| !listens_at(address)) {
-        None => Ok(()),
-        Some(stray) => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "a socket for {stray} was passed to this process (LISTEN_FDS), but no [[listen]] has that address: \
-                 connections to it would wait for ever"
-            ),
-        )),
+    let unserved = "connections to it would wait for ever";
+    let wrong = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    if let Some(stray) = inherited.addresses().find(|address| !listens_at(address)) {
+        return wrong(format!(
+            "a socket for {stray} was passed to this process (LISTEN_FDS), but no [[listen]] has that address: {unserved}"
+        ));
     }
+    for listener in &config.listeners {
+        let mut passed = inherited.addresses().filter(|address| is_for(&listener.address, address));
+        if let (Some(first), Some(second)) = (passed.next(), passed.next()) {
+            return wrong(format!(
+                "two sockets were passed to this process (LISTEN_FDS) for the [[listen]] {}, {first} and {second}, of which \
+                 one is used: {unserved}",
+                listener.address
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a listener of the configuration may take a socket that is bound to `bound`.

@@ -43,7 +43,9 @@ pub(crate) fn reloading() {
 
 /// A reload is over, with this outcome.
 pub(crate) fn reloaded(outcome: impl Display) {
-    tell(&[NotifyState::Ready, NotifyState::Status(&outcome.to_string())]);
+    let text = outcome.to_string();
+    // A further line would be a further message.
+    tell(&[NotifyState::Ready, NotifyState::Status(text.lines().next().unwrap_or_default())]);
 }
 
 /// The process takes no new connections and ends.

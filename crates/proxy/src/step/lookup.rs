@@ -1,5 +1,7 @@
 //! Lookup: what is asked of the store, and what follows where it cannot answer.
 
+use crate::Fault;
+use crate::downstream::Downstream;
 use crate::exchange::Exchange;
 use crate::step::fetch::Arrived;
 use crate::step::receive::Received;
@@ -11,7 +13,7 @@ use sandarac_message::range::{self, RangeSpec};
 use sandarac_message::status_fields::Forward;
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, Method, Name, RequestHead, ResponseHead};
-use sandarac_net::{Timer, wall};
+use sandarac_net::wall;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
@@ -80,17 +82,23 @@ pub(crate) fn forward(
     }
 }
 
-/// Waits for another's fetch; `None` where that takes longer than `patience`.
+/// Waits for another's fetch; `None` where that takes longer than `patience`. A client that is gone does not wait: it would hold its
+/// place among the connections for as long.
 pub(crate) async fn wait(
     mut waiter: Waiter,
     query: &Query<'_>,
-    timer: &mut Timer,
+    down: &mut Downstream<'_>,
     patience: Duration,
-) -> Option<Waited> {
-    timer.set(patience);
-    poll_fn(|cx| match waiter.poll(cx, query, wall()) {
-        Poll::Ready(waited) => Poll::Ready(Some(waited)),
-        Poll::Pending => timer.poll(cx).map(|()| None),
+) -> Result<Option<Waited>, Fault> {
+    down.client.timer.set(patience);
+    poll_fn(|cx| {
+        if let Poll::Ready(waited) = waiter.poll(cx, query, wall()) {
+            return Poll::Ready(Ok(Some(waited)));
+        }
+        if down.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Fault::ClientGone));
+        }
+        down.client.timer.poll(cx).map(|()| Ok(None))
     })
     .await
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     AddBackend, AskPools, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged, Refusal,
-    Reloaded, RemoveBackend, Stats, Status,
+    Reloaded, RemoveBackend, Standing, Stats, Status,
 };
 
 /// How long the process may take to take a request, to begin an answer, and between two pieces of one.
@@ -155,6 +155,11 @@ impl Client {
 
     /// How the process is.
     pub fn status(&self) -> Result<Status, Error> {
+        self.ask("GET", "/status", None)
+    }
+
+    /// Whether the process takes new connections. It may be of another version, which says other things of itself.
+    pub fn standing(&self) -> Result<Standing, Error> {
         self.ask("GET", "/status", None)
     }
 

@@ -178,7 +178,10 @@ fn make_directory(directory: &Path, group: Option<Gid>) -> io::Result<()> {
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
     })?;
-    if group.is_some() {
+    // One that others have to do with, as a service manager makes it, stays as it is.
+    let metadata = fs::symlink_metadata(directory)?;
+    let is_mine = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    if group.is_some() && is_mine && metadata.mode() & 0o7777 == 0o700 {
         give_to(directory, group)?;
         fs::set_permissions(directory, Permissions::from_mode(0o750))?;
     }

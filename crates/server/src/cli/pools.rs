@@ -132,6 +132,6 @@ pub struct CheckPoolArgs {
     #[arg(long, value_name = "LEVELS", default_value = "")]
     pub error: String,
     /// How many seconds the process may take to answer
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
 }

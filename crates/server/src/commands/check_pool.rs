@@ -164,7 +164,7 @@ fn find(args: &CheckPoolArgs) -> Finding {
         Err(finding) => return finding,
     };
     let client = match args.process.client() {
-        Ok(client) => client,
+        Ok(client) => client.patience(Duration::from_secs(args.timeout)),
         Err(failure) => return of_failure(&failure),
     };
     // In all, however slowly the answer comes. Where it does not come in time, nobody waits for the thread.

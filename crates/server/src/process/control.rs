@@ -196,8 +196,11 @@ impl Inner {
         if let Some(log) = log {
             self.log.exchange(log);
         }
-        self.token.set(config.admin.token.as_deref());
-        self.read_token.set(config.admin.read_token.as_deref());
+        // Without any, callers of an interface on TCP, which stays until the next start, keep theirs.
+        if config.admin.token.is_some() || config.admin.read_token.is_some() {
+            self.token.set(config.admin.token.as_deref());
+            self.read_token.set(config.admin.read_token.as_deref());
+        }
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config, self.workers.len()));
         let site = Site::new(config, &binding.bound, Some(&before), seed());
@@ -237,13 +240,14 @@ impl Inner {
 
     /// Listens on what was bound, and closes the listeners that are gone.
     fn listen_on(&self, binding: Binding) {
-        for (entrance, listeners) in binding.fresh {
-            listen(&self.workers, listeners, &entrance);
-        }
+        // In this order: a socket that was passed to the process may go on under the same address, with another entrance.
         for address in binding.gone {
             for worker in &self.workers {
                 let _ = worker.send(Command::Unlisten(address.clone()));
             }
+        }
+        for (entrance, listeners) in binding.fresh {
+            listen(&self.workers, listeners, &entrance);
         }
     }
 }
