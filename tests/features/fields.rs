@@ -21,7 +21,7 @@ fn fields_that_are_to_be_removed_are_removed_from_responses_of_every_kind() {
     let mut origin = listener.accept();
     origin.request();
     origin.send(format!(
-        "HTTP/1.1 103 Early Hints\r\n{secret}\r\nHTTP/1.1 200 OK\r\n{secret}Content-Length: 0\r\n\r\n"
+        "HTTP/1.1 103 Early Hints\r\n{secret}\r\nHTTP/1.1 200 OK\r\n{secret}Connection: close\r\nContent-Length: 0\r\n\r\n"
     ));
     let hints = client.response_head();
     assert_eq!((hints.status, hints.field("x-kept"), hints.field("x-set")), (103, Some("yes"), None));
