@@ -57,18 +57,22 @@ impl Edits {
 
     /// The names of fields whose values differ from one client or request to the next.
     pub(crate) fn of_one_request(&self) -> impl Iterator<Item = &[u8]> {
-        let lines = self.set.iter().chain(&self.add);
-        lines.filter(|(_, template)| template.is_of_one_request()).map(|(name, _)| &**name)
+        self.written().filter(|(_, template)| template.is_of_one_request()).map(|(name, _)| &**name)
     }
 
     /// Whether any of them takes the address of the client.
     pub fn needs_client(&self) -> bool {
-        self.set.iter().chain(&self.add).any(|(_, template)| template.needs_client())
+        self.written().any(|(_, template)| template.needs_client())
     }
 
     /// Whether any of them takes the id of the request.
     pub fn needs_id(&self) -> bool {
-        self.set.iter().chain(&self.add).any(|(_, template)| template.needs_id())
+        self.written().any(|(_, template)| template.needs_id())
+    }
+
+    /// The fields that are set or added.
+    fn written(&self) -> impl Iterator<Item = &FieldTemplate> {
+        self.set.iter().chain(&self.add)
     }
 
     /// The names that are removed or replaced.

@@ -166,7 +166,7 @@ impl Template {
 
     /// Whether it takes what differs from one client, or one request, to the next.
     pub(crate) fn is_of_one_request(&self) -> bool {
-        self.has(Part::Client) || self.has(Part::Id)
+        self.needs_client() || self.needs_id()
     }
 
     /// Whether it takes the address of the client.

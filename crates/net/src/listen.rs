@@ -54,7 +54,7 @@ impl Listeners {
         }
     }
 
-    /// The socket that was passed to this process for `address`, shared by `workers` workers.
+    /// One socket at `address`, shared by `workers` workers.
     fn of(socket: &Socket, address: &ListenAddress, workers: usize) -> io::Result<Listeners> {
         let sockets = (0..workers).map(|_| socket.try_clone()).collect::<io::Result<_>>()?;
         Ok(Listeners { address: address.clone(), sockets })
@@ -182,9 +182,7 @@ fn bind_unix(path: &Path, mode: Option<u32>, workers: usize) -> io::Result<Liste
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     }
     socket.listen(BACKLOG)?;
-    let mut sockets = (1..workers).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
-    sockets.push(socket);
-    Ok(Listeners { address: ListenAddress::Unix(path.to_path_buf(), mode), sockets })
+    Listeners::of(&socket, &ListenAddress::Unix(path.to_path_buf(), mode), workers)
 }
 
 /// Removes a socket file that no one listens on; a live one, or a file of another kind, is an error.

@@ -162,8 +162,8 @@ impl<'a> Downstream<'a> {
     /// Passes on what has arrived of the body. The client has its time, and its least rate, only while it is waited for. What
     /// was wrong once stays so.
     pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
-        if let Some(fault) = &self.spoiled {
-            return Err(*fault);
+        if let Some(fault) = self.spoiled {
+            return Err(fault);
         }
         let upload = self.pass_on(cx, origin);
         // An origin that takes no more says nothing of the body, which may go to another one.

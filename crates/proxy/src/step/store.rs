@@ -100,8 +100,8 @@ impl Landing<'_> {
                     range => (range, None),
                 };
                 let Ok(head) = self.head_to_store(&arrived, whole.is_some()) else {
-                    if self.edit_unstored(&mut arrived.head, cookies).is_err()
-                        || !self.edits.edits.stored.is_empty()
+                    if !self.edits.edits.stored.is_empty()
+                        || self.edit_unstored(&mut arrived.head, cookies).is_err()
                     {
                         return Err(self.refuse(flight, arrived, handling));
                     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::listener::is_trusted;
 use super::{
     AddBackend, AskPools, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged, Refusal,
     Reloaded, RemoveBackend, Standing, Stats, Status,
@@ -345,10 +345,10 @@ impl Client {
 /// The directory of the standard socket is this user's, or root's: where it is missing, anybody could make it among the temporary
 /// files. Root asks whoever runs the service.
 fn check_owner(socket: &Path) -> io::Result<()> {
-    let me = rustix::process::geteuid();
-    let Some(directory) = socket.parent().filter(|_| !me.is_root()) else { return Ok(()) };
+    let is_root = rustix::process::geteuid().is_root();
+    let Some(directory) = socket.parent().filter(|_| !is_root) else { return Ok(()) };
     match std::fs::metadata(directory) {
-        Ok(metadata) if ![0, me.as_raw()].contains(&metadata.uid()) => Err(io::Error::other(format!(
+        Ok(metadata) if !is_trusted(&metadata) => Err(io::Error::other(format!(
             "{} belongs to another user, who may not be trusted",
             directory.display()
         ))),

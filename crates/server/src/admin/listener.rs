@@ -17,12 +17,11 @@ use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::IncomingStream;
+use rustix::fs::Gid;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
-
-use rustix::fs::Gid;
 
 use super::Endpoint;
 use crate::stderr::say;
@@ -188,6 +187,11 @@ fn make_directory(directory: &Path, group: Option<Gid>) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a directory is this user's, or root's.
+pub(super) fn is_trusted(directory: &fs::Metadata) -> bool {
+    directory.uid() == rustix::process::geteuid().as_raw() || directory.uid() == 0
+}
+
 /// Others must not be able to exchange the socket in its directory.
 fn check_directory(directory: &Path) -> io::Result<()> {
     let metadata = fs::metadata(directory).map_err(|error| {
@@ -197,10 +201,8 @@ fn check_directory(directory: &Path) -> io::Result<()> {
         };
         io::Error::new(error.kind(), what)
     })?;
-    let (mine, root) = (rustix::process::geteuid().as_raw(), 0);
     let sticky = metadata.mode() & 0o1000 != 0;
-    let trusted = metadata.uid() == mine || metadata.uid() == root;
-    if !trusted || (metadata.mode() & 0o002 != 0 && !sticky) {
+    if !is_trusted(&metadata) || (metadata.mode() & 0o002 != 0 && !sticky) {
         let what =
             format!("{} can be changed by other users: no place for the admin socket", directory.display());
         return Err(io::Error::new(ErrorKind::PermissionDenied, what));
