@@ -30,6 +30,14 @@ pub(crate) struct Asker<'a> {
     pub(crate) host: &'a [u8],
 }
 
+impl Asker<'_> {
+    /// The same of a request for `host`.
+    pub(crate) fn asking(self, host: &[u8]) -> Asker<'_> {
+        let Asker { ip, visitor, trusted, scheme, host: _ } = self;
+        Asker { ip, visitor, trusted, scheme, host }
+    }
+}
+
 /// What origins are told of the way of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {

@@ -14,10 +14,9 @@ use crate::worker::Worker;
 use sandarac_cache::Flight;
 use sandarac_config::{RouteId, Subject};
 use sandarac_message::caching::RequestDirectives;
-use sandarac_message::target::{Scheme, Target};
+use sandarac_message::target::Target;
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::BodyFraming;
-use std::net::IpAddr;
 use std::rc::Rc;
 
 /// A request made again for the store's sake. Outlives the exchange that found the stale response.
@@ -26,10 +25,7 @@ struct Revalidation {
     site: LocalSite,
     request: RequestHeadBuf,
     host: Box<[u8]>,
-    ip: Option<IpAddr>,
-    visitor: Option<IpAddr>,
-    trusted: bool,
-    scheme: Scheme,
+    asker: Asker<'static>,
     route: RouteId,
     pool: usize,
     flight: Flight,
@@ -53,10 +49,7 @@ pub(crate) fn revalidate(
         site: site.clone(),
         request,
         host: (*received.host).into(),
-        ip: received.asker.ip,
-        visitor: received.asker.visitor,
-        trusted: received.asker.trusted,
-        scheme: received.asker.scheme,
+        asker: received.asker.asking(b""),
         route: received.route_id,
         pool,
         flight,
@@ -79,13 +72,7 @@ impl Revalidation {
         let id = worker.shared.request_id(&route.request, None, transaction).unwrap_or_default();
         let forward = Forward {
             request,
-            asker: Asker {
-                ip: self.ip,
-                visitor: self.visitor,
-                trusted: self.trusted,
-                scheme: self.scheme,
-                host: &self.host,
-            },
+            asker: self.asker.asking(&self.host),
             introduction: &site.introduction,
             edits: &route.request,
             id: &id,

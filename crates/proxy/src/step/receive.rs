@@ -15,15 +15,12 @@ use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
 use sandarac_net::Peer;
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
-use std::net::IpAddr;
 
 /// What the rules make of a request, apart from its head: what goes along when that is copied.
 pub(crate) struct Judged {
     route: RouteId,
-    ip: Option<IpAddr>,
-    visitor: Option<IpAddr>,
-    trusted: bool,
-    scheme: Scheme,
+    /// Without the host, which is read again.
+    asker: Asker<'static>,
     pub(crate) verdict: Result<Verdict, Fault>,
 }
 
@@ -39,8 +36,7 @@ pub(crate) struct Received<'a> {
 
 impl Judged {
     pub(crate) fn of(received: &Received<'_>, verdict: Result<Verdict, Fault>) -> Judged {
-        let Asker { ip, visitor, trusted, scheme, host: _ } = received.asker;
-        Judged { route: received.route_id, ip, visitor, trusted, scheme, verdict }
+        Judged { route: received.route_id, asker: received.asker.asking(b""), verdict }
     }
 
     /// The same of the copy of a request that was received at `site`.
@@ -50,16 +46,15 @@ impl Judged {
         request: &RequestHead<'a>,
     ) -> Result<Received<'a>, Fault> {
         let target = Target::of(request).map_err(Fault::BadTarget)?;
-        let asker = Asker {
-            ip: self.ip,
-            visitor: self.visitor,
-            trusted: self.trusted,
-            scheme: self.scheme,
-            host: target.authority.map_or(b"", |authority| authority.text),
-        };
-        let host = normal_host(&target, self.scheme);
+        let asker = self.asker.asking(host_text(&target));
+        let host = normal_host(&target, asker.scheme);
         Ok(Received { target, host, asker, route: &site.config.routes[self.route], route_id: self.route })
     }
+}
+
+/// The host of a target as received; empty where an HTTP/1.0 request has none.
+fn host_text<'a>(target: &Target<'a>) -> &'a [u8] {
+    target.authority.map_or(b"", |authority| authority.text)
 }
 
 /// The host of a target as it is keyed.
@@ -165,8 +160,7 @@ pub(crate) fn receive<'a>(
     let route_id = route.ok_or(Fault::NoRoute)?;
     let route = &routes[route_id];
     let visitor = route.request.needs_client().then(|| site.visitor(peer, request.fields)).flatten();
-    let host_text = target.authority.map_or(&b""[..], |authority| authority.text);
-    let asker = Asker { ip, visitor, trusted, scheme, host: host_text };
+    let asker = Asker { ip, visitor, trusted, scheme, host: host_text(&target) };
     Ok(Received { target, host, asker, route, route_id })
 }
 
