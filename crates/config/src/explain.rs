@@ -13,7 +13,7 @@ use crate::config::{Config, Listener};
 use crate::edits::Edits;
 use crate::field::Token;
 use crate::pool::PoolConfig;
-use crate::routes::{Action, Match, Route};
+use crate::routes::{Action, Match, PoolId, Route};
 use crate::rules::CacheRule;
 use crate::section::LogTarget;
 use crate::value::{ByteSize, show_duration};
@@ -118,7 +118,7 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
     let mut text = if matches.is_empty() { "everything".to_owned() } else { matches.join(", or ") };
     match &route.action {
         Action::Forward { pool, unsafe_pool, cache } => {
-            let name = |pool: usize| pools.get(pool).map_or("?", |pool| &pool.name);
+            let name = |pool: PoolId| pools.get(pool.place()).map_or("?", |pool| &pool.name);
             let _ = write!(text, " → pool {}, ", name(*pool));
             if let Some(pool) = unsafe_pool {
                 let _ =

@@ -43,7 +43,7 @@ pub use pool::{
     BackendConfig, CheckConfig, Password, PoolConfig, RetryBudgetConfig, SameSite, Server, Source,
     StatusRange, Sticky,
 };
-pub use routes::{Action, Answer, Match, PathReading, Redirect, Route, RouteId, Routes};
+pub use routes::{Action, Answer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
 pub use rules::{CacheRule, KeyRule};
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};

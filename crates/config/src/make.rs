@@ -14,7 +14,7 @@ use crate::flags::{Flags, overlay};
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
-use crate::routes::{Action, Route, Routes};
+use crate::routes::{Action, PoolId, Route, Routes};
 use crate::section::Admin;
 use crate::suggest::closest;
 
@@ -223,7 +223,7 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
         report.missing(None, "no route says what is done with requests", help);
     }
     let find = |name: &At<PoolName>, report: &mut Report| {
-        let known = pools.iter().position(|pool| pool.value == name.value);
+        let known = pools.iter().position(|pool| pool.value == name.value).map(PoolId::at);
         if known.is_none() {
             let names: Vec<&str> = pools.iter().map(|pool| pool.value.0.as_str()).collect();
             let error =
@@ -257,7 +257,7 @@ fn check_sticky_cookies(
     pools: &[PoolConfig],
     report: &mut Report,
 ) {
-    let cookie = |pool: usize| Some(pools[pool].sticky.as_ref()?.cookie.as_str());
+    let cookie = |pool: PoolId| Some(pools[pool.place()].sticky.as_ref()?.cookie.as_str());
     let both = routes.iter().filter_map(|route| match route.action {
         Action::Forward { pool, unsafe_pool: Some(other), .. } if pool != other => Some((pool, other)),
         _ => None,
@@ -266,10 +266,11 @@ fn check_sticky_cookies(
         if let Some(shared) = cookie(pool).filter(|cookie_of_pool| cookie(other) == Some(cookie_of_pool)) {
             let message = format!(
                 "sessions of the pools `{}` and `{}`, which have a route in common, would be in one cookie, {shared}",
-                pools[pool].name, pools[other].name
+                pools[pool.place()].name,
+                pools[other.place()].name
             );
             let help = format!("give one of them another: sticky = {{ cookie = \"{shared}_2\" }}");
-            report.error(names[other].place.clone(), message).help = Some(help);
+            report.error(names[other.place()].place.clone(), message).help = Some(help);
         }
     }
 }
@@ -278,7 +279,7 @@ fn check_sticky_cookies(
 fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
     if let Action::Forward { pool, unsafe_pool, cache: Some(rule) } = &mut route.action {
         let used = [Some(*pool), *unsafe_pool].into_iter().flatten();
-        let sticky = used.filter_map(|pool| pools[pool].sticky.as_ref());
+        let sticky = used.filter_map(|pool| pools[pool.place()].sticky.as_ref());
         rule.policy.ignored_cookies.extend(sticky.map(|sticky| Glob::new(sticky.cookie.as_str())));
     }
 }
@@ -297,7 +298,8 @@ fn check_skills_files(file: &File, pools: &[PoolConfig], report: &mut Report) {
 }
 
 fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>], report: &mut Report) {
-    for (at, name) in pools.iter().enumerate() {
+    for (place, name) in pools.iter().enumerate() {
+        let at = PoolId::at(place);
         let uses = |route: &Route| match route.action {
             Action::Forward { pool, unsafe_pool, .. } => pool == at || unsafe_pool == Some(at),
             _ => false,

@@ -7,7 +7,7 @@ use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::pool::PoolName;
 use crate::report::{At, Report};
-use crate::routes::{Action, Answer, Match, Redirect, Route};
+use crate::routes::{Action, Answer, Match, PoolId, Redirect, Route};
 use crate::rules::CacheSettings;
 
 /// The route that `settings` make; `None` where an error keeps it from being made. `find` looks a pool up and reports
@@ -15,7 +15,7 @@ use crate::rules::CacheSettings;
 pub(crate) fn route(
     settings: &At<RouteSettings>,
     cache: &CacheSettings,
-    find: &impl Fn(&At<PoolName>, &mut Report) -> Option<usize>,
+    find: &impl Fn(&At<PoolName>, &mut Report) -> Option<PoolId>,
     report: &mut Report,
 ) -> Option<Route> {
     let At { value: route, place } = settings;

@@ -12,6 +12,22 @@ use crate::template::Template;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouteId(u32);
 
+/// Names a pool among those of one configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId(u32);
+
+impl PoolId {
+    /// The pool at this place in [`Config::pools`](crate::Config::pools).
+    pub fn at(place: usize) -> PoolId {
+        PoolId(u32::try_from(place).expect("a configuration with fewer than 2^32 pools"))
+    }
+
+    /// Its place in [`Config::pools`](crate::Config::pools).
+    pub fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What is done with which requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
@@ -57,10 +73,10 @@ pub struct Match {
 pub enum Action {
     /// A pool answers it, or the cache for it.
     Forward {
-        /// The pool, by its place in [`Config::pools`](crate::Config::pools).
-        pool: usize,
+        /// The pool.
+        pool: PoolId,
         /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), where it is another.
-        unsafe_pool: Option<usize>,
+        unsafe_pool: Option<PoolId>,
         /// How the cache is used; not at all where it is `None`.
         cache: Option<Box<CacheRule>>,
     },

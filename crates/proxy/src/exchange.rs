@@ -30,7 +30,7 @@ use crate::trailers::TrailerRule;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Key, Lookup, Mark, Object, Reader, Waited};
-use sandarac_config::{CacheRule, ResponseEdits, Subject};
+use sandarac_config::{CacheRule, PoolId, ResponseEdits, Subject};
 use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::target::Scheme;
@@ -204,7 +204,7 @@ impl<'e> Exchange<'e> {
         let (received, verdict) = self.judge(down, judged)?;
         self.edits = Some(&received.route.response);
         if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
-            down.closed_is_gone = self.site.pools[pool].abort_on_close;
+            down.closed_is_gone = self.site.pool_by_id(pool).abort_on_close;
         }
         match verdict {
             // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
@@ -233,7 +233,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
         mut found: Option<(Key, Lookup)>,
     ) -> Result<Sent, Fault> {
         let Some(rule) = received.route.cache_rule() else { return self.pass(down, received, pool).await };
@@ -276,7 +276,7 @@ impl<'e> Exchange<'e> {
                     self.handling.collapsed = true;
                     self.handling.forward =
                         Some(if waiter.validates() { Forwarded::Stale } else { Forwarded::Miss });
-                    let first_byte = self.site.pools[pool].timeouts.first_byte;
+                    let first_byte = self.site.pool_by_id(pool).timeouts.first_byte;
                     let patience = stands_in_after.map_or(first_byte, |after| after.min(first_byte));
                     match lookup::wait(waiter, &query, down, patience).await? {
                         Some(Waited::Object(object)) => {
@@ -343,7 +343,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
         rule: &CacheRule,
         directives: RequestDirectives,
         flight: Flight,
@@ -387,7 +387,7 @@ impl<'e> Exchange<'e> {
                 rule,
                 edits: received.edits(&target),
                 directives,
-                between_bytes: self.site.pools[pool].timeouts.between_bytes,
+                between_bytes: self.site.pool_by_id(pool).timeouts.between_bytes,
                 transaction: self.fetched.unwrap_or_default(),
             };
             match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
@@ -443,7 +443,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
         rule: &CacheRule,
         candidate: Option<Arc<Object>>,
     ) -> Result<Sent, Fault> {
@@ -464,7 +464,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<Sent, Fault> {
         let target = received.target.path_and_query;
         let begun = self.worker.shared.store.begun();
@@ -484,7 +484,7 @@ impl<'e> Exchange<'e> {
         down: &mut Downstream<'_>,
         received: &Received<'_>,
         mut arrived: Box<Arrived>,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<Sent, Fault> {
         self.edit(received, &mut arrived)?;
         self.edit_passed(received, &mut arrived)?;
@@ -508,7 +508,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
         target: &[u8],
         purpose: Purpose<'_>,
     ) -> Result<Box<Arrived>, Fault> {
@@ -519,14 +519,14 @@ impl<'e> Exchange<'e> {
         let tunnel = matches!(purpose, Purpose::Tunnel);
         let one_client = purpose.is_for_one_client();
         let fills = matches!(purpose, Purpose::Fill { .. });
-        let forwards_trailers = self.site.pools[pool].forward_trailers;
+        let forwards_trailers = self.site.pool_by_id(pool).forward_trailers;
         down.trailers =
             forwards_trailers.then(|| Box::new(TrailerRule::new(received.route.request.edited())));
         let head = self.forward(down, received, pool, target, purpose)?;
         let method = if fills { Method::Get } else { self.request.method };
         let edits = &received.route.response;
         let errand = Errand { method, head: &head, tunnel, one_client, framing: down.framing(), edits };
-        let site = &self.site.pools[pool];
+        let site = self.site.pool_by_id(pool);
         let live = site.live();
         let subject = Subject {
             host: &received.host,
@@ -539,7 +539,7 @@ impl<'e> Exchange<'e> {
         let cookie = site.sticky.as_ref().and_then(|sticky| sticky::named(sticky, self.request.fields));
         let sticks_to = cookie.and_then(|key| live.with_key(key));
         let around =
-            Surroundings { worker: self.worker, site: self.site, place: pool, live: &live, class, sticks_to };
+            Surroundings { worker: self.worker, site: self.site, pool, live: &live, class, sticks_to };
         let arrived = fetch(&around, &errand, Some(down)).await;
         if asked.is_some() {
             // Where one answered it is that one, which is not the one asked last where that was to hedge.
@@ -566,7 +566,7 @@ impl<'e> Exchange<'e> {
         &self,
         down: &Downstream<'_>,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
         target: &[u8],
         purpose: Purpose<'_>,
     ) -> Result<Vec<u8>, Fault> {
@@ -582,10 +582,10 @@ impl<'e> Exchange<'e> {
             edits: &received.route.request,
             id: self.id.as_deref().unwrap_or_default(),
             target,
-            sticky: self.site.pools[pool].sticky.as_ref(),
+            sticky: self.site.pool_by_id(pool).sticky.as_ref(),
             framing: down.framing(),
             expect_continue: self.expect_continue,
-            trailers: self.site.pools[pool].forward_trailers,
+            trailers: self.site.pool_by_id(pool).forward_trailers,
             purpose,
         };
         forward.encode().map_err(|_| Fault::HeadTooLarge)
@@ -604,7 +604,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         mut arrived: Box<Arrived>,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<Sent, Fault> {
         if self.request.method == Method::Head {
             arrived.drop_body();
@@ -612,7 +612,7 @@ impl<'e> Exchange<'e> {
         let mut fields = std::mem::take(&mut arrived.head.fields);
         fields.retain_names(|name| !tags::is_surrogate_only(name));
         add_date(&mut fields, arrived.received);
-        if let (Some((key, scheme)), Some(sticky)) = (self.stick_to, &self.site.pools[pool].sticky) {
+        if let (Some((key, scheme)), Some(sticky)) = (self.stick_to, &self.site.pool_by_id(pool).sticky) {
             sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
         }
         let status = arrived.head.status;
@@ -639,7 +639,7 @@ impl<'e> Exchange<'e> {
             head: Some(head),
             encoding,
             window: WINDOW,
-            between_bytes: self.site.pools[pool].timeouts.between_bytes,
+            between_bytes: self.site.pool_by_id(pool).timeouts.between_bytes,
             bytes: 0,
             upload: arrived.upload,
         };

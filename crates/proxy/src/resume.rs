@@ -145,7 +145,7 @@ impl Surroundings<'_> {
 
     /// Asks for a worker's whole résumé.
     pub(crate) fn want(&self, worker: BackendId) {
-        self.worker.shared.wants.push(self.place, worker);
+        self.worker.shared.wants.push(self.pool.place(), worker);
     }
 
     fn unbelieved(&self, worker: BackendId, why: Unbelieved) {

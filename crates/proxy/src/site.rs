@@ -2,7 +2,7 @@
 
 use crate::forward::Introduction;
 use crate::pool::SitePool;
-use sandarac_config::{Config, Network};
+use sandarac_config::{Config, Network, PoolId};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
@@ -129,6 +129,11 @@ impl Site {
     pub fn pool(&self, name: &str) -> Option<&SitePool> {
         let place = self.config.pools.iter().position(|pool| pool.name == name)?;
         Some(&self.pools[place])
+    }
+
+    /// The pool that a route names.
+    pub(crate) fn pool_by_id(&self, pool: PoolId) -> &SitePool {
+        &self.pools[pool.place()]
     }
 
     /// Waits until the backends of a pool have changed.

@@ -14,6 +14,7 @@ use crate::step::{background, hash, lookup};
 use crate::tally::{StatusClass, refused_text};
 use crate::{Counter, Counters, Fault, Record};
 use sandarac_cache::{Key, Lookup};
+use sandarac_config::PoolId;
 use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
 use sandarac_net::{
     Answer, Client, Incoming, Meter, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall,
@@ -117,7 +118,7 @@ impl Known<'_> {
     fn stored(
         &self,
         received: &Received<'_>,
-        pool: usize,
+        pool: PoolId,
         output: &mut Output,
     ) -> Result<bool, Option<(Key, Lookup)>> {
         let Known { worker, site, request: &Request { ref head, keep_alive, .. }, .. } = *self;

@@ -12,7 +12,7 @@ use crate::step::receive::Received;
 use crate::step::store::{EditsForTarget, Landed, Landing};
 use crate::worker::Worker;
 use sandarac_cache::Flight;
-use sandarac_config::{RouteId, Subject};
+use sandarac_config::{PoolId, RouteId, Subject};
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::target::Target;
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
@@ -27,7 +27,7 @@ struct Revalidation {
     host: Box<[u8]>,
     asker: Asker<'static>,
     route: RouteId,
-    pool: usize,
+    pool: PoolId,
     flight: Flight,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn revalidate(
     site: &LocalSite,
     request: &RequestHead<'_>,
     received: &Received<'_>,
-    pool: usize,
+    pool: PoolId,
     flight: Flight,
 ) {
     let Some(worker) = worker.me.upgrade() else { return };
@@ -77,7 +77,7 @@ impl Revalidation {
             edits: &route.request,
             id: &id,
             target: &path,
-            sticky: site.pools[self.pool].sticky.as_ref(),
+            sticky: site.pool_by_id(self.pool).sticky.as_ref(),
             framing: BodyFraming::None,
             expect_continue: false,
             trailers: false,
@@ -88,7 +88,7 @@ impl Revalidation {
             },
         };
         let Ok(head) = forward.encode() else { return };
-        let live = site.pools[self.pool].live();
+        let live = site.pool_by_id(self.pool).live();
         let subject = Subject {
             host: &self.host,
             method: request.method_text,
@@ -97,7 +97,7 @@ impl Revalidation {
         };
         let mut class = Vec::new();
         let class = live.classify(subject, &mut class, &worker.counters);
-        let around = Surroundings { worker, site, place: self.pool, live: &live, class, sticks_to: None };
+        let around = Surroundings { worker, site, pool: self.pool, live: &live, class, sticks_to: None };
         let errand = Errand {
             method: Method::Get,
             head: &head,

@@ -9,7 +9,7 @@ use crate::step::hedge::hedged;
 use crate::worker::Worker;
 use crate::{Counter, Counters, Fault};
 use sandarac_balance::{Address, Backend, BackendId, NoBackend, Outcome, Pick, Ticket};
-use sandarac_config::ResponseEdits;
+use sandarac_config::{PoolId, ResponseEdits};
 use sandarac_message::hop::{self, is_of_workers};
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Fields, FieldsBuf, Method, Name, ResponseHeadBuf, Span, Timestamp, TooLarge};
@@ -59,8 +59,7 @@ pub struct OriginTimeouts {
 pub(crate) struct Surroundings<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) site: &'a Site,
-    /// The pool's place among the site's.
-    pub(crate) place: usize,
+    pub(crate) pool: PoolId,
     /// The pool as it was when the fetch began, or when it last tried another backend.
     pub(crate) live: &'a Live,
     pub(crate) class: Option<&'a [u8]>,
@@ -71,7 +70,7 @@ pub(crate) struct Surroundings<'a> {
 impl<'a> Surroundings<'a> {
     /// How the pool is configured.
     pub(crate) fn pool(&self) -> &'a SitePool {
-        &self.site.pools[self.place]
+        self.site.pool_by_id(self.pool)
     }
 
     pub(crate) fn counters(&self) -> &'a Counters {

@@ -5,6 +5,7 @@ use crate::downstream::Downstream;
 use crate::exchange::{Exchange, Sent};
 use crate::forward::Purpose;
 use crate::step::receive::Received;
+use sandarac_config::PoolId;
 use sandarac_message::{Fields, Method, hop, members};
 use sandarac_net::{Client, Conn, Output};
 use sandarac_wire::h1::BodyFraming;
@@ -23,7 +24,7 @@ pub(crate) async fn pipe(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
     received: &Received<'_>,
-    pool: usize,
+    pool: PoolId,
 ) -> Result<Sent, Fault> {
     // A tunnel's target is its authority (RFC 9110 §9.3.6).
     let target = match received.target.path_and_query {

@@ -10,7 +10,7 @@ use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
 use sandarac_cache::{Begun, Expression, Purge, Store, Tag};
-use sandarac_config::{CacheRule, KeyRule, RouteId, Routes};
+use sandarac_config::{CacheRule, KeyRule, PoolId, RouteId, Routes};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{Scheme, content_location_is_target, invalidated, route_path};
 use sandarac_message::{Fields, Method, Name, ResponseHead, tags};
@@ -130,7 +130,7 @@ fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &Respo
 pub(crate) fn passed(
     exchange: &mut Exchange<'_>,
     received: &Received<'_>,
-    pool: usize,
+    pool: PoolId,
     arrived: Box<Arrived>,
     begun: Begun,
 ) -> Result<Landed, Fault> {
@@ -166,7 +166,7 @@ pub(crate) fn passed(
         rule,
         edits: received.edits(path),
         directives: rule.policy.directives(request.fields),
-        between_bytes: exchange.site.pools[pool].timeouts.between_bytes,
+        between_bytes: exchange.site.pool_by_id(pool).timeouts.between_bytes,
         transaction: exchange.fetched.unwrap_or_default(),
     };
     let target = hash::target_tag(&rule.key, &received.host, path);

@@ -7,7 +7,7 @@ use crate::site::Site;
 use crate::step::purge;
 use crate::step::store::EditsForTarget;
 use bytes::Bytes;
-use sandarac_config::{Action, PathReading, RequestParts, Route, RouteId, Routes};
+use sandarac_config::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
 use sandarac_message::caching::{BypassReason, lookup_bypass};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
@@ -72,11 +72,11 @@ impl<'a> Received<'a> {
 /// What is to be done with a request.
 pub(crate) enum Verdict {
     /// Look for a stored response as the route's cache rule says, else fetch one from this pool.
-    Lookup(usize),
+    Lookup(PoolId),
     /// Go to this pool, past the store.
-    Pass(usize, PassReason),
+    Pass(PoolId, PassReason),
     /// Become a tunnel to a backend of this pool.
-    Pipe(usize),
+    Pipe(PoolId),
     /// Answer here.
     Synth(Box<Synthetic>),
     /// Remove what is stored for the target.

@@ -7,7 +7,7 @@ use crate::handling::{Detail, StandIn};
 use crate::record::Outcome;
 use sandarac_balance::Outlook;
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
-use sandarac_config::CacheRule;
+use sandarac_config::{CacheRule, PoolId};
 use sandarac_message::caching::RequestDirectives;
 use sandarac_net::wall;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Exchange<'_> {
     /// fetch has failed.
     pub(crate) fn stands_in_after(
         &self,
-        pool: usize,
+        pool: PoolId,
         rule: &CacheRule,
         object: &Object,
         directives: &RequestDirectives,
@@ -38,7 +38,7 @@ impl Exchange<'_> {
             return None;
         }
         let while_slow = rule.stale_after.filter(|_| lifetimes.usable_while_slow(directives, now));
-        match self.site.pools[pool].live().outlook() {
+        match self.site.pool_by_id(pool).live().outlook() {
             Outlook::Answers => while_slow,
             Outlook::Silent => while_slow.map(|_| Duration::ZERO),
             // Without `stale_after`, as under the profile rfc, the origin is asked as long as no check speaks against it.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sandarac_config::{
-    Action, Config, ListenAddress, Listener, LogTarget, PathReading, Route, Routes, Warning,
+    Action, Config, ListenAddress, Listener, LogTarget, PathReading, PoolId, Route, Routes, Warning,
 };
 use sandarac_lab::{Row, fairness, rows};
 use sandarac_message::target::Scheme;
@@ -231,7 +231,8 @@ pub(super) fn pool_called(name: &str, config: &Config) -> Result<usize, Failure>
 
 /// A route for all requests to one pool: as the first that leads there, but for what it matches.
 fn only(place: usize, routes: &Routes) -> Route {
-    let leads_there = |route: &&Route| matches!(route.action, Action::Forward { pool, .. } if pool == place);
+    let id = PoolId::at(place);
+    let leads_there = |route: &&Route| matches!(route.action, Action::Forward { pool, .. } if pool == id);
     let cache = |route: &Route| match &route.action {
         Action::Forward { cache, .. } => cache.clone(),
         _ => None,
@@ -239,7 +240,7 @@ fn only(place: usize, routes: &Routes) -> Route {
     let first = routes.all().iter().find(leads_there);
     Route {
         matches: Vec::new(),
-        action: Action::Forward { pool: place, unsafe_pool: None, cache: first.and_then(cache) },
+        action: Action::Forward { pool: id, unsafe_pool: None, cache: first.and_then(cache) },
         request: first.map(|route| route.request.clone()).unwrap_or_default(),
         response: first.map(|route| route.response.clone()).unwrap_or_default(),
         upgrade: Vec::new(),
