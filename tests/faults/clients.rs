@@ -195,11 +195,46 @@ fn a_client_that_leaves_while_it_waits_for_the_fetch_of_another_is_let_go() {
     assert_eq!(origin.count(), 1);
 }
 
+/// Regression: it held its place among the connections until the fetch was over.
 #[test]
-fn a_client_that_has_ended_its_side_is_answered_where_its_request_fills_the_cache() {
+fn a_client_that_leaves_while_its_request_fills_the_cache_is_let_go_and_the_fetch_goes_on() {
     let gate = Gate::new();
     let held = gate.clone();
-    let (proxy, origin) = start("", move |_| reply(200).cache("max-age=60").hold(&held).body("late"));
+    let (proxy, origin) = start("", move |_| reply(200).cache("max-age=60").hold(&held).body("shared"));
+    let mut leader = proxy.connect();
+    leader.send(get("/").to_bytes());
+    gate.reached(1);
+    let mut waiting = proxy.connect();
+    waiting.send(get("/").to_bytes());
+    proxy.counts("cache_waiters", 1);
+    drop(leader);
+    proxy.counts("connections_open", 1);
+    gate.open();
+    assert_eq!(waiting.response().expect(200).text(), "shared");
+    assert!(proxy.get("/").expect(200).is_hit());
+    assert_eq!(origin.count(), 1);
+}
+
+/// The time for a response is kept by a timer that moves from the exchange to a task of its own.
+#[test]
+fn a_fetch_whose_client_has_left_ends_in_its_time() {
+    let origin = Origin::new(|_| Reply::verbatim("").hang());
+    let proxy = sandarac().config(site(&origin.url(), "first_byte_timeout = \"2s\"", "")).start();
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    within("the origin to be asked", || (origin.open_connections() == 1).then_some(()));
+    client.reset();
+    proxy.counts("connections_open", 0);
+    assert_eq!(origin.open_connections(), 1);
+    within("the fetch to be given up", || (origin.open_connections() == 0).then_some(()));
+}
+
+#[test]
+fn a_client_that_has_ended_its_side_is_answered_where_the_pool_says_so() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).cache("max-age=60").hold(&held).body("late"));
+    let proxy = sandarac().config(site(&origin.url(), "abort_on_close = false", "")).start();
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.1\r\nHost: www.example\r\n\r\n").finish();
     origin.reached(1);

@@ -104,8 +104,9 @@ fn an_http_1_0_client_may_keep_its_connection() {
 }
 
 #[test]
-fn a_half_closed_client_gets_its_answer() {
-    let (proxy, _origin) = before(|_| reply(200).body("still here"));
+fn a_half_closed_client_gets_its_answer_from_memory() {
+    let (proxy, _origin) = before(|_| reply(200).cache("max-age=60").body("still here"));
+    proxy.get("/").expect(200);
     let mut client = proxy.connect();
     client.send(get("/").to_bytes());
     client.finish();

@@ -56,6 +56,17 @@ fn idempotent_requests_go_elsewhere_with_their_bodies() {
     }
 }
 
+/// Regression: the end of a body that had no content was sent to the first backend alone.
+#[test]
+fn an_empty_body_in_chunks_goes_elsewhere_with_its_end() {
+    let (dying, other) = (dying(), answering());
+    let proxy = start(&dying, &other, "");
+    let mut client = proxy.connect();
+    client.send("PUT /x HTTP/1.1\r\nHost: www.example\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    client.response().expect(200);
+    assert!(other.last().whole);
+}
+
 #[test]
 fn what_is_not_idempotent_is_asked_once() {
     let (dying, other) = (dying(), answering());

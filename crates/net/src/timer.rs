@@ -5,7 +5,7 @@
 
 use crate::Moment;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -23,8 +23,9 @@ struct Armed {
     sleep: Pin<Box<Sleep>>,
     /// When it fires.
     fires: Moment,
-    /// Whether it will wake the task. A timer belongs to one task, whose waker does not change, so asking once is enough.
-    registered: bool,
+    /// What it will wake, if it was asked to. The waker of a task does not change, so asking once is enough until the timer moves
+    /// to another task.
+    wakes: Option<Waker>,
 }
 
 impl Timer {
@@ -54,8 +55,7 @@ impl Timer {
         self.deadline.is_some()
     }
 
-    /// Ready once the deadline has passed; the task is woken then. Never ready without a deadline. MUST be polled by one
-    /// task only.
+    /// Ready once the deadline has passed; the task that polled it last is woken then. Never ready without a deadline.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         loop {
@@ -67,26 +67,27 @@ impl Timer {
             let armed = self.armed.get_or_insert_with(|| Armed {
                 sleep: Box::pin(sleep_until(wake_up(deadline, now))),
                 fires: deadline,
-                registered: false,
+                wakes: None,
             });
             if armed.fires > deadline {
                 armed.sleep.as_mut().reset(wake_up(deadline, now));
-                (armed.fires, armed.registered) = (deadline, false);
+                (armed.fires, armed.wakes) = (deadline, None);
             }
             // The clocks differ by a tick: it may have fired before this one shows it.
-            if armed.registered && !armed.sleep.is_elapsed() {
+            let asked = armed.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+            if asked && !armed.sleep.is_elapsed() {
                 return Poll::Pending;
             }
             // Where the task has used up its turn, the runtime's timer would be pending without having been asked to wake it.
             match pin!(unconstrained(armed.sleep.as_mut())).poll(cx) {
                 Poll::Pending => {
-                    armed.registered = true;
+                    armed.wakes = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
                 // It fired for an earlier deadline.
                 Poll::Ready(()) => {
                     armed.sleep.as_mut().reset(wake_up(deadline, now));
-                    (armed.fires, armed.registered) = (deadline, false);
+                    (armed.fires, armed.wakes) = (deadline, None);
                 }
             }
         }
@@ -121,6 +122,26 @@ mod tests {
             used_up = true;
             timer.poll(cx)
         });
+        meet(&runtime, deadline);
+    }
+
+    /// A future that waits for a timer may go on in another task than the one that began it.
+    #[test]
+    fn a_deadline_is_met_by_the_task_that_has_taken_over_the_timer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut timer = Timer::new();
+        timer.set(Duration::from_millis(20));
+        let mut timer = runtime.block_on(async {
+            let first = tokio::spawn(async move {
+                poll_fn(|cx| Poll::Ready(timer.poll(cx).is_pending())).await;
+                timer
+            });
+            first.await.unwrap()
+        });
+        meet(&runtime, poll_fn(|cx| timer.poll(cx)));
+    }
+
+    fn meet(runtime: &tokio::runtime::Runtime, deadline: impl Future<Output = ()>) {
         runtime.block_on(async {
             tokio::select! {
                 biased;

@@ -1,12 +1,13 @@
 //! The client's side of an exchange: the request body on its way up, and the place the response goes to.
 
 use crate::Fault;
-use crate::trailers::{TrailerRule, end_request};
+use crate::step::fetch::OriginLink;
+use crate::trailers::TrailerRule;
 use sandarac_balance::BackendId;
-use sandarac_message::{Fields, Version};
-use sandarac_net::{BodyStep, Client, Conn, Framer, Output, Pace, SessionLimits, Timer, Unread};
+use sandarac_message::{Fields, FieldsBuf, Version};
+use sandarac_net::{BodyStep, Client, Framer, Output, Pace, SessionLimits, Timer, Unread};
 use sandarac_wire::h1::{BodyFraming, encode};
-use std::io::{ErrorKind, IoSlice};
+use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -147,13 +148,13 @@ impl<'a> Downstream<'a> {
     }
 
     /// Writes the part of the body that was received already, for a second attempt.
-    pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> std::io::Result<()> {
+    pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> std::io::Result<()> {
         let replay = self.replay.take().unwrap_or_default();
         if !replay.is_empty() {
-            write_body(cx, origin, &replay, self.chunked)?;
-            if self.ended && self.chunked {
-                origin.write(cx, &[IoSlice::new(encode::LAST_CHUNK)])?;
-            }
+            origin.send_body(cx, &replay)?;
+        }
+        if self.ended {
+            origin.end_body(cx, &FieldsBuf::new(), None)?;
         }
         self.replay = Some(replay);
         Ok(())
@@ -161,7 +162,7 @@ impl<'a> Downstream<'a> {
 
     /// Passes on what has arrived of the body. The client has its time, and its least rate, only while it is waited for. What
     /// was wrong once stays so.
-    pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
+    pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> Result<Upload, Fault> {
         if let Some(fault) = self.spoiled {
             return Err(fault);
         }
@@ -171,7 +172,7 @@ impl<'a> Downstream<'a> {
         upload
     }
 
-    fn pass_on(&mut self, cx: &mut Context<'_>, origin: &mut Conn) -> Result<Upload, Fault> {
+    fn pass_on(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> Result<Upload, Fault> {
         loop {
             if origin.queued() > 0 {
                 match origin.poll_flush(cx) {
@@ -215,24 +216,21 @@ impl<'a> Downstream<'a> {
                         }
                         replay => *replay = None,
                     }
-                    let written = write_body(cx, origin, data, self.chunked);
+                    let written = origin.send_body(cx, data);
                     self.client.conn.consume(range.end);
                     written.map_err(|_| Fault::NoResponse)?;
                 }
                 BodyStep::End(trailers) => {
                     self.ended = true;
-                    if self.chunked {
-                        let mut last = Vec::new();
-                        end_request(&mut last, &trailers, self.trailers.as_deref());
-                        origin.write(cx, &[IoSlice::new(&last)]).map_err(|_| Fault::NoResponse)?;
-                    }
+                    let rule = self.trailers.as_deref();
+                    origin.end_body(cx, &trailers, rule).map_err(|_| Fault::NoResponse)?;
                 }
             }
         }
     }
 
     /// The client is not waited for while the origin is.
-    fn awaits_origin(&mut self, origin: &Conn) -> Upload {
+    fn awaits_origin(&mut self, origin: &OriginLink) -> Upload {
         self.pace_in.goes_on(self.received);
         self.deadline.clear();
         Upload::AwaitsOrigin(origin.sent())
@@ -286,13 +284,4 @@ impl<'a> Downstream<'a> {
     pub(crate) fn into_body(self) -> Framer {
         self.body
     }
-}
-
-fn write_body(cx: &mut Context<'_>, origin: &mut Conn, data: &[u8], chunked: bool) -> std::io::Result<()> {
-    if !chunked {
-        return origin.write(cx, &[IoSlice::new(data)]);
-    }
-    let mut size = Vec::with_capacity(18);
-    encode::chunk_size(&mut size, data.len());
-    origin.write(cx, &[IoSlice::new(&size), IoSlice::new(data), IoSlice::new(encode::CRLF)])
 }

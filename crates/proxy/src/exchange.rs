@@ -12,33 +12,36 @@
 //! What can be answered from memory at once never gets here: see [`crate::worker`].
 
 use crate::downstream::Downstream;
-use crate::forward::{Asker, Forward, Purpose, is_for_all};
+use crate::forward::{Purpose, is_for_all};
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
 use crate::step::deliver::{self, Delivery};
-use crate::step::fetch::{Arrived, Errand, Surroundings, fetch};
+use crate::step::fetch::{Audience, Fetch, FetchTrace, OriginResponse, Recipient, address};
 use crate::step::hash;
-use crate::step::receive::{Judged, PassReason, Received, Verdict};
+use crate::step::receive::{Judged, PassReason, Received, RequestFacts, Verdict};
 use crate::step::relay::{Encoding, Relay, Relayed};
-use crate::step::store::{Landed, Landing, add_date};
-use crate::step::{background, join, lookup, pipe, purge, stream};
+use crate::step::shared_fetch::{Answer, Fetched, SharedFetch, revalidate};
+use crate::step::store::{Landed, add_date};
+use crate::step::{lookup, pipe, purge, stream};
 use crate::sticky;
 use crate::tally::{MissReason, StatusClass};
 use crate::trailers::TrailerRule;
 use crate::worker::{Deferred, Worker};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Key, Lookup, Mark, Object, Reader, Waited};
-use sandarac_config::{CacheRule, PoolId, ResponseEdits, Subject};
+use sandarac_config::{CacheRule, PoolId, ResponseEdits};
 use sandarac_message::caching::{BypassReason, RequestDirectives};
 use sandarac_message::status_fields::Forward as Forwarded;
-use sandarac_message::target::Scheme;
-use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version, hop, tags};
+use sandarac_message::{FieldsBuf, Method, Name, RequestHead, RequestHeadBuf, Version, hop, tags};
 use sandarac_net::{Client, Framer, Incoming, Next, Output, discard, wall};
 use sandarac_wire::h1::{BodyFraming, encode};
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// How often a request is looked up: each time after the first, what it waited for was not for it.
@@ -65,21 +68,19 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 pub(crate) struct Exchange<'e> {
     pub(crate) worker: &'e Worker,
     pub(crate) site: &'e LocalSite,
+    /// What was found out about the request, unless it cannot be served.
+    facts: Option<RequestFacts>,
+    /// The head of the request, and a view of it.
+    head: &'e Rc<RequestHeadBuf>,
     pub(crate) request: RequestHead<'e>,
     pub(crate) keep_alive: bool,
     expect_continue: bool,
     pub(crate) handling: Handling,
     pub(crate) transaction: u64,
-    /// The transaction number of the fetch.
-    pub(crate) fetched: Option<u64>,
-    /// What edits call the request to the origin.
-    id: Option<String>,
-    pub(crate) backend: Option<String>,
-    pub(crate) origin_time: Option<Duration>,
+    /// What is known of the fetch, if there was one.
+    pub(crate) trace: FetchTrace,
     /// Why a stale response stands in for that of the origin.
     origin_fault: Option<String>,
-    /// The backend that the client's session is to stick to from now on, by its key.
-    stick_to: Option<(u64, Scheme)>,
     /// Whether the outcome has been counted.
     counted: Cell<bool>,
     /// The edits of the response's fields.
@@ -109,20 +110,20 @@ pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Box<Inco
     let Incoming { head, body, keep_alive, expect_continue, began, deferred } = *incoming;
     let Deferred { site, judged, found } = deferred;
     let transaction = worker.transaction();
+    // A fetch for the store may outlive the exchange, and keeps the head with it.
+    let head = Rc::new(head);
     let mut exchange = Exchange {
         worker,
         site: &site,
+        facts: judged.as_ref().ok().map(|judged| judged.facts),
+        head: &head,
         request: head.view(),
         keep_alive,
         expect_continue,
         handling: Handling::new(Outcome::Error),
         transaction,
-        fetched: None,
-        id: None,
-        backend: None,
-        origin_time: None,
+        trace: FetchTrace::default(),
         origin_fault: None,
-        stick_to: None,
         counted: Cell::new(false),
         edits: None,
     };
@@ -191,7 +192,7 @@ impl<'e> Exchange<'e> {
         if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
             self.worker.counters.one(Counter::PurgesDenied);
         }
-        let received = judged.received(site, &self.request)?;
+        let received = judged.facts.received(site, &self.request)?;
         Ok((received, judged.verdict?))
     }
 
@@ -255,7 +256,7 @@ impl<'e> Exchange<'e> {
                 }
                 Lookup::Stale(object, flight) => {
                     if let Some(flight) = flight {
-                        background::revalidate(self.worker, self.site, &self.request, received, pool, flight);
+                        revalidate(self.worker, self.site, &self.request, received, pool, flight);
                     }
                     if let Some(sent) = self.hit(down, &object, Outcome::Stale).await {
                         return sent;
@@ -348,93 +349,76 @@ impl<'e> Exchange<'e> {
         directives: RequestDirectives,
         flight: Flight,
     ) -> Result<Sent, Fault> {
-        let candidate = flight.candidate().cloned();
-        if let Some(object) = &candidate
-            && self.stands_in_after(pool, rule, object, &directives) == Some(Duration::ZERO)
+        if let Some(object) = flight.candidate().cloned()
+            && self.stands_in_after(pool, rule, &object, &directives) == Some(Duration::ZERO)
         {
-            background::revalidate(self.worker, self.site, &self.request, received, pool, flight);
-            return self.stand_in(down, object, Fault::NoResponse, StandIn::Silent).await;
+            revalidate(self.worker, self.site, &self.request, received, pool, flight);
+            return self.stand_in(down, &object, Fault::NoResponse, StandIn::Silent).await;
         }
-        let store = &self.worker.shared.store;
+        let (store, candidate) = (&self.worker.shared.store, flight.candidate());
+        let fields = self.request.fields;
         let forward =
-            lookup::forward(store, flight.key(), self.request.fields, candidate.as_deref(), &directives);
+            lookup::forward(store, flight.key(), fields, candidate.map(|object| &**object), &directives);
         let marked = self.handling.detail == Some(Detail::HitForMiss);
         let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
         self.missing(reason, forward);
-        let target = hash::target(&rule.key, received.target.path_and_query);
-        flight.aim(hash::target_tag(&rule.key, &received.host, &target));
-        // A request with a body is sent once only.
-        let mut rest = candidate
-            .as_deref()
-            .filter(|_| down.is_uploaded())
-            .and_then(|stored| join::rest_to_fetch(&self.request, stored, store, rule));
-        let landed = loop {
-            let part = rest.or_else(|| lookup::part_to_fetch(&self.request, candidate.as_deref()));
-            let usable = |object: &&Object| rest.is_some() || (part.is_none() && object.range().is_none());
-            let purpose = Purpose::Fill { rule, candidate: candidate.as_deref().filter(usable), part };
-            let arrived = match self.fetch(down, received, pool, &target, purpose).await {
-                Ok(arrived) => arrived,
-                Err(fault) => return self.failed(down, flight, candidate, directives, fault).await,
-            };
-            let landing = Landing {
-                store: &self.worker.shared.store,
-                site: self.site,
-                counters: &self.worker.counters,
-                request: &self.as_fetched(),
-                wanted: lookup::single_range(&self.request),
-                host: &received.host,
-                path: &target,
-                rule,
-                edits: received.edits(&target),
-                directives,
-                between_bytes: self.site.pool_by_id(pool).timeouts.between_bytes,
-                transaction: self.fetched.unwrap_or_default(),
-            };
-            match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
-                Some(joined) => break landing.join(flight, *arrived, joined, &mut self.handling),
-                None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
-                    // What came is of no use without the stored part: ask for all that is wanted.
-                    arrived.link.close();
-                    rest = None;
-                }
-                None => break landing.land(flight, arrived, &mut self.handling)?,
+        match self.attend(down, pool, directives, flight).await? {
+            Answer::Landed(Landed::Object(object, reader, own)) => {
+                self.deliver_with(down, &object, reader, own.as_ref()).await
             }
-        };
-        let (object, reader, own) = match landed {
-            Landed::Object(object, reader, own) => (object, reader, own),
-            Landed::Relay(arrived) => return self.relay(down, arrived, pool).await,
-        };
-        self.deliver_with(down, &object, reader, own.as_ref()).await
-    }
-
-    /// The origin failed: a stale response stands in where it may, for those who wait too.
-    async fn failed(
-        &mut self,
-        down: &mut Downstream<'_>,
-        flight: Flight,
-        candidate: Option<Arc<Object>>,
-        directives: RequestDirectives,
-        fault: Fault,
-    ) -> Result<Sent, Fault> {
-        let stale = candidate.filter(|object| {
-            fault.is_origins()
-                && object.range().is_none()
-                && object.lifetimes().usable_on_error(&directives, wall())
-        });
-        match stale {
-            Some(object) => {
-                flight.fail();
+            Answer::Landed(Landed::Relay(arrived)) => self.relay(down, arrived, pool).await,
+            Answer::StandIn(object, fault) => {
                 self.origin_fault = Some(fault.text());
                 self.stand_in(down, &object, fault, StandIn::Failed).await
             }
-            None => {
-                if fault.is_origins() {
-                    flight.release(RELEASED);
-                }
-                // Where this client alone is to blame, the dropped flight lets one of those who wait take over.
-                Err(fault)
-            }
         }
+    }
+
+    /// Fetches for the store while the client stays. Where it leaves, the fetch goes on without it: those who wait, and those who
+    /// come, are served all the same.
+    async fn attend(
+        &mut self,
+        down: &mut Downstream<'_>,
+        pool: PoolId,
+        directives: RequestDirectives,
+        flight: Flight,
+    ) -> Result<Answer, Fault> {
+        let (Some(worker), Some(facts)) = (self.worker.me.upgrade(), self.facts) else {
+            return Err(Fault::NoRoute);
+        };
+        let audience = Rc::new(Audience::attended());
+        let fetch = SharedFetch {
+            worker,
+            site: self.site.clone(),
+            head: self.head.clone(),
+            facts,
+            pool,
+            flight,
+            directives,
+            audience: audience.clone(),
+            handling: self.handling,
+            transaction: self.transaction,
+        };
+        let mut fetch = Box::pin(fetch.run());
+        let fetched = poll_fn(|cx| {
+            let fetched = fetch.as_mut().poll(cx);
+            audience.drain_interims(|status, reason, fields| down.interim(cx, status, reason, fields));
+            match fetched {
+                Poll::Ready(fetched) => Poll::Ready(Some(fetched)),
+                Poll::Pending => down.poll_gone(cx).map(|()| None),
+            }
+        })
+        .await;
+        let Some(Fetched { result, handling, trace }) = fetched else {
+            audience.leave();
+            let asked = audience.asked().filter(|_| self.worker.recorder.wants());
+            self.trace.backend = asked.and_then(|backend| address(self.site, pool, backend));
+            tokio::task::spawn_local(async { fetch.await.leave() });
+            return Err(Fault::ClientGone);
+        };
+        self.handling = handling;
+        self.trace = trace;
+        result
     }
 
     /// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored
@@ -483,7 +467,7 @@ impl<'e> Exchange<'e> {
         &mut self,
         down: &mut Downstream<'_>,
         received: &Received<'_>,
-        mut arrived: Box<Arrived>,
+        mut arrived: Box<OriginResponse>,
         pool: PoolId,
     ) -> Result<Sent, Fault> {
         self.edit(received, &mut arrived)?;
@@ -492,18 +476,18 @@ impl<'e> Exchange<'e> {
     }
 
     /// Makes the edits that the route asks for, and adds Via.
-    fn edit(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
+    fn edit(&self, received: &Received<'_>, arrived: &mut OriginResponse) -> Result<(), Fault> {
         let edits = received.edits(received.target.path_and_query);
         edits.make(&mut arrived.head, self.site).map_err(|_| Fault::HeadTooLarge)
     }
 
     /// Makes those of what is not stored.
-    fn edit_passed(&self, received: &Received<'_>, arrived: &mut Arrived) -> Result<(), Fault> {
+    fn edit_passed(&self, received: &Received<'_>, arrived: &mut OriginResponse) -> Result<(), Fault> {
         let edits = received.edits(received.target.path_and_query);
         edits.make_passed(&mut arrived.head).map_err(|_| Fault::HeadTooLarge)
     }
 
-    /// Sends a request to a backend of the pool and waits for the head of its response.
+    /// Sends a request to a backend of the pool, for this client alone, and waits for the head of its response.
     pub(crate) async fn fetch(
         &mut self,
         down: &mut Downstream<'_>,
@@ -511,108 +495,36 @@ impl<'e> Exchange<'e> {
         pool: PoolId,
         target: &[u8],
         purpose: Purpose<'_>,
-    ) -> Result<Box<Arrived>, Fault> {
-        let asked = self.worker.recorder.wants().then(Instant::now);
-        self.fetched = Some(self.worker.transaction());
-        let peer = received.asker.trusted.then_some(self.request.fields);
-        self.id = self.worker.shared.request_id(&received.route.request, peer, self.transaction);
-        let tunnel = matches!(purpose, Purpose::Tunnel);
-        let one_client = purpose.is_for_one_client();
-        let fills = matches!(purpose, Purpose::Fill { .. });
-        let forwards_trailers = self.site.pool_by_id(pool).forward_trailers;
-        down.trailers =
-            forwards_trailers.then(|| Box::new(TrailerRule::new(received.route.request.edited())));
-        let head = self.forward(down, received, pool, target, purpose)?;
-        let method = if fills { Method::Get } else { self.request.method };
-        let edits = &received.route.response;
-        let errand = Errand { method, head: &head, tunnel, one_client, framing: down.framing(), edits };
-        let site = self.site.pool_by_id(pool);
-        let live = site.live();
-        let subject = Subject {
-            host: &received.host,
-            method: self.request.method_text,
-            target: received.target.path_and_query,
-            fields: self.request.fields,
-        };
-        let mut class = Vec::new();
-        let class = live.classify(subject, &mut class, &self.worker.counters);
-        let cookie = site.sticky.as_ref().and_then(|sticky| sticky::named(sticky, self.request.fields));
-        let sticks_to = cookie.and_then(|key| live.with_key(key));
-        let around =
-            Surroundings { worker: self.worker, site: self.site, pool, live: &live, class, sticks_to };
-        let arrived = fetch(&around, &errand, Some(down)).await;
-        if asked.is_some() {
-            // Where one answered it is that one, which is not the one asked last where that was to hedge.
-            self.backend = match &arrived {
-                Ok(arrived) => Some(arrived.link.backend().address().to_string()),
-                Err(_) => down.asked.and_then(|id| Some(site.live().backend(id)?.address().to_string())),
-            };
-        }
-        let arrived = arrived?;
-        let key = arrived.link.backend().key();
-        // Whoever answered this time, as the session's backend was full, slow or just starting: it stays while that is in service.
-        let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, around.now()));
-        let moves = cookie != Some(key) && !stays;
-        self.stick_to = site.sticky.as_ref().filter(|_| moves).map(|_| (key, received.asker.scheme));
-        if let Some(asked) = asked {
-            self.origin_time = Some(asked.elapsed());
-        }
-        Ok(arrived)
-    }
-
-    /// The head of the request as the backend gets it. Not a part of [`Exchange::fetch`], which would keep room for what
-    /// makes it as long as it waits.
-    fn forward(
-        &self,
-        down: &Downstream<'_>,
-        received: &Received<'_>,
-        pool: PoolId,
-        target: &[u8],
-        purpose: Purpose<'_>,
-    ) -> Result<Vec<u8>, Fault> {
-        let host = match purpose {
-            Purpose::Fill { .. } => &*received.host,
-            Purpose::Pass | Purpose::Head { .. } | Purpose::Tunnel => received.asker.host,
-        };
-        let fills = matches!(purpose, Purpose::Fill { .. });
-        let forward = Forward {
-            request: if fills { self.as_fetched() } else { self.request },
-            asker: Asker { host, ..received.asker },
-            introduction: &self.site.introduction,
-            edits: &received.route.request,
-            id: self.id.as_deref().unwrap_or_default(),
+    ) -> Result<Box<OriginResponse>, Fault> {
+        let fetch = Fetch {
+            worker: self.worker,
+            site: self.site,
+            request: self.request,
+            received,
+            pool,
             target,
-            sticky: self.site.pool_by_id(pool).sticky.as_ref(),
-            framing: down.framing(),
-            expect_continue: self.expect_continue,
-            trailers: self.site.pool_by_id(pool).forward_trailers,
             purpose,
+            expect_continue: self.expect_continue,
+            transaction: self.transaction,
         };
-        forward.encode().map_err(|_| Fault::HeadTooLarge)
-    }
-
-    /// The request as it is fetched for the store.
-    fn as_fetched(&self) -> RequestHead<'e> {
-        match self.request.method {
-            Method::Head => RequestHead { method: Method::Get, method_text: b"GET", ..self.request },
-            _ => self.request,
-        }
+        fetch.run(&mut Recipient::Client(down), &mut self.trace).await
     }
 
     /// Sends a response on as it comes.
     async fn relay(
         &mut self,
         down: &mut Downstream<'_>,
-        mut arrived: Box<Arrived>,
+        mut arrived: Box<OriginResponse>,
         pool: PoolId,
     ) -> Result<Sent, Fault> {
         if self.request.method == Method::Head {
-            arrived.drop_body();
+            arrived.link.drop_body();
         }
         let mut fields = std::mem::take(&mut arrived.head.fields);
         fields.retain_names(|name| !tags::is_surrogate_only(name));
         add_date(&mut fields, arrived.received);
-        if let (Some((key, scheme)), Some(sticky)) = (self.stick_to, &self.site.pool_by_id(pool).sticky) {
+        if let (Some((key, scheme)), Some(sticky)) = (self.trace.stick_to, &self.site.pool_by_id(pool).sticky)
+        {
             sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
         }
         let status = arrived.head.status;
@@ -674,19 +586,17 @@ impl<'e> Exchange<'e> {
     }
 
     /// How a response that is passed on is framed for this client, and whether the connection can stay open after it.
-    fn framing(&self, arrived: &Arrived) -> (BodyFraming, Encoding, bool) {
-        match &arrived.body {
-            Framer::Ended
-                if self.request.method == Method::Head || matches!(arrived.head.status, 204 | 304) =>
-            {
-                (BodyFraming::None, Encoding::Plain, self.keep_alive)
+    fn framing(&self, arrived: &OriginResponse) -> (BodyFraming, Encoding, bool) {
+        let (bodiless, keep_alive) = (matches!(arrived.head.status, 204 | 304), self.keep_alive);
+        match arrived.link.remaining() {
+            Some(0) if self.request.method == Method::Head || bodiless => {
+                (BodyFraming::None, Encoding::Plain, keep_alive)
             }
-            Framer::Ended => (BodyFraming::Length(0), Encoding::Plain, self.keep_alive),
-            Framer::Length(length) => (BodyFraming::Length(*length), Encoding::Plain, self.keep_alive),
-            Framer::Chunked(_) | Framer::UntilClose if self.request.version != Version::Http10 => {
-                (BodyFraming::Chunked, Encoding::Chunked, self.keep_alive)
+            Some(length) => (BodyFraming::Length(length), Encoding::Plain, keep_alive),
+            None if self.request.version != Version::Http10 => {
+                (BodyFraming::Chunked, Encoding::Chunked, keep_alive)
             }
-            Framer::Chunked(_) | Framer::UntilClose => (BodyFraming::UntilClose, Encoding::Plain, false),
+            None => (BodyFraming::UntilClose, Encoding::Plain, false),
         }
     }
 
@@ -833,16 +743,16 @@ impl<'e> Exchange<'e> {
             self.request.fields,
             &crate::Record {
                 request: self.transaction,
-                fetch: self.fetched,
+                fetch: self.trace.number,
                 status: sent.status,
                 bytes: sent.bytes,
                 outcome: self.handling.outcome,
                 reason: self.handling.detail.map(Detail::text),
                 duration,
                 first_byte,
-                origin: self.origin_time,
-                id: self.id.as_deref(),
-                backend: self.backend.as_deref(),
+                origin: self.trace.time,
+                id: self.trace.id.as_deref(),
+                backend: self.trace.backend.as_deref(),
                 error: error.as_deref(),
                 ..crate::Record::of(&self.request, wall().minus(duration))
             },

@@ -1,10 +1,11 @@
 //! The request as the origin gets it: written anew from its parsed form, with what gateways add and without what is
 //! the connection's own.
 
+use crate::step::fetch::OriginRequest;
 use crate::step::hash;
 use crate::step::receive::Received;
 use sandarac_cache::Object;
-use sandarac_config::{CacheRule, Edits, RequestParts, Sticky};
+use sandarac_config::{CacheRule, Edits, RequestParts, ResponseEdits, Sticky};
 use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
@@ -12,7 +13,6 @@ use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::Scheme;
 use sandarac_message::{Field, Fields, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode;
 use std::net::IpAddr;
 
 /// Who asks, as the origin is told.
@@ -94,7 +94,6 @@ pub(crate) struct Forward<'a> {
     pub(crate) target: &'a [u8],
     /// How sessions stick to a backend: by a cookie that is not the application's.
     pub(crate) sticky: Option<&'a Sticky>,
-    pub(crate) framing: BodyFraming,
     pub(crate) expect_continue: bool,
     /// Whether trailers of the body go on.
     pub(crate) trailers: bool,
@@ -174,34 +173,36 @@ const REAL_IP: &[u8] = b"X-Real-IP";
 /// CGI takes it for the setting HTTP_PROXY, by which libraries choose a proxy of their own (CVE-2016-5385).
 const PROXY: &[u8] = b"proxy";
 
-impl Forward<'_> {
-    /// The head as it goes on the wire.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, TooLarge> {
-        let mut fields = self.fields()?;
-        if matches!(self.purpose, Purpose::Tunnel)
-            && let Some(protocols) = hop::upgrade(self.request.fields)
-        {
-            fields.add(Name::Connection, b"upgrade")?;
-            fields.add(Name::Upgrade, protocols)?;
-        }
-        // Trailers go on both ways. What is stored serves those who read them and those who don't, so it is not asked for in
-        // the name of one.
-        if self.purpose.is_for_one_client() && hop::accepts_trailers(self.request.fields) {
-            fields.add(Name::Connection, b"TE")?;
-            fields.add(Name::Te, b"trailers")?;
-        }
-        let mut out = encode::lines(fields, self.framing);
-        out.extend_from_slice(encode::CRLF);
-        Ok(out)
+impl<'a> Forward<'a> {
+    /// The request, whose body is framed by `framing`; `response` are the edits of what answers it.
+    pub(crate) fn request(
+        &self,
+        framing: BodyFraming,
+        response: &'a ResponseEdits,
+    ) -> Result<OriginRequest<'a>, TooLarge> {
+        let tunnel = matches!(self.purpose, Purpose::Tunnel);
+        let one_client = self.purpose.is_for_one_client();
+        Ok(OriginRequest {
+            method: self.request.method,
+            method_text: self.request.method_text,
+            target: self.target,
+            fields: self.fields()?,
+            tunnel,
+            protocols: hop::upgrade(self.request.fields).filter(|_| tunnel),
+            // What is stored serves those who read trailers and those who do not, so it is not asked for in the name of one.
+            takes_trailers: one_client && hop::accepts_trailers(self.request.fields),
+            one_client,
+            framing,
+            edits: response,
+        })
     }
 
-    /// The fields, after the request line.
+    /// The fields that are not the connection's own.
     fn fields(&self) -> Result<FieldsBuf, TooLarge> {
         let received = self.request.fields;
         // Room for what is added: forwarding fields and Via.
-        let mut first = Vec::with_capacity(self.target.len() + received.encoded_len() + 320);
-        encode::request_line(&mut first, self.request.method_text, self.target);
-        let mut fields = FieldsBuf::after(first, received.len() + 8);
+        let bytes = Vec::with_capacity(received.encoded_len() + 320);
+        let mut fields = FieldsBuf::after(bytes, received.len() + 8);
         fields.add(Name::Host, self.asker.host)?;
         // What Connection names was taken out when the request was read.
         fields.extend(received, |field| !hop::is_standing(field.id) && !self.is_withheld(field))?;
@@ -373,6 +374,7 @@ fn is_forwarded(rule: &CacheRule, name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::fetch::encode_request;
     use sandarac_message::caching::Policy;
     use sandarac_message::{Method, RequestHeadBuf, Version};
 
@@ -402,12 +404,13 @@ mod tests {
             id: "",
             target: b"/p",
             sticky: None,
-            framing: BodyFraming::None,
             expect_continue: false,
             trailers: false,
             purpose,
         };
-        String::from_utf8(forward.encode().unwrap()).unwrap()
+        let edits = ResponseEdits::default();
+        let request = forward.request(BodyFraming::None, &edits).unwrap();
+        String::from_utf8(encode_request(&request, &FieldsBuf::new())).unwrap()
     }
 
     fn rule() -> CacheRule {

@@ -2,10 +2,10 @@
 //! both ends go by is `docs/protocols/resume.md`.
 
 use crate::Counter;
-use crate::step::fetch::Surroundings;
+use crate::step::fetch::FetchContext;
 use crate::tally::Reason;
 use sandarac_balance::{BackendId, Disbelief, Heard, WorkerState};
-use sandarac_message::Fields;
+use sandarac_message::{Fields, FieldsBuf};
 use sandarac_wire::resume::{self, Known, Malformed, RequestClass, Skills};
 
 /// Why something that a worker said of itself is not believed.
@@ -83,11 +83,11 @@ impl Reason for Unbelieved {
     }
 }
 
-impl Surroundings<'_> {
-    /// The line that tells `worker` the class of the request, and which of its résumés is known. Empty where the pool does
+impl FetchContext<'_> {
+    /// The field that tells `worker` the class of the request, and which of its résumés is known. None where the pool does
     /// not go by what workers say.
-    pub(crate) fn class_line(&self, worker: BackendId) -> Vec<u8> {
-        let mut line = Vec::new();
+    pub(crate) fn fields_for(&self, worker: BackendId) -> FieldsBuf {
+        let mut fields = FieldsBuf::new();
         if let (Some(class), Some(resumes)) = (self.class, self.live.reported_resumes()) {
             let known = resumes.known(worker);
             let class = RequestClass {
@@ -95,14 +95,13 @@ impl Surroundings<'_> {
                 by: self.live.settings().resume.classifier,
                 known: known.as_ref().map(named),
             };
-            line.extend_from_slice(b"Request-Class: ");
-            match class.write(&mut line) {
-                Ok(()) => line.extend_from_slice(b"\r\n"),
-                // A request of a class that cannot be told goes out as one without.
-                Err(_) => line.clear(),
+            let mut value = Vec::new();
+            if class.write(&mut value).is_ok() {
+                // A class that does not fit goes untold, as one that cannot be written.
+                let _ = fields.push(b"Request-Class", &value);
             }
         }
-        line
+        fields
     }
 
     /// Takes in what the fields of a response say of the worker that it came from, while the request is in flight to it.

@@ -9,8 +9,9 @@ use crate::respond::Synthetic;
 use crate::shared::Shared;
 use crate::site::{LocalSite, Site};
 use crate::step::deliver::{Delivery, synthetic};
-use crate::step::receive::{Judged, Received, Verdict, receive, verdict};
-use crate::step::{background, hash, lookup};
+use crate::step::receive::{Judged, Received, RequestFacts, Verdict, receive, verdict};
+use crate::step::shared_fetch::revalidate;
+use crate::step::{hash, lookup};
 use crate::tally::{StatusClass, refused_text};
 use crate::{Counter, Counters, Fault, Record};
 use sandarac_cache::{Key, Lookup};
@@ -134,7 +135,7 @@ impl Known<'_> {
             other => return Err(Some((key, other))),
         };
         if let Some(flight) = flight {
-            background::revalidate(worker, site, head, received, pool, flight);
+            revalidate(worker, site, head, received, pool, flight);
         }
         let ttl = object.lifetimes().ttl(now);
         let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
@@ -263,7 +264,7 @@ impl Service for Worker {
                 _ => {}
             }
         }
-        let judged = judged.map(|(received, verdict)| Judged::of(&received, verdict));
+        let judged = judged.map(|(received, verdict)| Judged { facts: RequestFacts::of(&received), verdict });
         Answer::Deferred(Deferred { site, judged, found })
     }
 

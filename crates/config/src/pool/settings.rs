@@ -85,8 +85,8 @@ settings! {
         /// next.
         retry_timeouts: bool = false;
         /// Whether a request is given up when its client closes the connection: one that waits for a place is dropped, one that
-        /// was sent and has no answer yet ends with its connection to the backend. Requests that fill the cache go on. Turn it off
-        /// where clients close their sending side after the request and still read.
+        /// was sent and has no answer yet ends with its connection to the backend. A fetch that fills the cache goes on without
+        /// its client. Turn it off where clients close their sending side after the request and still read.
         abort_on_close: bool = true;
         /// Whether trailers of request bodies go on to the backends. They pass the edits and filters of fields; those that
         /// frame, route, authenticate or set conditions never go on. Some servers take trailers for the next request, others

@@ -2,12 +2,12 @@
 
 use crate::Counter;
 use crate::handling::Handling;
-use crate::step::fetch::{Arrived, Link};
+use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::step::store::{Landed, Landing};
 use crate::tally::NoStore;
 use sandarac_cache::Filling;
 use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyError, BodyStep, Framer, Timer};
+use sandarac_net::{BodyError, BodyStep, Timer};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,20 +19,20 @@ impl Landing<'_> {
     pub(super) fn fill(
         &self,
         mut filling: Filling,
-        arrived: Arrived,
+        arrived: OriginResponse,
         own: Option<FieldsBuf>,
         handling: &mut Handling,
     ) -> Landed {
-        let Arrived { mut link, mut body, .. } = arrived;
-        let announced = body.remaining().is_some();
+        let OriginResponse { mut link, .. } = arrived;
+        let announced = link.remaining().is_some();
         let object = filling.object().clone();
         let reader = filling.reader();
         loop {
-            match body.step(&mut link.conn) {
+            match link.body_step() {
                 Ok(Some(BodyStep::Data(range))) => {
                     self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
-                    filling.append(&link.conn.data()[range.clone()]);
-                    link.conn.consume(range.end);
+                    filling.append(link.piece(&range));
+                    link.consume(&range);
                 }
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
@@ -57,7 +57,7 @@ impl Landing<'_> {
         }
         // Whether a body of unknown length will be stored, nobody can say yet.
         handling.stored = announced && filling.is_stored();
-        tokio::task::spawn_local(fill(filling, link, body, self.between_bytes));
+        tokio::task::spawn_local(fill(filling, link, self.between_bytes));
         Landed::Object(object, reader, own)
     }
 }
@@ -83,7 +83,7 @@ impl Ending {
     }
 
     /// Tells the backend, the object and those who read it.
-    fn end(self, filling: Filling, link: Link) {
+    fn end(self, filling: Filling, link: OriginLink) {
         match self {
             Ending::Whole(trailers) => {
                 link.finish();
@@ -100,7 +100,7 @@ impl Ending {
 }
 
 /// Receives the rest of a body into its object.
-async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_bytes: Duration) {
+async fn fill(mut filling: Filling, mut link: OriginLink, between_bytes: Duration) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
     let mut held_up = false;
@@ -120,7 +120,7 @@ async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_by
             if std::mem::take(&mut held_up) {
                 timer.set(between_bytes);
             }
-            match read(&mut filling, &mut link, &mut body, cx) {
+            match read(&mut filling, &mut link, cx) {
                 Poll::Ready(Ok(None)) => timer.set(between_bytes),
                 Poll::Ready(Ok(Some(trailers))) => return Poll::Ready(Ending::Whole(trailers)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Ending::of(&error)),
@@ -139,33 +139,24 @@ async fn fill(mut filling: Filling, mut link: Link, mut body: Framer, between_by
 /// the trailers at the end.
 fn read(
     filling: &mut Filling,
-    link: &mut Link,
-    body: &mut Framer,
+    link: &mut OriginLink,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Option<FieldsBuf>, BodyError>> {
-    if let Framer::Length(_) = body
-        && link.conn.data().is_empty()
-    {
-        let direct = filling.read_with(|memory| match link.conn.poll_read_into(cx, memory) {
-            Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
+    if link.reads_directly() {
+        let direct = filling.read_with(|memory| match link.poll_read_into(cx, memory) {
+            Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(()))),
             Poll::Ready(Err(error)) => (0, Poll::Ready(Err(error))),
             Poll::Pending => (0, Poll::Pending),
         });
-        match direct {
-            Some(Poll::Ready(Ok(0))) => return Poll::Ready(Err(BodyError::Truncated)),
-            Some(Poll::Ready(Err(error))) => return Poll::Ready(Err(BodyError::Io(error))),
-            Some(Poll::Ready(Ok(n))) => {
-                body.taken(n as u64);
-                return Poll::Ready(Ok(body.is_ended().then(FieldsBuf::new)));
-            }
-            Some(Poll::Pending) => return Poll::Pending,
-            None => {}
+        if let Some(direct) = direct {
+            std::task::ready!(direct)?;
+            return Poll::Ready(Ok((link.remaining() == Some(0)).then(FieldsBuf::new)));
         }
     }
-    Poll::Ready(Ok(match std::task::ready!(body.poll_step(&mut link.conn, cx))? {
+    Poll::Ready(Ok(match std::task::ready!(link.poll_body(cx))? {
         BodyStep::Data(range) => {
-            filling.append(&link.conn.data()[range.clone()]);
-            link.conn.consume(range.end);
+            filling.append(link.piece(&range));
+            link.consume(&range);
             None
         }
         BodyStep::End(trailers) => Some(trailers),

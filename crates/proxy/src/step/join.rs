@@ -1,8 +1,7 @@
 //! Join: a part of a representation completes another that is stored (RFC 9111 §3.4).
 
 use crate::handling::Handling;
-use crate::step::fetch::Arrived;
-use crate::step::lookup::single_range;
+use crate::step::fetch::OriginResponse;
 use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
 use sandarac_cache::{Flight, Joint, Object, Store};
 use sandarac_config::CacheRule;
@@ -10,19 +9,19 @@ use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
 use sandarac_message::conditional::{share_strong_validator, strong_validator};
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
-use sandarac_message::{FieldsBuf, Name, RequestHead, ResponseHead, StoredHead};
+use sandarac_message::{FieldsBuf, Name, ResponseHead, StoredHead};
 use std::sync::Arc;
 
-/// What a stored part lacks of what a request wants, where the origin can be asked for just that: it adjoins the part, the
+/// What a stored part lacks of the part that is `wanted`, where the origin can be asked for just that: it adjoins the part, the
 /// part has a strong validator to name it by, and both together may be stored.
 pub(crate) fn rest_to_fetch(
-    request: &RequestHead<'_>,
+    wanted: Option<RangeSpec>,
     stored: &Object,
     store: &Store,
     rule: &CacheRule,
 ) -> Option<RangeSpec> {
     let held = stored.range()?;
-    let lacks = held.lacks(single_range(request))?;
+    let lacks = held.lacks(wanted)?;
     // Where nobody knows how much that is, it is seen when it comes.
     let rest = held.complete.map_or(Some(0), |complete| Some(lacks.resolve(complete)?.len()))?;
     let completes = strong_validator(stored.fields(), stored.received()).is_some()
@@ -46,13 +45,13 @@ pub(crate) struct Joined {
 impl Landing<'_> {
     /// What a 206 and the stored part make together. `None` where they are not parts of one representation by a strong
     /// validator, do not touch, do not answer the request together, or may not be stored.
-    pub(crate) fn joined(&self, stored: &Arc<Object>, arrived: &Arrived) -> Option<Joined> {
+    pub(crate) fn joined(&self, stored: &Arc<Object>, arrived: &OriginResponse) -> Option<Joined> {
         let now = arrived.received;
         let part = content_range(&arrived.head.view())?;
         let joined = stored.range()?.union(&part)?;
         let joint = Joint::of(stored.clone(), part.range)?;
         let fits = joined.answers(self.wanted)
-            && arrived.body.remaining().is_none_or(|len| len == part.range.len())
+            && arrived.link.remaining().is_none_or(|len| len == part.range.len())
             && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
         let mut newer = arrived.head.clone();
         self.edit(&mut newer).ok()?;
@@ -81,7 +80,7 @@ impl Landing<'_> {
     pub(crate) fn join(
         &self,
         flight: Flight,
-        arrived: Arrived,
+        arrived: OriginResponse,
         joined: Joined,
         handling: &mut Handling,
     ) -> Landed {

@@ -3,7 +3,7 @@
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::Exchange;
-use crate::step::fetch::Arrived;
+use crate::step::fetch::OriginResponse;
 use crate::step::receive::Received;
 use crate::step::store::{add_date, tags_of};
 use sandarac_cache::{Arrival, Flight, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
@@ -54,9 +54,9 @@ pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
 
 /// The range to ask the origin for. One that begins at the start is a client that will want all of it, or a player that
 /// says so by habit: the whole is fetched, and serves both. Any other is fetched as it is, since the whole may be large.
-pub(crate) fn part_to_fetch(request: &RequestHead<'_>, candidate: Option<&Object>) -> Option<RangeSpec> {
+pub(crate) fn part_to_fetch(wanted: Option<RangeSpec>, candidate: Option<&Object>) -> Option<RangeSpec> {
     let whole = candidate.is_some_and(|object| object.range().is_none());
-    single_range(request).filter(|spec| !whole && !spec.is_whole())
+    wanted.filter(|spec| !whole && !spec.is_whole())
 }
 
 /// Why a request is forwarded, where `candidate` is what is stored for it.
@@ -110,7 +110,7 @@ pub(crate) fn learn_from_head(
     received: &Received<'_>,
     rule: &CacheRule,
     flight: Flight,
-    arrived: &Arrived,
+    arrived: &OriginResponse,
 ) {
     let store = &exchange.worker.shared.store;
     let Some(stored) = flight.candidate() else { return };

@@ -53,7 +53,7 @@ pub(crate) async fn pipe(
     let sent = down.send(&mut output, WINDOW).await;
     sent.map_err(|_| Fault::ClientGone)?;
     let idle = *exchange.site.config.timeouts.tunnel;
-    let (bytes, whole) = tunnel(down.client, &mut arrived.link.conn, idle).await;
+    let (bytes, whole) = tunnel(down.client, arrived.link.tunnel(), idle).await;
     arrived.link.close();
     Ok(Sent { status: arrived.head.status, bytes, keep_alive: false, cut: !whole })
 }

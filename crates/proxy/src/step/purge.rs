@@ -5,7 +5,7 @@ use crate::downstream::Upload;
 use crate::exchange::Exchange;
 use crate::forward::{fits_variant, is_for_all};
 use crate::respond::Synthetic;
-use crate::step::fetch::Arrived;
+use crate::step::fetch::OriginResponse;
 use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
@@ -131,7 +131,7 @@ pub(crate) fn passed(
     exchange: &mut Exchange<'_>,
     received: &Received<'_>,
     pool: PoolId,
-    arrived: Box<Arrived>,
+    arrived: Box<OriginResponse>,
     begun: Begun,
 ) -> Result<Landed, Fault> {
     let request = exchange.request;
@@ -155,19 +155,10 @@ pub(crate) fn passed(
     };
     let store = &exchange.worker.shared.store;
     let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, request.fields);
+    let (worker, site, number) = (exchange.worker, exchange.site, exchange.trace.number);
     let landing = Landing {
-        store,
-        site: exchange.site,
-        counters: &exchange.worker.counters,
-        request: &request,
-        wanted: None,
-        host: &received.host,
-        path,
-        rule,
-        edits: received.edits(path),
         directives: rule.policy.directives(request.fields),
-        between_bytes: exchange.site.pool_by_id(pool).timeouts.between_bytes,
-        transaction: exchange.fetched.unwrap_or_default(),
+        ..Landing::of(worker, site, &request, received, path, rule, pool, number)
     };
     let target = hash::target_tag(&rule.key, &received.host, path);
     let purged = store.may_be_purged_since(begun, key, target);

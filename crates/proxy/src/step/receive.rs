@@ -16,12 +16,18 @@ use sandarac_net::Peer;
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 
-/// What the rules make of a request, apart from its head: what goes along when that is copied.
+/// A request as it was judged, apart from its head.
 pub(crate) struct Judged {
+    pub(crate) facts: RequestFacts,
+    pub(crate) verdict: Result<Verdict, Fault>,
+}
+
+/// What was found out about a request, apart from its head: what goes along when that is copied.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestFacts {
     route: RouteId,
     /// Without the host, which is read again.
     asker: Asker<'static>,
-    pub(crate) verdict: Result<Verdict, Fault>,
 }
 
 /// A request that can be served.
@@ -34,9 +40,9 @@ pub(crate) struct Received<'a> {
     pub(crate) route_id: RouteId,
 }
 
-impl Judged {
-    pub(crate) fn of(received: &Received<'_>, verdict: Result<Verdict, Fault>) -> Judged {
-        Judged { route: received.route_id, asker: received.asker.asking(b""), verdict }
+impl RequestFacts {
+    pub(crate) fn of(received: &Received<'_>) -> RequestFacts {
+        RequestFacts { route: received.route_id, asker: received.asker.asking(b"") }
     }
 
     /// The same of the copy of a request that was received at `site`.

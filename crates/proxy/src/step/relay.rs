@@ -2,11 +2,11 @@
 
 use crate::downstream::{Downstream, Upload};
 use crate::exchange::Exchange;
-use crate::step::fetch::{Arrived, Link};
+use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::trailers::{TrailerRule, end_response};
 use crate::{Counter, Counters, Fault};
 use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyStep, COPIED, Conn, Framer};
+use sandarac_net::{BodyStep, COPIED, Conn};
 use sandarac_wire::h1::encode;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -88,11 +88,11 @@ pub(crate) struct Relay<'r, 'c> {
 impl Relay<'_, '_> {
     /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
     /// means that nothing was sent yet. Says how it ended, and how many bytes of the body went on.
-    pub(crate) async fn run(mut self, mut arrived: Box<Arrived>) -> Result<(Relayed, u64), Fault> {
+    pub(crate) async fn run(mut self, mut arrived: Box<OriginResponse>) -> Result<(Relayed, u64), Fault> {
         self.downstream.begin_response();
         // What is left of the time for the head is not the time for the body.
         self.downstream.client.timer.clear();
-        let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link, &mut arrived.body)).await;
+        let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link)).await;
         let link = arrived.link;
         match relayed {
             Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
@@ -117,12 +117,7 @@ impl Relay<'_, '_> {
         Some(head)
     }
 
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        link: &mut Link,
-        body: &mut Framer,
-    ) -> Poll<Result<Relayed, Fault>> {
+    fn poll(&mut self, cx: &mut Context<'_>, link: &mut OriginLink) -> Poll<Result<Relayed, Fault>> {
         let spoiled = self.pass_up(cx, link).err();
         loop {
             match self.poll_room(cx) {
@@ -130,14 +125,14 @@ impl Relay<'_, '_> {
                 Poll::Ready(Some(gone)) => return Poll::Ready(Ok(gone)),
                 Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
             }
-            let written = match body.poll_step(&mut link.conn, cx) {
+            let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
                     self.bytes += range.len() as u64;
                     let head = self.begin().unwrap_or_default();
                     let client = &mut self.downstream.client.conn;
-                    let written = self.encoding.write(cx, client, head, &link.conn.data()[range.clone()]);
-                    link.conn.consume(range.end);
+                    let written = self.encoding.write(cx, client, head, link.piece(&range));
+                    link.consume(&range);
                     self.downstream.client.timer.clear();
                     written
                 }
@@ -172,11 +167,11 @@ impl Relay<'_, '_> {
     }
 
     /// Passes on what has arrived of the request body. An error is the client's.
-    fn pass_up(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Result<(), Fault> {
+    fn pass_up(&mut self, cx: &mut Context<'_>, link: &mut OriginLink) -> Result<(), Fault> {
         if self.upload == Upload::Done {
             return Ok(());
         }
-        let upload = match self.downstream.upload(cx, &mut link.conn) {
+        let upload = match self.downstream.upload(cx, link) {
             // An origin may answer, and stop reading, before it has the whole request.
             Err(fault) if fault.is_origins() => Upload::Done,
             upload => upload?,

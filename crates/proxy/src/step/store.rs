@@ -6,11 +6,13 @@ use crate::exchange::RELEASED;
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
-use crate::step::fetch::Arrived;
+use crate::step::fetch::OriginResponse;
 use crate::step::hash;
+use crate::step::receive::Received;
 use crate::tally::NoStore;
+use crate::worker::Worker;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
-use sandarac_config::{CacheRule, KeyRule, RequestParts, ResponseEdits};
+use sandarac_config::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
 use sandarac_message::caching::{
     Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
     storability, stored_fields,
@@ -48,10 +50,39 @@ pub(crate) enum Landed {
     /// the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
     Object(Arc<Object>, Option<Reader>, Option<FieldsBuf>),
     /// It is not stored, and goes to the one who asked.
-    Relay(Box<Arrived>),
+    Relay(Box<OriginResponse>),
 }
 
-impl Landing<'_> {
+impl<'a> Landing<'a> {
+    /// What the response to `request` is stored with, under the key that `received` and `rule` make. No part of it is wanted
+    /// more than all of it, and the request says nothing of stored responses.
+    #[expect(clippy::too_many_arguments, reason = "each is another thing that a response is stored with")]
+    pub(crate) fn of(
+        worker: &'a Worker,
+        site: &'a Site,
+        request: &'a RequestHead<'a>,
+        received: &'a Received<'a>,
+        path: &'a [u8],
+        rule: &'a CacheRule,
+        pool: PoolId,
+        transaction: Option<u64>,
+    ) -> Landing<'a> {
+        Landing {
+            store: &worker.shared.store,
+            site,
+            counters: &worker.counters,
+            request,
+            wanted: None,
+            host: &received.host,
+            path,
+            rule,
+            edits: received.edits(path),
+            directives: RequestDirectives::default(),
+            between_bytes: site.pool_by_id(pool).timeouts.between_bytes,
+            transaction: transaction.unwrap_or_default(),
+        }
+    }
+
     /// Takes a response: stores it, freshens the candidate with it, puts the candidate in its place, or lets it pass.
     ///
     /// # Errors
@@ -59,7 +90,7 @@ impl Landing<'_> {
     pub(crate) fn land(
         &self,
         flight: Flight,
-        mut arrived: Box<Arrived>,
+        mut arrived: Box<OriginResponse>,
         handling: &mut Handling,
     ) -> Result<Landed, Fault> {
         let candidate = flight.candidate().cloned();
@@ -85,7 +116,7 @@ impl Landing<'_> {
             return Err(self.refuse(flight, arrived, handling));
         }
         let cookies = self.take_cookies(&mut arrived.head);
-        let announced = arrived.body.remaining();
+        let announced = arrived.link.remaining();
         // It has to be as long as it says.
         let range = content_range(&arrived.head.view())
             .filter(|part| announced.is_none_or(|len| len == part.range.len()));
@@ -128,7 +159,7 @@ impl Landing<'_> {
     }
 
     /// Leaves a response whose head the edits make too large. Those who wait each try, as each may have asked otherwise.
-    fn refuse(&self, flight: Flight, arrived: Box<Arrived>, handling: &mut Handling) -> Fault {
+    fn refuse(&self, flight: Flight, arrived: Box<OriginResponse>, handling: &mut Handling) -> Fault {
         self.unstored(NoStore::HeadTooLarge, handling);
         arrived.link.close();
         flight.scatter();
@@ -182,7 +213,7 @@ impl Landing<'_> {
         &self,
         flight: Flight,
         candidate: Arc<Object>,
-        mut arrived: Arrived,
+        mut arrived: OriginResponse,
         handling: &mut Handling,
     ) -> Landed {
         let now = arrived.received;
@@ -241,7 +272,7 @@ impl Landing<'_> {
 
     /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
     /// it amounts to (RFC 9110 §15.3.7.3).
-    fn head_to_store(&self, arrived: &Arrived, whole: bool) -> Result<StoredHead, TooLarge> {
+    fn head_to_store(&self, arrived: &OriginResponse, whole: bool) -> Result<StoredHead, TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
         // A stored body is told by its length, and its trailers are not.

@@ -1,8 +1,13 @@
 //! Hedging: a request that is slow to be answered goes to a second backend too, and the first answer counts
 //! (Dean and Barroso 2013, "The tail at scale").
 
-use super::fetch::{Arrived, Errand, Failed, Link, Surroundings, attempt, linked};
-use crate::downstream::Downstream;
+use super::attempt::attempt;
+use super::connect::linked;
+use super::context::FetchContext;
+use super::link::OriginLink;
+use super::recipient::{Audience, Recipient};
+use super::request::OriginRequest;
+use super::{Failed, OriginResponse};
 use crate::{Counter, Fault};
 use sandarac_balance::NoBackend;
 use sandarac_message::Method;
@@ -13,7 +18,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-impl Errand<'_> {
+impl OriginRequest<'_> {
     /// Whether a second backend may be asked while the first is at it: nothing but the head is sent, and asking twice
     /// changes nothing (RFC 9110 §9.2.1).
     pub(super) fn can_be_hedged(&self) -> bool {
@@ -24,20 +29,22 @@ impl Errand<'_> {
 /// Sends the request over `link`, and if no response has begun after `patience`, to another backend as well. Interim
 /// responses are not passed on: they may be of the one whose answer does not count.
 pub(super) async fn hedged(
-    around: &Surroundings<'_>,
-    errand: &Errand<'_>,
-    link: Link,
+    context: &FetchContext<'_>,
+    request: &OriginRequest<'_>,
+    link: OriginLink,
     patience: Duration,
-    mut downstream: Option<&mut Downstream<'_>>,
-) -> Result<Box<Arrived>, Failed> {
+    recipient: &mut Recipient<'_, '_>,
+) -> Result<Box<OriginResponse>, Failed> {
     let mut gone = |cx: &mut Context<'_>| {
-        let down = downstream.as_deref_mut().filter(|_| errand.one_client);
-        let gone = Failed { fault: Fault::ClientGone, sent: true, answered: false };
-        down.and_then(|down| down.poll_gone(cx).is_ready().then_some(gone))
+        let gone = request.one_client && recipient.is_unwanted(cx);
+        gone.then_some(Failed { fault: Fault::ClientGone, sent: true, answered: false })
     };
+    // No client is held by either attempt: this one watches it.
+    let (nobody, nobody_either) = (Audience::background(), Audience::background());
+    let mut first_for = Recipient::Audience(&nobody);
     let tried = [link.backend_id()];
-    let began = around.now();
-    let mut first = pin!(attempt(around, errand, link, None, false));
+    let began = context.now();
+    let mut first = pin!(attempt(context, request, link, &mut first_for, false));
     let mut timer = Timer::new();
     timer.set(patience);
     let early = poll_fn(|cx| match first.as_mut().poll(cx) {
@@ -50,23 +57,24 @@ pub(super) async fn hedged(
     if let Some(done) = early.await {
         return done;
     }
-    let now = around.now();
-    let Ok(pick) = around.live.pick(around.class, now, &tried) else { return first.await };
-    if !around.pool().budget.retry(now) {
-        around.counters().one(Counter::RetriesRefused);
+    let now = context.now();
+    let Ok(pick) = context.live.pick(context.class, now, &tried) else { return first.await };
+    if !context.pool().budget.retry(now) {
+        context.counters().one(Counter::RetriesRefused);
         drop(pick);
         return first.await;
     }
-    around.counters().one(Counter::Hedges);
+    context.counters().one(Counter::Hedges);
     let mut second = pin!(async {
-        let pooled = around.kept(&pick);
-        let link = linked(around, pick, pooled).await?;
-        if link.is_other_version {
+        let pooled = context.kept(&pick);
+        let link = linked(context, pick, pooled).await?;
+        if link.is_other_version() {
             link.spare();
             let fault = Fault::NoBackend(NoBackend::NoneServes);
             return Err(Failed { fault, sent: false, answered: false });
         }
-        attempt(around, errand, link, None, false).await
+        let mut second_for = Recipient::Audience(&nobody_either);
+        attempt(context, request, link, &mut second_for, false).await
     });
     let mut failed: [Option<Failed>; 2] = [None, None];
     poll_fn(|cx| {
@@ -83,10 +91,10 @@ pub(super) async fn hedged(
         {
             match done {
                 Ok(arrived) => {
-                    around.counters().one(Counter::HedgesWon);
+                    context.counters().one(Counter::HedgesWon);
                     if failed[0].is_none() {
-                        let now = around.now();
-                        around.live.overtaken(tried[0], now.saturating_sub(began), now);
+                        let now = context.now();
+                        context.live.overtaken(tried[0], now.saturating_sub(began), now);
                     }
                     return Poll::Ready(Ok(arrived));
                 }

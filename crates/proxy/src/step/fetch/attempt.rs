@@ -1,0 +1,141 @@
+//! One attempt: the request goes to a backend, its body as it comes, and the head of the response comes back.
+
+use super::context::FetchContext;
+use super::http1::end_to_end;
+use super::link::{OriginHead, OriginLink, Seen};
+use super::recipient::Recipient;
+use super::request::OriginRequest;
+use super::{Failed, OriginResponse};
+use crate::downstream::Upload;
+use crate::{Counter, Fault};
+use sandarac_balance::Outcome;
+use sandarac_message::tags::is_surrogate_only;
+use sandarac_message::{Fields, FieldsBuf, TooLarge};
+use sandarac_net::{Timer, wall};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+/// Interim responses before the final one: 100, a few 103 and 102 while something slow is under way.
+const MAX_INTERIM: usize = 64;
+
+/// Sends the request once, and its body as it comes; forwards interim responses. `again` means that it is sent from its
+/// beginning after an attempt that may have taken some of the body.
+pub(super) async fn attempt(
+    context: &FetchContext<'_>,
+    request: &OriginRequest<'_>,
+    mut link: OriginLink,
+    recipient: &mut Recipient<'_, '_>,
+    again: bool,
+) -> Result<Box<OriginResponse>, Failed> {
+    context.counters().one(Counter::Fetches);
+    let requested = wall();
+    let first_byte = context.pool().timeouts.first_byte;
+    let mut own_timer = Timer::new();
+    let mut sent = false;
+    let mut interim = 0;
+    let mut upload = Upload::Done;
+    let own = context.fields_for(link.backend_id());
+    let arrived = poll_fn(|cx| {
+        if !sent {
+            sent = true;
+            if send_head(cx, request, &own, &mut link, recipient, again).is_err() {
+                return Poll::Ready(Err(Fault::NoResponse));
+            }
+            recipient.timer(&mut own_timer).set(first_byte);
+        }
+        if let Some(down) = recipient.client() {
+            let now = match down.upload(cx, &mut link) {
+                // The origin may have answered before it closed on us: look for the answer first.
+                Err(Fault::NoResponse) => Upload::Done,
+                Err(fault) => return Poll::Ready(Err(fault)),
+                Ok(upload) => upload,
+            };
+            // The origin's time is what passes while it takes nothing, and then while it does not answer.
+            match now {
+                _ if now == upload => {}
+                Upload::AwaitsClient => down.client.timer.clear(),
+                Upload::Done | Upload::AwaitsOrigin(_) => down.client.timer.set(first_byte),
+            }
+            upload = now;
+        } else if link.queued() > 0 && matches!(link.poll_flush(cx), Poll::Ready(Err(_))) {
+            return Poll::Ready(Err(Fault::NoResponse));
+        }
+        if upload == Upload::Done {
+            link.awaits_answer();
+        }
+        let backend = link.backend_id();
+        let mut see = |cx: &mut Context<'_>, seen: Seen<'_>| match seen {
+            Seen::Final(fields) => {
+                context.hear(backend, fields);
+                Ok(())
+            }
+            Seen::Interim(head) => {
+                interim += 1;
+                if interim > MAX_INTERIM {
+                    return Err(Fault::TooManyInterim);
+                }
+                if let Ok(fields) = fields_of_interim(request, head.fields) {
+                    recipient.interim(cx, head.status, head.reason, fields);
+                }
+                Ok(())
+            }
+        };
+        let mut spans = context.worker.spans.take();
+        let head = link.poll_head(cx, request, &context.site.response_head, &mut spans, &mut see);
+        context.worker.spans.set(spans);
+        if head.is_ready() {
+            return head;
+        }
+        if recipient.timer(&mut own_timer).poll(cx).is_ready() {
+            return Poll::Ready(Err(Fault::ResponseLate));
+        }
+        if request.one_client && upload == Upload::Done && recipient.is_unwanted(cx) {
+            return Poll::Ready(Err(Fault::ClientGone));
+        }
+        Poll::Pending
+    })
+    .await;
+    match arrived {
+        Ok(OriginHead { head, switched }) => {
+            if let Some(took) = link.responded(head.status) {
+                context.pool().latency.observe_shared(took);
+            }
+            Ok(Box::new(OriginResponse { link, head, switched, requested, received: wall(), upload }))
+        }
+        Err(fault) => {
+            let (wrote, answered) = (link.sent() > 0, link.is_answered());
+            // What the client did is not held against the backend.
+            if !link.is_reused() && !answered && matches!(fault, Fault::NoResponse) {
+                link.ended(Outcome::ConnectFailed);
+            } else if !answered && fault == Fault::ResponseLate {
+                link.ended(Outcome::Late);
+            } else if fault.is_origins() {
+                link.broken();
+            }
+            Err(Failed { fault, sent: wrote && sent, answered })
+        }
+    }
+}
+
+fn send_head(
+    cx: &mut Context<'_>,
+    request: &OriginRequest<'_>,
+    own: &FieldsBuf,
+    link: &mut OriginLink,
+    recipient: &mut Recipient<'_, '_>,
+    again: bool,
+) -> std::io::Result<()> {
+    link.send(cx, request, own)?;
+    match recipient.client() {
+        Some(down) if again => down.replay(cx, link),
+        _ => Ok(()),
+    }
+}
+
+/// The fields of an interim response that go on: what edits of the final one remove or replace stays here.
+fn fields_of_interim(request: &OriginRequest<'_>, received: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
+    let mut fields = end_to_end(Vec::new(), received)?;
+    fields.retain_names(|name| !is_surrogate_only(name));
+    request.edits.edited().for_each(|name| fields.remove_named(name));
+    Ok(fields)
+}

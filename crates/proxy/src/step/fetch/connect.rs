@@ -1,0 +1,126 @@
+//! The way to a backend: a place at one of the pool's, in its queue if need be, and a connection to it.
+
+use super::Failed;
+use super::context::FetchContext;
+use super::link::OriginLink;
+use super::recipient::Recipient;
+use super::request::OriginRequest;
+use crate::origin::Provenance;
+use crate::{Counter, Fault};
+use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Ticket};
+use sandarac_net::{Conn, Timer, Unread};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// A place at a backend: at once where there is one, else in the pool's queue.
+pub(super) async fn place(
+    context: &FetchContext<'_>,
+    request: &OriginRequest<'_>,
+    tried: &[BackendId],
+    recipient: &mut Recipient<'_, '_>,
+) -> Result<Pick, Fault> {
+    if let Some(backend) = context.sticks_to.filter(|backend| !tried.contains(backend)) {
+        if let Some(pick) = context.live.pick_sticky(backend, context.class, context.now()) {
+            return Ok(pick);
+        }
+        if context.live.holds_sessions(backend, context.now()) {
+            let turn = context.live.queue().sticking_to(backend);
+            return Box::pin(wait_for_place(context, request, tried, recipient, turn)).await;
+        }
+    }
+    match context.live.pick_patiently(context.class, context.now(), tried) {
+        Err(NoBackend::AllFull) => {}
+        picked => return picked.map_err(Fault::NoBackend),
+    }
+    Box::pin(wait_for_place(context, request, tried, recipient, context.live.queue())).await
+}
+
+/// Waits its turn in the pool's queue, if there is no place at once: for the backend that is best for it as long as the pool
+/// says, then for any. A client that is gone does not wait.
+async fn wait_for_place(
+    context: &FetchContext<'_>,
+    request: &OriginRequest<'_>,
+    tried: &[BackendId],
+    recipient: &mut Recipient<'_, '_>,
+    mut ticket: Ticket,
+) -> Result<Pick, Fault> {
+    let mut own = Timer::new();
+    let timeout = context.pool().timeouts.queue;
+    let patience = context.live.settings().patience.min(timeout);
+    let mut waits = false;
+    let mut left = Some(timeout - patience);
+    poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(picked) = ticket.poll_pick(cx, context.class, context.now(), tried) {
+                return Poll::Ready(picked.map_err(Fault::NoBackend));
+            }
+            if request.one_client && recipient.is_unwanted(cx) {
+                return Poll::Ready(Err(Fault::ClientGone));
+            }
+            let timer = recipient.timer(&mut own);
+            if !waits {
+                waits = true;
+                context.counters().one(Counter::FetchesQueued);
+                timer.set(patience);
+            }
+            if timer.poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            match left.take() {
+                Some(left) => timer.set(left),
+                None => return Poll::Ready(Err(Fault::QueuedTooLong)),
+            }
+        }
+    })
+    .await
+}
+
+/// A connection to the backend of a pick: `pooled`, or a new one. Where only one version is to serve, the worker at its end has
+/// said what it runs, if it does.
+pub(super) async fn linked(
+    context: &FetchContext<'_>,
+    pick: Pick,
+    pooled: Option<(Box<Conn>, Provenance)>,
+) -> Result<OriginLink, Failed> {
+    let served = !pick.backend().is_sidelined();
+    let reused = pooled.is_some();
+    let mut connected = connect(context, pooled, pick.backend().address()).await;
+    let identifies = context.resumes_to_check().is_some();
+    if identifies {
+        connected = Box::pin(context.identified(&pick, connected)).await;
+    }
+    if identifies || !reused {
+        connected = connected.and_then(|(conn, provenance)| match context.worker.origins.unread(&conn) {
+            Unread::Nothing => Ok((conn, provenance)),
+            Unread::Data => Err(Fault::Unasked),
+            Unread::End => Err(Fault::NoResponse),
+        });
+    }
+    match connected {
+        Ok((conn, provenance)) => {
+            let (origins, epoch) = (context.worker.origins.clone(), context.worker.shared.epoch);
+            let is_other_version = served && pick.backend().is_sidelined();
+            let link = OriginLink::http1(conn, provenance, pick, origins, epoch);
+            Ok(link.reusing(reused).of_other_version(is_other_version))
+        }
+        Err(fault) => {
+            let own = fault == Fault::NoDescriptors;
+            pick.finish(if own { Outcome::Aborted } else { Outcome::ConnectFailed }, context.now());
+            Err(Failed { fault, sent: false, answered: false })
+        }
+    }
+}
+
+pub(super) async fn connect(
+    context: &FetchContext<'_>,
+    pooled: Option<(Box<Conn>, Provenance)>,
+    address: &Address,
+) -> Result<(Box<Conn>, Provenance), Fault> {
+    if let Some(conn) = pooled {
+        context.counters().one(Counter::OriginConnectionsReused);
+        return Ok(conn);
+    }
+    context.counters().one(Counter::OriginConnections);
+    // Resolving a name is a large state machine that a kept connection has no use for.
+    Box::pin(context.worker.origins.connect(address, context.pool().timeouts.connect)).await
+}

@@ -1,0 +1,65 @@
+//! The surroundings of a fetch: its core, its site, its pool as it is now, and the class of its request.
+
+use crate::complaints::Subject;
+use crate::origin::Provenance;
+use crate::pool::{Live, SitePool};
+use crate::site::Site;
+use crate::worker::Worker;
+use crate::{Counters, Fault};
+use sandarac_balance::{BackendId, Pick};
+use sandarac_config::PoolId;
+use sandarac_net::Conn;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a fetch needs of its surroundings.
+#[derive(Clone, Copy)]
+pub(crate) struct FetchContext<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) site: &'a Site,
+    pub(crate) pool: PoolId,
+    /// The pool as it was when the fetch began, or when it last tried another backend.
+    pub(crate) live: &'a Live,
+    pub(crate) class: Option<&'a [u8]>,
+    /// The backend that the client's session sticks to.
+    pub(crate) sticks_to: Option<BackendId>,
+}
+
+impl<'a> FetchContext<'a> {
+    /// How the pool is configured.
+    pub(crate) fn pool(&self) -> &'a SitePool {
+        self.site.pool_by_id(self.pool)
+    }
+
+    pub(crate) fn counters(&self) -> &'a Counters {
+        &self.worker.counters
+    }
+
+    /// The pool that is in force now, if it is another than this one and has the same classes.
+    pub(super) fn newer(&self) -> Option<Arc<Live>> {
+        let live = self.pool().live();
+        let other = !std::ptr::eq(&*live, self.live);
+        (other && live.classifier() == self.live.classifier()).then_some(live)
+    }
+
+    /// Logs that a backend gave no response.
+    pub(super) fn complain(&self, backend: BackendId, fault: &Fault) {
+        let pool = self.live.name();
+        self.worker.shared.complain(Subject::Backend(pool.into(), backend, fault.name()), || {
+            let address = self.live.backend(backend).map(|backend| backend.address().to_string());
+            format!("pool {pool}: {}: {}", address.unwrap_or_default(), fault.text())
+        });
+    }
+
+    /// A connection that was kept to the backend of a pick.
+    pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
+        let resumes = self.resumes_to_check();
+        let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));
+        self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
+    }
+
+    /// The time on the balancer's clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.worker.shared.epoch.elapsed()
+    }
+}

@@ -1,0 +1,282 @@
+//! A connection to a backend, in use for one request, whatever protocol is spoken on it.
+
+use super::http1::Http1;
+use super::request::OriginRequest;
+use crate::Fault;
+use crate::origin::{Origins, Provenance};
+use crate::trailers::TrailerRule;
+use sandarac_balance::{Backend, BackendId, Outcome, Pick};
+use sandarac_message::{Fields, FieldsBuf, ResponseHead, ResponseHeadBuf, Span};
+use sandarac_net::{BodyError, BodyStep, Conn, Moment};
+use sandarac_wire::h1::Limits;
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A connection to a backend, in use for one request. It owns the encoding of the request, the reading of the response,
+/// and what becomes of the connection afterwards.
+pub(crate) struct OriginLink {
+    protocol: Protocol,
+    pick: Pick,
+    origins: Rc<Origins>,
+    /// Whether it was kept from an earlier request.
+    reused: bool,
+    /// The status blames the backend.
+    server_error: bool,
+    /// Whether the backend turned out, since it was picked, to be of a version that does not serve.
+    is_other_version: bool,
+    epoch: Moment,
+}
+
+/// The protocols that origins speak.
+enum Protocol {
+    Http1(Http1),
+    #[cfg(test)]
+    Memory(super::memory::Memory),
+}
+
+/// The head of a final response.
+pub(crate) struct OriginHead {
+    /// Its fields stand after the status line, as both go to the client, unless it switched protocols.
+    pub(crate) head: ResponseHeadBuf,
+    /// 101, or 2xx to CONNECT: what follows belongs to another protocol.
+    pub(crate) switched: bool,
+}
+
+/// What shows as a response head arrives.
+pub(crate) enum Seen<'a> {
+    /// An interim response, with all of its fields.
+    Interim(&'a ResponseHead<'a>),
+    /// The fields of the final one, those of the connection among them.
+    Final(Fields<'a>),
+}
+
+/// Calls the same method of the link's protocol, whichever that is.
+macro_rules! speak {
+    ($link:expr, $method:ident($($argument:expr),*)) => {
+        match $link {
+            Protocol::Http1(http1) => http1.$method($($argument),*),
+            #[cfg(test)]
+            Protocol::Memory(memory) => memory.$method($($argument),*),
+        }
+    };
+}
+
+impl OriginLink {
+    /// A link over a connection that speaks HTTP/1.1 to the backend of `pick`.
+    pub(super) fn http1(
+        conn: Box<Conn>,
+        provenance: Provenance,
+        pick: Pick,
+        origins: Rc<Origins>,
+        epoch: Moment,
+    ) -> OriginLink {
+        OriginLink::over(Protocol::Http1(Http1::new(conn, provenance)), pick, origins, epoch)
+    }
+
+    /// A link to an origin in memory.
+    #[cfg(test)]
+    pub(super) fn memory(
+        memory: super::memory::Memory,
+        pick: Pick,
+        origins: Rc<Origins>,
+        epoch: Moment,
+    ) -> OriginLink {
+        OriginLink::over(Protocol::Memory(memory), pick, origins, epoch)
+    }
+
+    fn over(protocol: Protocol, pick: Pick, origins: Rc<Origins>, epoch: Moment) -> OriginLink {
+        OriginLink {
+            protocol,
+            pick,
+            origins,
+            reused: false,
+            server_error: false,
+            is_other_version: false,
+            epoch,
+        }
+    }
+
+    /// The same link, over a connection that was kept from an earlier request or not.
+    pub(super) fn reusing(self, reused: bool) -> OriginLink {
+        OriginLink { reused, ..self }
+    }
+
+    /// The same link, to a backend that turned out to be of a version that does not serve, or not.
+    pub(super) fn of_other_version(self, is_other_version: bool) -> OriginLink {
+        OriginLink { is_other_version, ..self }
+    }
+
+    pub(crate) fn backend_id(&self) -> BackendId {
+        self.pick.id()
+    }
+
+    /// The backend.
+    pub(crate) fn backend(&self) -> &Backend {
+        self.pick.backend()
+    }
+
+    pub(super) fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    pub(super) fn is_other_version(&self) -> bool {
+        self.is_other_version
+    }
+
+    /// Sends the head of a request, with `own` fields for this backend alone.
+    pub(super) fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: &OriginRequest<'_>,
+        own: &FieldsBuf,
+    ) -> io::Result<()> {
+        speak!(&mut self.protocol, send(cx, request, own))
+    }
+
+    /// Sends a piece of the request body.
+    pub(crate) fn send_body(&mut self, cx: &mut Context<'_>, data: &[u8]) -> io::Result<()> {
+        speak!(&mut self.protocol, send_body(cx, data))
+    }
+
+    /// Ends the request body, with the trailers that `rule` lets through.
+    pub(crate) fn end_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        trailers: &FieldsBuf,
+        rule: Option<&TrailerRule>,
+    ) -> io::Result<()> {
+        speak!(&mut self.protocol, end_body(cx, trailers, rule))
+    }
+
+    /// Bytes of the request that the backend has not taken yet.
+    pub(crate) fn queued(&self) -> usize {
+        speak!(&self.protocol, queued())
+    }
+
+    /// Ready when the backend has taken all of the request that was sent.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        speak!(&mut self.protocol, poll_flush(cx))
+    }
+
+    /// Bytes that the backend took in the life of the connection.
+    pub(crate) fn sent(&self) -> u64 {
+        speak!(&self.protocol, sent())
+    }
+
+    /// All of the request has been sent: the backend's time counts from now.
+    pub(super) fn awaits_answer(&mut self) {
+        self.pick.awaits_answer();
+    }
+
+    /// Receives the head of the response. `see` gets what shows on the way; its error ends the attempt.
+    pub(super) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: &OriginRequest<'_>,
+        limits: &Limits,
+        spans: &mut Vec<Span>,
+        see: &mut dyn FnMut(&mut Context<'_>, Seen<'_>) -> Result<(), Fault>,
+    ) -> Poll<Result<OriginHead, Fault>> {
+        speak!(&mut self.protocol, poll_head(cx, request, limits, spans, see))
+    }
+
+    /// Whether any byte of a response has come.
+    pub(super) fn is_answered(&self) -> bool {
+        speak!(&self.protocol, is_answered())
+    }
+
+    /// The head has come, with this status. Returns how long the backend took, where that is known.
+    pub(super) fn responded(&mut self, status: u16) -> Option<Duration> {
+        self.server_error = status >= 500;
+        self.pick.responded(self.epoch.elapsed());
+        self.pick.took()
+    }
+
+    /// What is still to come of the body, where that is known.
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        speak!(&self.protocol, remaining())
+    }
+
+    /// The next step of the body, of what has arrived; `None` where more must be read first.
+    pub(crate) fn body_step(&mut self) -> Result<Option<BodyStep>, BodyError> {
+        speak!(&mut self.protocol, body_step())
+    }
+
+    /// The next step of the body.
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
+        speak!(&mut self.protocol, poll_body(cx))
+    }
+
+    /// The bytes of a [`BodyStep::Data`].
+    pub(crate) fn piece(&self, range: &Range<usize>) -> &[u8] {
+        speak!(&self.protocol, piece(range))
+    }
+
+    /// Drops the bytes of a [`BodyStep::Data`], which are used.
+    pub(crate) fn consume(&mut self, range: &Range<usize>) {
+        speak!(&mut self.protocol, consume(range))
+    }
+
+    /// Whether [`OriginLink::poll_read_into`] may be called: the bytes that come next are body and nothing else.
+    pub(crate) fn reads_directly(&self) -> bool {
+        speak!(&self.protocol, reads_directly())
+    }
+
+    /// Reads body straight into memory of the caller's.
+    pub(crate) fn poll_read_into(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<Result<usize, BodyError>> {
+        speak!(&mut self.protocol, poll_read_into(cx, into))
+    }
+
+    /// Leaves the body, which the client does not want, unread: the connection is not used again.
+    pub(crate) fn drop_body(&mut self) {
+        speak!(&mut self.protocol, drop_body())
+    }
+
+    /// The connection, for another protocol that both sides have switched to.
+    pub(crate) fn tunnel(&mut self) -> &mut Conn {
+        speak!(&mut self.protocol, tunnel())
+    }
+
+    /// The response has ended: the connection can serve another request if both sides allow it.
+    pub(crate) fn finish(self) {
+        let OriginLink { protocol, pick, origins, server_error, epoch, .. } = self;
+        // The time ends here, not when the connection is put away.
+        let now = epoch.elapsed();
+        speak!(protocol, finish(&origins, pick.backend().address()));
+        pick.finish(if server_error { Outcome::ServerError } else { Outcome::Answered }, now);
+    }
+
+    /// The response is whole, or not wanted; the connection is not to be used again.
+    pub(crate) fn close(mut self) {
+        speak!(&mut self.protocol, forbid_reuse());
+        self.finish();
+    }
+
+    /// The response broke off.
+    pub(crate) fn broken(self) {
+        self.ended(Outcome::Broken);
+    }
+
+    /// The rest of the response is not read, for a reason that lies here.
+    pub(crate) fn unwanted(self) {
+        self.ended(Outcome::Aborted);
+    }
+
+    /// The request brought no response.
+    pub(super) fn ended(self, outcome: Outcome) {
+        let now = self.epoch.elapsed();
+        self.pick.finish(outcome, now);
+    }
+
+    /// No request was sent.
+    pub(super) fn spare(self) {
+        speak!(self.protocol, spare(&self.origins, self.pick.backend().address()));
+    }
+}

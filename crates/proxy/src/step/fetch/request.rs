@@ -1,0 +1,161 @@
+//! One fetch for an exchange or for the store: which request goes to which pool, and what is known of it afterwards.
+
+use super::OriginResponse;
+use super::context::FetchContext;
+use super::recipient::Recipient;
+use super::retry::fetch;
+use crate::Fault;
+use crate::forward::{Asker, Forward, Purpose};
+use crate::site::Site;
+use crate::step::receive::Received;
+use crate::sticky;
+use crate::trailers::TrailerRule;
+use crate::worker::Worker;
+use sandarac_balance::BackendId;
+use sandarac_config::{PoolId, ResponseEdits, Subject};
+use sandarac_message::target::Scheme;
+use sandarac_message::{FieldsBuf, Method, RequestHead};
+use sandarac_wire::h1::BodyFraming;
+use std::time::{Duration, Instant};
+
+/// A request ready to be sent, in whatever protocol the backend speaks.
+pub(crate) struct OriginRequest<'a> {
+    pub(crate) method: Method,
+    pub(crate) method_text: &'a [u8],
+    /// The target in origin form, or the authority of CONNECT.
+    pub(crate) target: &'a [u8],
+    /// The fields that are not the connection's own.
+    pub(crate) fields: FieldsBuf,
+    /// Whether another protocol is to follow on the connection.
+    pub(crate) tunnel: bool,
+    /// The protocols that the client offers to switch to, where it does (RFC 9110 §7.8).
+    pub(crate) protocols: Option<&'a [u8]>,
+    /// Whether the client reads trailers, and the response is for no one else.
+    pub(crate) takes_trailers: bool,
+    /// Whether the response is for one client alone, so that nobody wants it once that has reset its connection.
+    pub(crate) one_client: bool,
+    /// The body that follows.
+    pub(crate) framing: BodyFraming,
+    /// The edits of the response. What they remove or replace is not sent in interim ones either.
+    pub(crate) edits: &'a ResponseEdits,
+}
+
+/// A request to be made of a pool.
+pub(crate) struct Fetch<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) site: &'a Site,
+    /// The request, as it is to be made.
+    pub(crate) request: RequestHead<'a>,
+    pub(crate) received: &'a Received<'a>,
+    pub(crate) pool: PoolId,
+    /// The target that the backend is asked for.
+    pub(crate) target: &'a [u8],
+    pub(crate) purpose: Purpose<'a>,
+    /// Whether the client waits for 100 (Continue) before it sends its body.
+    pub(crate) expect_continue: bool,
+    /// The transaction number of the request that this fetch is for.
+    pub(crate) transaction: u64,
+}
+
+/// What is known of a fetch beside its response.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FetchTrace {
+    /// Its transaction number.
+    pub(crate) number: Option<u64>,
+    /// What edits call the request to the origin.
+    pub(crate) id: Option<String>,
+    /// The backend that answered, or that was asked last; only where that is logged.
+    pub(crate) backend: Option<String>,
+    /// How long the head of the response took; only where that is logged.
+    pub(crate) time: Option<Duration>,
+    /// The backend that the client's session is to stick to from now on, by its key.
+    pub(crate) stick_to: Option<(u64, Scheme)>,
+}
+
+impl Fetch<'_> {
+    /// Sends the request to a backend of the pool and waits for the head of its response. `trace` receives what is known of
+    /// it, also where it fails.
+    pub(crate) async fn run(
+        &self,
+        recipient: &mut Recipient<'_, '_>,
+        trace: &mut FetchTrace,
+    ) -> Result<Box<OriginResponse>, Fault> {
+        let Fetch { worker, site, received, pool, .. } = *self;
+        let began = worker.recorder.wants().then(Instant::now);
+        trace.number = Some(worker.transaction());
+        let peer = received.asker.trusted.then_some(self.request.fields);
+        trace.id = worker.shared.request_id(&received.route.request, peer, self.transaction);
+        let site_pool = site.pool_by_id(pool);
+        let mut framing = BodyFraming::None;
+        if let Some(down) = recipient.client() {
+            let rule = || Box::new(TrailerRule::new(received.route.request.edited()));
+            down.trailers = site_pool.forward_trailers.then(rule);
+            framing = down.framing();
+        }
+        let request = self.origin_request(framing, trace.id.as_deref())?;
+        let live = site_pool.live();
+        let subject = Subject {
+            host: &received.host,
+            method: request.method_text,
+            target: received.target.path_and_query,
+            fields: self.request.fields,
+        };
+        let mut class = Vec::new();
+        let class = live.classify(subject, &mut class, &worker.counters);
+        // A session has no say in what is fetched for no client.
+        let session = site_pool.sticky.as_ref().filter(|_| !recipient.is_background());
+        let cookie = session.and_then(|sticky| sticky::named(sticky, self.request.fields));
+        let sticks_to = cookie.and_then(|key| live.with_key(key));
+        let context = FetchContext { worker, site, pool, live: &live, class, sticks_to };
+        let arrived = fetch(&context, &request, recipient).await;
+        if let Some(began) = began {
+            // Where one answered it is that one, which is not the one asked last where that was to hedge.
+            trace.backend = match &arrived {
+                Ok(arrived) => Some(arrived.link.backend().address().to_string()),
+                Err(_) => recipient.asked().and_then(|id| address(site, pool, id)),
+            };
+            trace.time = arrived.is_ok().then(|| began.elapsed());
+        }
+        let arrived = arrived?;
+        let key = arrived.link.backend().key();
+        // Another backend answered because the session's own was full, slow or just starting: the session stays while its own
+        // is in service.
+        let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, context.now()));
+        let moves = cookie != Some(key) && !stays;
+        trace.stick_to = session.filter(|_| moves).map(|_| (key, received.asker.scheme));
+        Ok(arrived)
+    }
+
+    /// The request as the backend gets it. Not a part of [`Fetch::run`], which would keep room for what makes it as long as
+    /// it waits.
+    fn origin_request<'s>(
+        &'s self,
+        framing: BodyFraming,
+        id: Option<&'s str>,
+    ) -> Result<OriginRequest<'s>, Fault> {
+        let Fetch { site, received, pool, .. } = *self;
+        let host = match self.purpose {
+            Purpose::Fill { .. } => &*received.host,
+            Purpose::Pass | Purpose::Head { .. } | Purpose::Tunnel => received.asker.host,
+        };
+        let site_pool = site.pool_by_id(pool);
+        let forward = Forward {
+            request: self.request,
+            asker: Asker { host, ..received.asker },
+            introduction: &site.introduction,
+            edits: &received.route.request,
+            id: id.unwrap_or_default(),
+            target: self.target,
+            sticky: site_pool.sticky.as_ref(),
+            expect_continue: self.expect_continue,
+            trailers: site_pool.forward_trailers,
+            purpose: self.purpose,
+        };
+        forward.request(framing, &received.route.response).map_err(|_| Fault::HeadTooLarge)
+    }
+}
+
+/// The address of a backend, for logs.
+pub(crate) fn address(site: &Site, pool: PoolId, backend: BackendId) -> Option<String> {
+    Some(site.pool_by_id(pool).live().backend(backend)?.address().to_string())
+}

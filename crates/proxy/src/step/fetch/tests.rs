@@ -1,0 +1,115 @@
+//! A fetch over a link that is no HTTP/1.1 connection.
+
+use super::attempt::attempt;
+use super::link::OriginLink;
+use super::memory::{Heard, Memory};
+use super::{Audience, FetchContext, OriginRequest, Recipient};
+use crate::handling::Handling;
+use crate::step::receive::receive;
+use crate::step::store::{Landed, Landing};
+use crate::{Outcome, Record, Recorder, Shared, Site, Worker};
+use sandarac_cache::{Intent, Lookup, Query, Settings, Store};
+use sandarac_config::Config;
+use sandarac_message::caching::RequestDirectives;
+use sandarac_message::{FieldsBuf, Method, RequestHead, ResponseHeadBuf, Version};
+use sandarac_net::{Entrance, ListenAddress, Peer, Sessions, wall};
+use sandarac_wire::h1::BodyFraming;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::runtime::{Builder, LocalOptions};
+
+struct NoLog;
+
+impl Recorder for NoLog {
+    fn wants(&self) -> bool {
+        false
+    }
+
+    fn record(&self, _: &Record<'_>) {}
+}
+
+const SITE: &str =
+    "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [\"http://a\"]\n[[route]]\npool = \"app\"";
+
+#[test]
+fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let (config, _) = Config::from_toml("test.toml", SITE).unwrap();
+        let pool = sandarac_config::PoolId::at(0);
+        let store = Arc::new(Store::new(Settings::new(16 << 20)));
+        let shared = Shared::new(Site::new(config, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
+        let worker = Worker::new(shared, 0, Box::new(NoLog), Rc::new(Sessions::default()));
+        let site = worker.site();
+        let fields: FieldsBuf = [("Host", "www.example")].into_iter().collect();
+        let head = RequestHead {
+            method: Method::Get,
+            method_text: b"GET",
+            target: b"/page",
+            version: Version::Http11,
+            fields: fields.view(),
+        };
+        let entrance =
+            Arc::new(Entrance { address: ListenAddress::Unix("/".into(), None), proxy_protocol: false });
+        let peer = Peer { number: 0, client: None, entrance, requests: 1 };
+        let received = receive(&site, &peer, &head).unwrap();
+        let rule = received.route.cache_rule().unwrap();
+        let directives = RequestDirectives::default();
+        let query =
+            Query { fields: fields.view(), directives: &directives, part: None, intent: Intent::Fill };
+        let key =
+            crate::step::hash::key(&rule.key, received.asker.scheme, &received.host, b"/page", fields.view());
+        let Lookup::Miss(flight) = store.lookup(key, &query, wall()) else { panic!("the store is empty") };
+
+        let heard = Rc::new(RefCell::new(Heard::default()));
+        let answer = ResponseHeadBuf {
+            status: 200,
+            reason: b"OK"[..].into(),
+            version: Version::Http11,
+            fields: [("Cache-Control", "max-age=60")].into_iter().collect(),
+        };
+        let mut origin = Memory::new(answer, &[b"first ", b"second"], heard.clone());
+        origin.interim = Some(103);
+        let live = site.pool_by_id(pool).live();
+        let context =
+            FetchContext { worker: &worker, site: &site, pool, live: &live, class: None, sticks_to: None };
+        let pick = live.pick(None, context.now(), &[]).unwrap();
+        let link = OriginLink::memory(origin, pick, worker.origins.clone(), worker.shared.epoch);
+        let request = OriginRequest {
+            method: Method::Get,
+            method_text: b"GET",
+            target: b"/page",
+            fields: fields.clone(),
+            tunnel: false,
+            protocols: None,
+            takes_trailers: false,
+            one_client: false,
+            framing: BodyFraming::None,
+            edits: &received.route.response,
+        };
+        let audience = Audience::attended();
+        let response = attempt(&context, &request, link, &mut Recipient::Audience(&audience), false).await;
+        let Ok(response) = response else { panic!("the origin answers") };
+        let mut interims = Vec::new();
+        audience.drain_interims(|status, _, _| interims.push(status));
+        assert_eq!(interims, [103]);
+
+        let landing = Landing::of(&worker, &site, &head, &received, b"/page", rule, pool, None);
+        let mut handling = Handling::new(Outcome::Miss);
+        let Ok(Landed::Object(object, reader, _)) = landing.land(flight, response, &mut handling) else {
+            panic!("it may be stored")
+        };
+        assert!(handling.stored);
+        let mut body = Vec::new();
+        let mut reader = reader.or_else(|| object.reader()).unwrap();
+        while let Some(Ok(piece)) = poll_fn(|cx| reader.poll_chunk(cx)).await {
+            body.extend_from_slice(&piece);
+        }
+        assert_eq!(body, b"first second");
+        assert_eq!(heard.borrow().target, b"/page");
+        assert!(heard.borrow().finished, "the link ended as one whose response is whole");
+        assert!(matches!(store.lookup(key, &query, wall()), Lookup::Hit(_)));
+    });
+}

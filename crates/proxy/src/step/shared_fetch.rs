@@ -1,0 +1,184 @@
+//! Shared fetch: a fetch whose response may be stored and serve others. It owns what it needs, so that it goes on when the
+//! client that it was begun for has left; a revalidation in the background has no client from its beginning.
+
+use crate::exchange::RELEASED;
+use crate::forward::Purpose;
+use crate::handling::Handling;
+use crate::record::Outcome;
+use crate::site::LocalSite;
+use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
+use crate::step::receive::{Received, RequestFacts};
+use crate::step::store::{Landed, Landing};
+use crate::step::{hash, join, lookup};
+use crate::worker::Worker;
+use crate::{Counter, Fault};
+use sandarac_cache::{Flight, Object};
+use sandarac_config::PoolId;
+use sandarac_message::caching::RequestDirectives;
+use sandarac_message::{Method, RequestHead, RequestHeadBuf};
+use sandarac_net::wall;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A fetch whose response may be stored.
+pub(crate) struct SharedFetch {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) site: LocalSite,
+    /// The request as it was received. It has no body.
+    pub(crate) head: Rc<RequestHeadBuf>,
+    pub(crate) facts: RequestFacts,
+    pub(crate) pool: PoolId,
+    pub(crate) flight: Flight,
+    /// What the request says of stored responses that may answer it.
+    pub(crate) directives: RequestDirectives,
+    pub(crate) audience: Rc<Audience>,
+    /// How the request was handled so far.
+    pub(crate) handling: Handling,
+    /// The transaction number of the request.
+    pub(crate) transaction: u64,
+}
+
+/// What came of a shared fetch.
+pub(crate) struct Fetched {
+    pub(crate) result: Result<Answer, Fault>,
+    pub(crate) handling: Handling,
+    pub(crate) trace: FetchTrace,
+}
+
+/// What answers the request that a shared fetch was begun for.
+pub(crate) enum Answer {
+    /// The response of the origin.
+    Landed(Landed),
+    /// A stale response, because the origin failed so.
+    StandIn(Arc<Object>, Fault),
+}
+
+/// Starts to revalidate the flight's candidate, in a task of its own.
+pub(crate) fn revalidate(
+    worker: &Worker,
+    site: &LocalSite,
+    request: &RequestHead<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    flight: Flight,
+) {
+    let Some(worker) = worker.me.upgrade() else { return };
+    worker.counters.one(Counter::FetchesBackground);
+    let fetch = SharedFetch {
+        transaction: worker.transaction(),
+        worker,
+        site: site.clone(),
+        head: Rc::new(RequestHeadBuf::copy_of(request)),
+        facts: RequestFacts::of(received),
+        pool,
+        flight,
+        directives: RequestDirectives::default(),
+        audience: Rc::new(Audience::background()),
+        handling: Handling::new(Outcome::Miss),
+    };
+    tokio::task::spawn_local(async { fetch.run().await.leave() });
+}
+
+impl SharedFetch {
+    /// Fetches, and stores the response where it may be stored.
+    pub(crate) async fn run(self) -> Fetched {
+        let (mut handling, mut trace) = (self.handling, FetchTrace::default());
+        let result = self.fetch(&mut handling, &mut trace).await;
+        Fetched { result, handling, trace }
+    }
+
+    async fn fetch(self, handling: &mut Handling, trace: &mut FetchTrace) -> Result<Answer, Fault> {
+        let SharedFetch {
+            worker, site, head, facts, pool, flight, directives, audience, transaction, ..
+        } = self;
+        let (worker, site, head) = (&*worker, &*site, head.view());
+        let received = facts.received(site, &head)?;
+        let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
+        let wanted = lookup::single_range(&head);
+        let request = match head.method {
+            Method::Head => RequestHead { method: Method::Get, method_text: b"GET", ..head },
+            _ => head,
+        };
+        let target = hash::target(&rule.key, received.target.path_and_query);
+        flight.aim(hash::target_tag(&rule.key, &received.host, &target));
+        let candidate = flight.candidate().cloned();
+        let store = &worker.shared.store;
+        let mut rest =
+            candidate.as_deref().and_then(|stored| join::rest_to_fetch(wanted, stored, store, rule));
+        loop {
+            let part = rest.or_else(|| lookup::part_to_fetch(wanted, candidate.as_deref()));
+            let usable = |object: &&Object| rest.is_some() || (part.is_none() && object.range().is_none());
+            let fetch = Fetch {
+                worker,
+                site,
+                request,
+                received: &received,
+                pool,
+                target: &target,
+                purpose: Purpose::Fill { rule, candidate: candidate.as_deref().filter(usable), part },
+                expect_continue: false,
+                transaction,
+            };
+            let arrived = match fetch.run(&mut Recipient::Audience(&audience), trace).await {
+                Ok(arrived) => arrived,
+                Err(fault) => return failed(flight, candidate, directives, &audience, fault),
+            };
+            let landing = Landing {
+                wanted,
+                directives,
+                ..Landing::of(worker, site, &request, &received, &target, rule, pool, trace.number)
+            };
+            match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
+                Some(joined) => return Ok(Answer::Landed(landing.join(flight, *arrived, joined, handling))),
+                None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
+                    // What came is of no use without the stored part: ask for all that is wanted.
+                    arrived.link.close();
+                    rest = None;
+                }
+                None => return landing.land(flight, arrived, handling).map(Answer::Landed),
+            }
+        }
+    }
+}
+
+/// The origin failed: a stale response stands in where it may, also for those who wait.
+fn failed(
+    flight: Flight,
+    candidate: Option<Arc<Object>>,
+    directives: RequestDirectives,
+    audience: &Audience,
+    fault: Fault,
+) -> Result<Answer, Fault> {
+    if audience.is_background() {
+        // The stale response goes on being served while its lifetimes allow it.
+        flight.fail();
+        return Err(fault);
+    }
+    let stale = candidate.filter(|object| {
+        fault.is_origins()
+            && object.range().is_none()
+            && object.lifetimes().usable_on_error(&directives, wall())
+    });
+    match stale {
+        Some(object) => {
+            flight.fail();
+            Ok(Answer::StandIn(object, fault))
+        }
+        None => {
+            if fault.is_origins() {
+                flight.release(RELEASED);
+            }
+            // Where this client alone is to blame, the dropped flight lets one of those who wait take over.
+            Err(fault)
+        }
+    }
+}
+
+impl Fetched {
+    /// Lets go of what nobody waits for: a response that is stored goes on being stored.
+    pub(crate) fn leave(self) {
+        if let Ok(Answer::Landed(Landed::Relay(response))) = self.result {
+            response.link.close();
+        }
+    }
+}
