@@ -425,3 +425,33 @@ fn who_waits_for_a_304_with_another_etag_gets_the_version_that_it_names() {
     assert_eq!(texts, ["1", "3", "3"]);
     assert_eq!(origin.count(), 3);
 }
+
+/// Regression: the client got the stored Cache-Control, and stored for others what is for it alone.
+#[test]
+fn a_304_that_forbids_to_store_reaches_the_one_who_asked() {
+    for directives in ["private, max-age=60", "no-store"] {
+        let origin = Origin::new(move |request| match request.serial {
+            1 => reply(200)
+                .body("1")
+                .cache("max-age=0")
+                .with("ETag", "\"a\"")
+                .with("X-Old", "1")
+                .with("X-Passed", "1"),
+            2 => reply(304).cache(directives).with("ETag", "\"a\"").with("X-New", "2").with("Age", "7"),
+            _ => reply(200).body("3").cache("max-age=60"),
+        });
+        let keys = "passed_response = { remove = [\"X-Passed\"] }";
+        let proxy = sandarac().config(site(&origin.url(), keys, "")).start();
+        assert!(proxy.get("/").fields.has("x-passed"));
+        let asked = proxy.get("/").expect(200);
+        assert_eq!(
+            (asked.text().as_str(), asked.field("x-old"), asked.field("x-new")),
+            ("1", Some("1"), Some("2"))
+        );
+        assert_eq!(asked.fields.all("cache-control"), [directives]);
+        assert_eq!(asked.fields.all("age"), ["7"]);
+        assert_eq!(asked.fields.all("etag"), ["\"a\""]);
+        assert!(!asked.fields.has("x-passed"), "it is not stored");
+        assert_eq!(proxy.get("/").expect(200).text(), "3");
+    }
+}

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sandarac_message::{FieldsBuf, Timestamp};
+use sandarac_message::caching::Lifetimes;
+use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
 use crate::body::{Segment, Whole};
@@ -127,6 +128,14 @@ impl Store {
         drop(removed);
         self.fit();
         object
+    }
+
+    /// The body of a stored object under another head, for one client. It is charged to the store as long as it is there, but it
+    /// is not in it.
+    pub fn under(&self, object: &Object, head: StoredHead, lifetimes: Lifetimes) -> Arc<Object> {
+        let parts = Parts { head, lifetimes, ..object.parts() };
+        let charged = self.reserve(parts.base_bytes() + object.content.own_bytes());
+        Arc::new(parts.build(object.content.clone(), charged.then(|| self.budget.clone())))
     }
 
     /// Whether a body of `len` bytes may be stored, where the route sets a limit.
