@@ -86,7 +86,8 @@ settings! {
         /// `"lookup"`: from the cache where possible, by the rules of `[cache]`. `"pass"`: never from the cache and never
         /// into it. A table: from the cache where possible, by these rules, and those of `[cache]` for what is not written.
         cache: At<CacheChoice> = At::nowhere(CacheChoice::Lookup);
-        /// Edits of the request before it goes to a backend.
+        /// Edits of the request before it goes to a backend. On a route with a cache they write neither `Range` nor conditions
+        /// (`If-None-Match` and the like), because the cache has its own.
         request: EditSettings = EditSettings::default();
         /// Edits of the response when it comes from a backend, before it is stored.
         response: EditSettings = EditSettings::default();

@@ -70,6 +70,7 @@ pub(crate) fn route(
         warn_of_idle_settings(settings, !request.is_empty(), &response, report);
     }
     if matches!(action, Some(Action::Forward { cache: Some(_), .. })) {
+        refuse_fields_of_cache(&route.request, report);
         warn_of_edits_for_all(&route.response, report);
     }
     let matches = route.r#match.iter().map(|matcher| Match {
@@ -108,6 +109,24 @@ fn warn_of_idle_settings(
     ];
     for (name, _) in idle.into_iter().filter(|(_, written)| *written) {
         report.warning(place.clone(), format!("`{name}` has no effect on a route without a `pool`"));
+    }
+}
+
+/// Fields by which a request for the cache asks for something else than the whole response, or for its validation.
+fn refuse_fields_of_cache(request: &EditSettings, report: &mut Report) {
+    let written =
+        request.set.0.iter().map(|(name, _)| name).chain(request.add.0.iter().map(|(name, _)| name));
+    for name in written {
+        let why = match Name::of(name.value.as_str().as_bytes()) {
+            Name::Range | Name::IfRange => "a part would be stored in place of the whole",
+            Name::IfNoneMatch | Name::IfModifiedSince | Name::IfMatch | Name::IfUnmodifiedSince => {
+                "a 304 or 412 to it would be taken for what the cache asked"
+            }
+            _ => continue,
+        };
+        let message = format!("`{}` cannot be written on a route with a cache: {why}", name.value.as_str());
+        report.error(name.place.clone(), message).help =
+            Some("cache = \"pass\" on this route, if nothing of it is to be stored".to_owned());
     }
 }
 

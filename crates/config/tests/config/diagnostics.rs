@@ -305,3 +305,26 @@ fn edits_that_are_meant_for_what_all_share_are_warned_of_where_they_meet_persona
         assert!(with(fine).is_empty(), "{fine}");
     }
 }
+
+#[test]
+fn fields_that_the_cache_writes_itself_are_not_for_edits_where_it_is_used() {
+    let fields =
+        ["Range", "If-Range", "If-None-Match", "if-modified-since", "If-Match", "If-Unmodified-Since"];
+    for field in fields {
+        for edit in [format!("set = {{ {field} = \"x\" }}"), format!("add = {{ {field} = [\"x\"] }}")] {
+            let (message, marked, help) = told(&format!("[[route]]\npool = \"app\"\nrequest.{edit}\n"));
+            assert!(
+                message.starts_with(&format!("`{field}` cannot be written on a route with a cache: ")),
+                "{message}"
+            );
+            assert_eq!(marked, field);
+            assert_eq!(help, "cache = \"pass\" on this route, if nothing of it is to be stored");
+        }
+    }
+    for fine in [
+        "cache = \"pass\"\nrequest.set = { Range = \"bytes=0-9\" }",
+        "request.remove = [\"Range\", \"If-None-Match\"]",
+    ] {
+        assert!(warnings(&format!("{BASE}[[route]]\npool = \"app\"\n{fine}\n")).is_empty(), "{fine}");
+    }
+}
