@@ -123,7 +123,8 @@ settings! {
     pub(crate) struct AnswerSettings {
         /// The status code.
         status: Bounded<200, 599> = Bounded::of::<200>();
-        /// The fields, beside `Date` and `Content-Length`.
+        /// The fields, beside `Date` and `Content-Length`. Neither here nor in the body does `{host}` or the like stand for
+        /// anything.
         fields: Map<FieldName, FieldValue> = Map::default();
         /// The body.
         body: String = String::new();

@@ -6,9 +6,10 @@ use crate::edits::{EditSettings, Edits, ResponseEdits, refusal};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::pool::PoolName;
-use crate::report::{At, Report};
+use crate::report::{At, Place, Report};
 use crate::routes::{Action, Answer, Match, Redirect, Route};
 use crate::rules::CacheSettings;
+use crate::template::Template;
 
 /// The route that `settings` make; `None` where an error keeps it from being made. `find` looks a pool up and reports
 /// where there is none.
@@ -170,8 +171,10 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
     if matches!(status, 204 | 205 | 304) && !body.is_empty() {
         report.error(place.clone(), format!("an answer with status {status} has no body (RFC 9110 §15)"));
     }
+    warn_of_places(body, place, report);
     let mut named = Vec::new();
     for (name, value) in &fields.0 {
+        warn_of_places(value.as_str(), &name.place, report);
         let bytes = name.value.as_str().as_bytes();
         if let Some(why) = refusal(Name::of(bytes), false, true) {
             report.error(name.place.clone(), format!("`{}` cannot be given: {why}", name.value.as_str()));
@@ -183,6 +186,14 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
         named.push((b"Content-Type"[..].into(), b"text/plain; charset=utf-8"[..].into()));
     }
     Answer { status, fields: named, body: body.clone() }
+}
+
+/// Braces are common in bodies: only what would be filled in elsewhere is warned of.
+fn warn_of_places(text: &str, at: &Option<Place>, report: &mut Report) {
+    if let Some(place) = Template::place_in(text) {
+        let message = format!("{place} is not filled in here: an answer is the same for all requests");
+        report.warning(at.clone(), message);
+    }
 }
 
 fn redirect(settings: &At<RedirectSettings>, report: &mut Report) -> Option<Redirect> {
