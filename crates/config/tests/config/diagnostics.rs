@@ -114,6 +114,13 @@ fn slips_get_a_suggestion() {
             "\"h2c\"",
             "its requests would reach the backend past all rules of this file",
         ),
+        (
+            "[[route]]\nredirect = \"https://www.example.com{target}\"\n",
+            "\"https://www.example.com{target}\"",
+            "redirect.to = \"https://www.example.com{target}\"",
+        ),
+        ("[[route]]\nanswer = \"Not here.\"\n", "\"Not here.\"", "answer.body = \"Not here.\""),
+        ("[[route]]\nanswer = 403\n", "403", "answer.status = 403"),
         ("[[route]]\nredirect = {}\n", "{}", "redirect = { to = \"https://{host}{target}\" }"),
         ("[[route]]\nmatch = \"/\"\n", "[[route]]", "pool = \"app\""),
         ("[log]\naccess = \"stdot\"\n", "\"stdot\"", "did you mean \"stdout\"?"),
