@@ -303,7 +303,9 @@ pub fn log(args: &LogArgs) -> Result<(), Failure> {
             out.flush()?;
         }
     }
-    Err(Failure::Failed("the process closed the log: it has ended".to_owned()))
+    Err(Failure::Failed(
+        "the process closed the log: it has ended, or this token is no longer valid".to_owned(),
+    ))
 }
 
 /// One JSON line of the log for a person: time, status, how the cache took part, how long it took, and for whom.

@@ -18,7 +18,7 @@ use crate::admin::{
 };
 use crate::calendar;
 use crate::check;
-use crate::logs::{Filter, Subscription};
+use crate::logs::{Filter, Subscription, Viewer};
 use crate::service_manager;
 use crate::stderr::say;
 
@@ -140,8 +140,8 @@ impl Control for ProcessControl {
         self.0.order(|| pools::drain(&self.0.shared, order))
     }
 
-    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
-        self.0.feed.subscribe(limit, filter)
+    fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
+        self.0.feed.subscribe(viewer, limit, filter)
     }
 }
 
