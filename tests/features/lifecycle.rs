@@ -149,6 +149,34 @@ fn reloads_are_told_of_whoever_asked() {
     );
 }
 
+/// Regression: the signal was lost without a word, and the request was told that the file is in force.
+#[test]
+fn a_reload_while_draining_is_refused() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).hold(&held));
+    let text = site(&origin.url(), "", "");
+    let mut proxy = sandarac().config(text.clone()).start();
+    let mut busy = proxy.connect();
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    proxy.signal(Signal::Terminate);
+    proxy.says("draining");
+    within("the process to say that it drains", || {
+        (proxy.admin_json(&["status", "--json"])["state"] == "draining").then_some(())
+    });
+    let output = proxy.reload(&text).failure();
+    assert!(output.stderr.contains("nothing is reloaded: this process is draining and ends"), "{output:?}");
+    assert_eq!(output.status.code(), Some(1));
+    let told = || proxy.stderr().matches("sandarac: nothing is reloaded: this process is draining").count();
+    assert_eq!(told(), 1);
+    proxy.signal(Signal::Hangup);
+    within("the signal to be answered", || (told() == 2).then_some(()));
+    gate.open();
+    busy.response().expect(200);
+    assert!(proxy.wait().success());
+}
+
 #[test]
 fn a_drain_that_lasts_too_long_is_cut_off() {
     let gate = Gate::new();

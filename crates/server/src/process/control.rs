@@ -149,6 +149,12 @@ impl Inner {
     /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
     /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
+        if self.draining.load(Relaxed) {
+            self.log.reopen();
+            let refusal = Refusal::failed("nothing is reloaded: this process is draining and ends");
+            say(format_args!("sandarac: {refusal}"));
+            return Err(refusal.instead("start another process; it takes over when this one has ended"));
+        }
         let _one_at_a_time = self.reloading.lock();
         service_manager::reloading();
         let outcome = self.take_up();
