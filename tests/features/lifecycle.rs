@@ -1,6 +1,9 @@
 //! Start, reload and end.
 
-use sandarac_test_support::{Gate, Listener, Origin, Signal, get, reply, within};
+use std::fs;
+use std::os::unix::net::UnixListener;
+
+use sandarac_test_support::{Address, Conn, Gate, Listener, Origin, Signal, get, reply, within};
 
 use crate::{before, numbered, sandarac, site};
 
@@ -82,6 +85,23 @@ fn listeners_come_and_go_with_a_reload() {
             .then_some(())
     });
     proxy.get("/").expect(200);
+}
+
+#[test]
+fn the_file_of_a_unix_listener_goes_with_it_in_a_reload() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    let path = |name: &str| proxy.dir().join(name);
+    let listen = |name: &str| format!("\n[[listen]]\naddress = \"unix:{}\"\n", path(name).display());
+    proxy.reload(&format!("{text}{}{}{}", listen("kept"), listen("gone"), listen("taken"))).success();
+    // Another process has put its own in the place of ours.
+    fs::remove_file(path("taken")).unwrap();
+    let other = UnixListener::bind(path("taken")).unwrap();
+    proxy.reload(&format!("{text}{}", listen("kept"))).success();
+    assert_eq!(["kept", "gone", "taken"].map(|name| path(name).exists()), [true, false, true]);
+    Conn::to(&Address::Unix(path("kept"))).get("/").expect(200);
+    drop(other);
 }
 
 #[test]

@@ -4,9 +4,11 @@ mod control;
 mod pools;
 mod usage;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -71,6 +73,8 @@ struct Inner {
     workers: Vec<UnboundedSender<Command>>,
     /// The addresses bound, in the order of the configuration's listeners.
     listeners: Mutex<Vec<ListenAddress>>,
+    /// The files of Unix sockets that this process has made, by what tells each from another file at its path.
+    socket_files: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// Sockets that whoever started the process has opened.
     inherited: Inherited,
     log: AccessLog,
@@ -143,6 +147,7 @@ impl Process {
         let inner = Arc::new(Inner {
             shared,
             workers,
+            socket_files: Mutex::new(socket_files(&bound, &inherited)),
             listeners: Mutex::new(bound),
             inherited,
             log,
@@ -278,6 +283,24 @@ fn is_for(listener: &sandarac_config::ListenAddress, bound: &ListenAddress) -> b
         (sandarac_config::ListenAddress::Unix(path), bound) => is_at(bound, path),
         _ => false,
     }
+}
+
+/// Device and inode. As long as a socket is open, no other file has those of its own.
+type FileIdentity = (u64, u64);
+
+fn identity(path: &Path) -> Option<FileIdentity> {
+    std::fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// The files of those of the sockets `bound` that were not passed to the process.
+fn socket_files(bound: &[ListenAddress], inherited: &Inherited) -> HashMap<PathBuf, FileIdentity> {
+    let made = bound.iter().filter_map(|address| match address {
+        ListenAddress::Unix(path, _) if !inherited.addresses().any(|passed| is_at(passed, path)) => {
+            Some((path.clone(), identity(path)?))
+        }
+        _ => None,
+    });
+    made.collect()
 }
 
 fn is_at(address: &ListenAddress, path: &Path) -> bool {

@@ -9,8 +9,8 @@ use sandarac_net::{Command, Entrance, ListenAddress, Listeners, wall};
 use sandarac_proxy::{Counter, Site};
 
 use super::{
-    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, entrance, is_bound, listen,
-    log_target, pools, seed, usage,
+    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, entrance, identity, is_at, is_bound,
+    listen, log_target, pools, seed, socket_files, usage,
 };
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
@@ -246,6 +246,24 @@ impl Inner {
 
     /// Listens on what was bound, and closes the listeners that are gone.
     fn listen_on(&self, binding: Binding) {
+        // While the sockets are open, so that no other file can be taken for theirs.
+        let mut files = socket_files(&binding.bound, &self.inherited);
+        let mut current = self.socket_files.lock();
+        // Another process may have put its own file in the place of one that stays.
+        for (path, file) in &mut files {
+            *file = current.get(path).copied().unwrap_or(*file);
+        }
+        let before = std::mem::replace(&mut *current, files);
+        drop(current);
+        for (path, file) in before {
+            let is_gone = !binding.bound.iter().any(|bound| is_at(bound, &path));
+            if is_gone
+                && identity(&path) == Some(file)
+                && let Err(error) = std::fs::remove_file(&path)
+            {
+                say(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));
+            }
+        }
         // In this order: a socket that was passed to the process may go on under the same address, with another entrance.
         for address in binding.gone {
             for worker in &self.workers {
