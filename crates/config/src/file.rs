@@ -52,7 +52,7 @@ settings! {
         /// Where to listen: `:8080` (all addresses), `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`. Port 0 lets the system
         /// choose; `sandarac status` tells what it chose.
         address: Option<At<ListenAddress>> = None, required "\":8080\"";
-        /// Who may open a Unix socket, as `chmod` takes it.
+        /// Who may open a Unix socket, as `chmod` takes it. One that a service manager passes has the mode that it gave it.
         mode: Option<At<Mode>> = None, unset "the process's umask decides" "\"0660\"";
         /// Whether every connection begins with a PROXY header (version 1 or 2), whose word on the client's address is
         /// taken. Only what sends such a header may be able to reach this address.

@@ -316,8 +316,9 @@ fn bind(
 ) -> io::Result<Listeners> {
     if let Some(found) = inherited.find(|bound| is_for(&listener.address, bound), workers) {
         let mut listeners = found?;
-        if let ListenAddress::Unix(_, mode) = &mut listeners.address {
+        if let ListenAddress::Unix(path, mode) = &mut listeners.address {
             *mode = listener.mode;
+            warn_of_mode(path, listener.mode);
         }
         return Ok(listeners);
     }
@@ -340,6 +341,18 @@ fn bind(
         let hint = if is_tcp && error.kind() == io::ErrorKind::PermissionDenied { LOW_PORT } else { "" };
         io::Error::new(error.kind(), format!("cannot listen on {}: {error}{hint}", listener.address))
     })
+}
+
+/// A mode that is configured for a socket that was passed to the process, and that its file has not.
+fn warn_of_mode(path: &Path, mode: Option<u32>) {
+    let Some(mode) = mode else { return };
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o777 != mode) {
+        say(format_args!(
+            "sandarac: warning: [[listen]] mode = \"{mode:04o}\" has no effect: unix:{} was passed to this process \
+             (LISTEN_FDS); set SocketMode= in the systemd socket unit",
+            path.display()
+        ));
+    }
 }
 
 /// `error`, with what was being done.
