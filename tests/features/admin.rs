@@ -433,6 +433,31 @@ fn readers_of_the_log_leave_places_to_the_full_token() {
     assert_eq!(watching(&address, TOKEN).1, 500, "sixteen watch");
 }
 
+/// Regression: a command with the read token in the environment said that the configuration was wrong.
+#[test]
+fn a_command_with_a_configuration_presents_the_read_token_of_the_environment() {
+    let origin = Origin::new(|_| reply(200));
+    let (proxy, address, text) = with_both_tokens(&origin);
+    let status = |token: &str| {
+        let text = text(READ_TOKEN).replace("listen = \"127.0.0.1:0\"", &format!("listen = \"{address}\""));
+        std::fs::write(proxy.dir().join("sandarac.toml"), text).unwrap();
+        let command =
+            sandarac().arg("status").option("-c", proxy.dir().join("sandarac.toml").display().to_string());
+        command.variable("SANDARAC_TOKEN", token).run()
+    };
+    status(READ_TOKEN).success();
+    status(TOKEN).success();
+    let said = status("another-token-of-24-chars").failure().stderr;
+    assert!(said.contains("the token is not the right one"), "{said}");
+    // A process would have it for the token that may do everything.
+    let check = sandarac().arg("check").option("-c", proxy.dir().join("sandarac.toml").display().to_string());
+    let said = check.variable("SANDARAC_TOKEN", READ_TOKEN).run().failure().stderr;
+    assert!(
+        said.contains("SANDARAC_TOKEN: this is the `read_token` of [admin], which may only read"),
+        "{said}"
+    );
+}
+
 #[test]
 fn an_admin_interface_over_tcp_without_a_token_is_refused() {
     let origin = Origin::new(|_| reply(200));

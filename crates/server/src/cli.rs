@@ -162,6 +162,7 @@ impl RunArgs {
         let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
         Ok(Flags {
             token,
+            presented: None,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
