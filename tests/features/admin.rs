@@ -270,6 +270,9 @@ fn dashboard_and_alert_rules_name_metrics_that_exist() {
     let parsed: serde_json::Value = serde_json::from_str(dashboard).expect("JSON");
     let panels = parsed["panels"].as_array().expect("panels");
     assert!(panels.iter().all(|panel| panel["type"] == "row" || panel["targets"][0]["expr"].is_string()));
+    for shown in ["sandarac_purges_total", "sandarac_purges_denied_total", "sandarac_cache_bans"] {
+        assert!(dashboard.contains(shown), "no panel shows {shown}");
+    }
     for text in [dashboard, include_str!("../../docs/monitoring/alerts.yml")] {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let named: Vec<&str> =
