@@ -270,6 +270,9 @@ fn dashboard_and_alert_rules_name_metrics_that_exist() {
     let parsed: serde_json::Value = serde_json::from_str(dashboard).expect("JSON");
     let panels = parsed["panels"].as_array().expect("panels");
     assert!(panels.iter().all(|panel| panel["type"] == "row" || panel["targets"][0]["expr"].is_string()));
+    for shown in ["sandarac_purges_total", "sandarac_purges_denied_total", "sandarac_cache_bans"] {
+        assert!(dashboard.contains(shown), "no panel shows {shown}");
+    }
     for text in [dashboard, include_str!("../../docs/monitoring/alerts.yml")] {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let named: Vec<&str> =
@@ -377,6 +380,85 @@ fn a_reload_takes_up_a_new_token() {
     proxy.signal(Signal::Hangup);
     proxy.says("reloaded");
     assert_eq!((asked_with(&address, TOKEN), asked_with(&address, other)), (401, 200));
+}
+
+const READ_TOKEN: &str = "fedcba9876543210fedcba9876543210";
+
+/// A process whose admin interface on TCP takes both tokens, and the settings of that with the second token left open.
+fn with_both_tokens(origin: &Origin) -> (Sandarac, Address, impl Fn(&str) -> String) {
+    let url = origin.url();
+    let text = move |read: &str| {
+        let tables =
+            format!("[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"{TOKEN}\"\nread_token = \"{read}\"");
+        site(&url, "", &tables)
+    };
+    let proxy = sandarac().without_admin().config(text(READ_TOKEN)).start();
+    let address = Address::parse(&admin_address(&proxy));
+    (proxy, address, text)
+}
+
+/// A connection that has asked for the log with `token`, and the status of the answer.
+fn watching(address: &Address, token: &str) -> (Conn, u16) {
+    let mut watcher = Conn::to(address);
+    watcher.send(get("/log").with("Authorization", &format!("Bearer {token}")).to_bytes());
+    let status = watcher.response_head().status;
+    (watcher, status)
+}
+
+/// Regression: whoever had the log open kept it for as long as they liked.
+#[test]
+fn a_token_that_a_reload_revokes_watches_the_log_no_longer() {
+    let origin = Origin::new(|_| reply(200));
+    let (proxy, address, text) = with_both_tokens(&origin);
+    let (mut reader, seen) = watching(&address, READ_TOKEN);
+    let (mut operator, also) = watching(&address, TOKEN);
+    assert_eq!((seen, also), (200, 200));
+    proxy.write_config(&text("0000000000000000ffffffffffffffff"));
+    proxy.signal(Signal::Hangup);
+    proxy.says("reloaded");
+    let rest = reader.read_through("0\r\n\r\n");
+    assert!(!String::from_utf8_lossy(&rest).contains("target"), "nothing happened before it was closed");
+    assert_eq!(watching(&address, READ_TOKEN).1, 401);
+    proxy.get("/later").expect(200);
+    operator.read_through("/later");
+}
+
+/// Regression: readers took all places, and the operator found none.
+#[test]
+fn readers_of_the_log_leave_places_to_the_full_token() {
+    let origin = Origin::new(|_| reply(200));
+    let (_proxy, address, _) = with_both_tokens(&origin);
+    let readers: Vec<(Conn, u16)> = (0..16).map(|_| watching(&address, READ_TOKEN)).collect();
+    let served = readers.iter().filter(|(_, status)| *status == 200).count();
+    assert_eq!(served, 12);
+    let operators: Vec<(Conn, u16)> = (0..4).map(|_| watching(&address, TOKEN)).collect();
+    assert!(operators.iter().all(|(_, status)| *status == 200));
+    assert_eq!(watching(&address, TOKEN).1, 500, "sixteen watch");
+}
+
+/// Regression: a command with the read token in the environment said that the configuration was wrong.
+#[test]
+fn a_command_with_a_configuration_presents_the_read_token_of_the_environment() {
+    let origin = Origin::new(|_| reply(200));
+    let (proxy, address, text) = with_both_tokens(&origin);
+    let status = |token: &str| {
+        let text = text(READ_TOKEN).replace("listen = \"127.0.0.1:0\"", &format!("listen = \"{address}\""));
+        std::fs::write(proxy.dir().join("sandarac.toml"), text).unwrap();
+        let command =
+            sandarac().arg("status").option("-c", proxy.dir().join("sandarac.toml").display().to_string());
+        command.variable("SANDARAC_TOKEN", token).run()
+    };
+    status(READ_TOKEN).success();
+    status(TOKEN).success();
+    let said = status("another-token-of-24-chars").failure().stderr;
+    assert!(said.contains("the token is not the right one"), "{said}");
+    // A process would have it for the token that may do everything.
+    let check = sandarac().arg("check").option("-c", proxy.dir().join("sandarac.toml").display().to_string());
+    let said = check.variable("SANDARAC_TOKEN", READ_TOKEN).run().failure().stderr;
+    assert!(
+        said.contains("SANDARAC_TOKEN: this is the `read_token` of [admin], which may only read"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The classes of requests, as workers see them: docs/protocols/resume.md, `Request-Class`.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use sandarac_test_support::{Origin, Req, Sandarac, TempDir, Worker, get, head, post, reply, within};
 
@@ -218,6 +219,35 @@ fn a_table_that_is_lost_is_seen_by_those_who_look() {
         text.contains("table of classes: 2 lines in force; LOST, the one before stays: absent"),
         "{text}"
     );
+    is(&proxy, &worker, &get("/").host("example.com"), "\"front\"");
+}
+
+/// Regression: a table that had been absent for a while was read only when a back-off of up to 10 s had passed.
+#[test]
+fn a_table_that_was_lost_time_and_again_is_noticed_as_soon_as_it_appears() {
+    let dir = TempDir::new();
+    let (path, new) = (dir.join("classes"), dir.join("classes.new"));
+    let (proxy, worker) = classified(&format!("{{ file = {path:?} }}"));
+    let lost_as = |reason: &str| {
+        within(&format!("the table to be {reason}"), || {
+            let pools = proxy.admin_json(&["pools", "--json"]);
+            let lost = pools["pools"][0]["classifier"]["table"]["lost"].as_str()?;
+            lost.starts_with(reason).then_some(())
+        });
+    };
+    lost_as("absent");
+    // Each loss makes a back-off longer: after so many it lasts 5 s at least.
+    for _ in 0..4 {
+        fs::create_dir(&path).expect("made");
+        lost_as("unreadable");
+        fs::remove_dir(&path).expect("removed");
+        lost_as("absent");
+    }
+    fs::write(&new, "example.com front\n").expect("written");
+    fs::rename(&new, &path).expect("put in place");
+    let appeared = Instant::now();
+    proxy.counts("pool_table_lost", 0);
+    assert!(appeared.elapsed() < Duration::from_secs(4), "noticed only after {:?}", appeared.elapsed());
     is(&proxy, &worker, &get("/").host("example.com"), "\"front\"");
 }
 

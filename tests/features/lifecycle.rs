@@ -1,6 +1,9 @@
 //! Start, reload and end.
 
-use sandarac_test_support::{Gate, Listener, Origin, Signal, get, reply, within};
+use std::fs;
+use std::os::unix::net::UnixListener;
+
+use sandarac_test_support::{Address, Conn, Gate, Listener, Origin, Signal, get, reply, within};
 
 use crate::{before, numbered, sandarac, site};
 
@@ -85,6 +88,23 @@ fn listeners_come_and_go_with_a_reload() {
 }
 
 #[test]
+fn the_file_of_a_unix_listener_goes_with_it_in_a_reload() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    let path = |name: &str| proxy.dir().join(name);
+    let listen = |name: &str| format!("\n[[listen]]\naddress = \"unix:{}\"\n", path(name).display());
+    proxy.reload(&format!("{text}{}{}{}", listen("kept"), listen("gone"), listen("taken"))).success();
+    // Another process has put its own in the place of ours.
+    fs::remove_file(path("taken")).unwrap();
+    let other = UnixListener::bind(path("taken")).unwrap();
+    proxy.reload(&format!("{text}{}", listen("kept"))).success();
+    assert_eq!(["kept", "gone", "taken"].map(|name| path(name).exists()), [true, false, true]);
+    Conn::to(&Address::Unix(path("kept"))).get("/").expect(200);
+    drop(other);
+}
+
+#[test]
 fn sigterm_lets_exchanges_finish_and_takes_no_new_connection() {
     let gate = Gate::new();
     let held = gate.clone();
@@ -147,6 +167,34 @@ fn reloads_are_told_of_whoever_asked() {
         output.stderr.starts_with("sandarac: cannot read ") && output.status.code() == Some(2),
         "{output:?}"
     );
+}
+
+/// Regression: the signal was lost without a word, and the request was told that the file is in force.
+#[test]
+fn a_reload_while_draining_is_refused() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).hold(&held));
+    let text = site(&origin.url(), "", "");
+    let mut proxy = sandarac().config(text.clone()).start();
+    let mut busy = proxy.connect();
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    proxy.signal(Signal::Terminate);
+    proxy.says("draining");
+    within("the process to say that it drains", || {
+        (proxy.admin_json(&["status", "--json"])["state"] == "draining").then_some(())
+    });
+    let output = proxy.reload(&text).failure();
+    assert!(output.stderr.contains("nothing is reloaded: this process is draining and ends"), "{output:?}");
+    assert_eq!(output.status.code(), Some(1));
+    let told = || proxy.stderr().matches("sandarac: nothing is reloaded: this process is draining").count();
+    assert_eq!(told(), 1);
+    proxy.signal(Signal::Hangup);
+    within("the signal to be answered", || (told() == 2).then_some(()));
+    gate.open();
+    busy.response().expect(200);
+    assert!(proxy.wait().success());
 }
 
 #[test]

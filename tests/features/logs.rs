@@ -164,6 +164,26 @@ fn a_log_that_cannot_be_opened_refuses_the_reload() {
     assert!(lines(&proxy.dir().join("kept.log"), 1)[0].contains("/kept"));
 }
 
+/// Regression: a reload that left the path as it was did not look whether the log could still be written there.
+#[test]
+fn a_reload_is_refused_when_the_log_can_no_longer_be_opened() {
+    let (old, new) =
+        (Origin::new(|_| reply(200).body("old")), Origin::new(|_| reply(200).cache("no-store").body("new")));
+    let log = "[log]\naccess = \"./logs/access.log\"";
+    let setup = sandarac().config(site(&old.url(), "", log));
+    fs::create_dir(setup.dir().join("logs")).unwrap();
+    let proxy = setup.start();
+    fs::rename(proxy.dir().join("logs"), proxy.dir().join("moved")).unwrap();
+    let output = proxy.reload(&site(&new.url(), "", log)).failure();
+    assert!(output.stderr.contains("cannot write the access log ./logs/access.log"), "{output:?}");
+    assert_eq!(proxy.get("/kept").text(), "old");
+    assert!(lines(&proxy.dir().join("moved/access.log"), 1)[0].contains("/kept"));
+    fs::create_dir(proxy.dir().join("logs")).unwrap();
+    proxy.reload(&site(&new.url(), "", log)).success();
+    assert_eq!(proxy.get("/new").text(), "new");
+    assert!(lines(&proxy.dir().join("logs/access.log"), 1)[0].contains("/new"));
+}
+
 #[test]
 fn a_log_that_cannot_be_opened_stops_the_start_by_name() {
     let origin = Origin::new(|_| reply(200));

@@ -1,6 +1,7 @@
 //! One process after another, and what a service manager gives and is told.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 
@@ -129,6 +130,29 @@ fn a_unix_socket_that_was_passed_is_not_removed() {
     proxy.signal(Signal::Terminate);
     assert!(proxy.wait().success());
     assert!(path.exists());
+}
+
+#[test]
+fn a_mode_for_a_unix_socket_that_was_passed_is_warned_of() {
+    let origin = Origin::new(|_| reply(200));
+    let dir = TempDir::new();
+    let path = dir.join("front");
+    let socket = UnixListener::bind(&path).unwrap();
+    let mode = |mode: u32| {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let listen = format!("unix:{}\"\nmode = \"0660", path.display());
+        let config = site(&origin.url(), "", "").replace("127.0.0.1:0", &listen);
+        sandarac().config(config).inherits(socket.try_clone().unwrap()).start()
+    };
+    let warning = format!("[[listen]] mode = \"0660\" has no effect: unix:{} was passed", path.display());
+    let proxy = mode(0o600);
+    proxy.says(&warning);
+    proxy.says("SocketMode=");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    drop(proxy);
+    let as_passed = mode(0o660);
+    Conn::to(&Address::Unix(path.clone())).get("/").expect(200);
+    assert!(!as_passed.stderr().contains("has no effect"), "{}", as_passed.stderr());
 }
 
 #[test]

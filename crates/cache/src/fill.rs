@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sandarac_message::{FieldsBuf, Timestamp};
+use sandarac_message::caching::Lifetimes;
+use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
 use crate::body::{Segment, Whole};
@@ -129,6 +130,14 @@ impl Store {
         object
     }
 
+    /// The body of a stored object under another head, for one client. It is charged to the store as long as it is there, but it
+    /// is not in it.
+    pub fn under(&self, object: &Object, head: StoredHead, lifetimes: Lifetimes) -> Arc<Object> {
+        let parts = Parts { head, lifetimes, ..object.parts() };
+        let charged = self.reserve(parts.base_bytes() + object.content.own_bytes());
+        Arc::new(parts.build(object.content.clone(), charged.then(|| self.budget.clone())))
+    }
+
     /// Whether a body of `len` bytes may be stored, where the route sets a limit.
     pub fn takes(&self, len: u64, route: Option<u64>) -> bool {
         len <= self.limit(route)
@@ -147,11 +156,16 @@ impl Store {
             Some(variant) => landing.key.variant(variant),
             None => landing.key,
         };
+        self.lock(landing.key).marks.set(key, mark, until, now);
+        self.outdate(landing, candidate);
+    }
+
+    /// Removes a candidate in whose place nothing comes.
+    pub(crate) fn outdate(&self, landing: Landing, candidate: Option<Arc<Object>>) {
         let mut shard = self.lock(landing.key);
         let removed = candidate
             .and_then(|candidate| shard.slot_of(&candidate))
             .and_then(|slot| shard.remove(slot, Removal::Replaced));
-        shard.marks.set(key, mark, until, now);
         drop(shard);
         if let Some(flying) = landing.flying {
             self.ground(&flying);

@@ -15,8 +15,10 @@ settings! {
         remove: Vec<At<FieldName>> = Vec::new();
         /// Fields to set: all lines of each are replaced by one, where the first of them stood. In a value, `{host}`, `{path}`,
         /// `{query}` and `{target}` stand for those of the request; in `request` also `{client}`, its address, `{scheme}`, and
-        /// `{id}`, which the log in JSON names too: the `X-Request-Id` of a trusted proxy, or a new one. `{{` is a brace, and so is one that
-        /// no word in braces begins, as in JSON. What a request does not have is left out. A response that varies on a field with
+        /// `{id}`, which the log in JSON names too: the `X-Request-Id` of a trusted proxy, or a new one. They go out as the client
+        /// sent them: a target may hold `<`, `>`, `"`, `;` and `,`, and so is safe neither in `Link` nor in a cookie.
+        /// `{{` is a brace, and so is one that no word in braces begins, as in JSON; a word that stands for nothing is an error,
+        /// `{Host}` and `{ host }` too. What a request does not have is left out. A response that varies on a field with
         /// `{client}` or `{id}` is not stored.
         set: Map<FieldName, FieldValue> = Map::default();
         /// Fields to add, after those of the same name that are there; several values make several lines. Values are written

@@ -177,7 +177,8 @@ fn explain_match(matcher: &Match) -> String {
     if parts.is_empty() { "everything".to_owned() } else { parts.join(" ") }
 }
 
-fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String {
+fn explain_rule(rule: &CacheRule) -> String {
+    let CacheRule { policy, key, max_object, .. } = rule;
     let mut text = "from the cache, fresh for ".to_owned();
     match policy.forced_ttl {
         Some(ttl) => {
@@ -196,10 +197,7 @@ fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String
     for (status, ttl) in &policy.ttl_by_status {
         let _ = write!(text, ", {status} for {}", show_duration(*ttl));
     }
-    if !policy.grace.is_zero() {
-        let _ =
-            write!(text, "{NEXT}stale for {} more while a new one is fetched", show_duration(policy.grace));
-    }
+    text.push_str(&explain_stale(rule));
     text.push_str(&explain_cookies(policy));
     let ignored: Vec<_> =
         policy.ignored_cookies.iter().filter(|glob| !key.cookies.contains(glob)).cloned().collect();
@@ -227,6 +225,29 @@ fn explain_rule(CacheRule { policy, key, max_object, .. }: &CacheRule) -> String
         text.push_str(&format!("{NEXT}Accept-Encoding as it came"));
     }
     let _ = write!(text, "{NEXT}responses up to {}", ByteSize(max_object.0));
+    text
+}
+
+/// What a response is good for when it is no longer fresh.
+fn explain_stale(CacheRule { policy, stale_after, .. }: &CacheRule) -> String {
+    let mut text = String::new();
+    if !policy.grace.is_zero() {
+        let _ =
+            write!(text, "{NEXT}stale for {} more while a new one is fetched", show_duration(policy.grace));
+    }
+    if !policy.stale_if_error.is_zero() {
+        let time = show_duration(policy.stale_if_error);
+        let _ = write!(text, "{NEXT}stale for {time} more in place of an error");
+        if let Some(patience) = stale_after {
+            let _ = write!(text, ", or of a response that takes longer than {}", show_duration(*patience));
+        }
+    }
+    if !policy.keep.is_zero() {
+        let _ = write!(text, "{NEXT}kept for {} more, to be validated", show_duration(policy.keep));
+        if policy.stale_when_disconnected {
+            text.push_str(" or to stand in when no backend can be reached");
+        }
+    }
     text
 }
 

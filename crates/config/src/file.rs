@@ -52,7 +52,7 @@ settings! {
         /// Where to listen: `:8080` (all addresses), `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`. Port 0 lets the system
         /// choose; `sandarac status` tells what it chose.
         address: Option<At<ListenAddress>> = None, required "\":8080\"";
-        /// Who may open a Unix socket, as `chmod` takes it.
+        /// Who may open a Unix socket, as `chmod` takes it. One that a service manager passes has the mode that it gave it.
         mode: Option<At<Mode>> = None, unset "the process's umask decides" "\"0660\"";
         /// Whether every connection begins with a PROXY header (version 1 or 2), whose word on the client's address is
         /// taken. Only what sends such a header may be able to reach this address.
@@ -86,7 +86,8 @@ settings! {
         /// `"lookup"`: from the cache where possible, by the rules of `[cache]`. `"pass"`: never from the cache and never
         /// into it. A table: from the cache where possible, by these rules, and those of `[cache]` for what is not written.
         cache: At<CacheChoice> = At::nowhere(CacheChoice::Lookup);
-        /// Edits of the request before it goes to a backend.
+        /// Edits of the request before it goes to a backend. On a route with a cache they write neither `Range` nor conditions
+        /// (`If-None-Match` and the like), because the cache has its own.
         request: EditSettings = EditSettings::default();
         /// Edits of the response when it comes from a backend, before it is stored.
         response: EditSettings = EditSettings::default();
@@ -122,7 +123,8 @@ settings! {
     pub(crate) struct AnswerSettings {
         /// The status code.
         status: Bounded<200, 599> = Bounded::of::<200>();
-        /// The fields, beside `Date` and `Content-Length`.
+        /// The fields, beside `Date` and `Content-Length`. Neither here nor in the body does `{host}` or the like stand for
+        /// anything.
         fields: Map<FieldName, FieldValue> = Map::default();
         /// The body.
         body: String = String::new();

@@ -8,7 +8,7 @@ use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
 use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
 use crate::report::{At, Complaint, Report};
-use crate::value::Text;
+use crate::value::{Secret, Text};
 
 /// What the command line says, each as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Flags {
     pub admin: Option<String>,
     /// `--admin-token-file` or the environment: `[admin] token`.
     pub token: Option<AdminToken>,
+    /// What a command presents to the process of a configuration, which counts where that says nothing of tokens.
+    pub presented: Option<AdminToken>,
     /// `--threads`: `threads`.
     pub threads: Option<u32>,
     /// `--cache-profile`: `[cache] profile`.
@@ -90,7 +92,23 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
         put("--admin", Text::from_text(text).map(|address| file.admin.listen = Some(address)));
     }
     if let Some(AdminToken { from, text }) = &flags.token {
-        put(from, Text::from_text(text.trim()).map(|token| file.admin.token = Some(token)));
+        let token = Text::from_text(text.trim()).and_then(|token: Secret| {
+            if file.admin.read_token.as_ref() == Some(&token) {
+                let complaint = Complaint::new("this is the `read_token` of [admin], which may only read");
+                return Err(complaint.help("give the `token`, or none"));
+            }
+            file.admin.token = Some(token);
+            Ok(())
+        });
+        put(from, token);
+    }
+    if let Some(AdminToken { from, text }) = &flags.presented {
+        let token = Text::from_text(text.trim());
+        let says_nothing = file.admin.token.is_none() && file.admin.read_token.is_none();
+        put(
+            from,
+            token.map(|token| file.admin.token = file.admin.token.take().or(says_nothing.then_some(token))),
+        );
     }
     if let Some(threads) = flags.threads {
         put("--threads", Bounded::checked(threads.into()).map(|threads| file.threads = Some(threads)));

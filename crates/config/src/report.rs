@@ -11,6 +11,10 @@ use crate::suggest::closest;
 /// What settings are called elsewhere, where that is too far from their names here to be seen as a slip.
 const OTHER_WORDS: [(&str, &str); 2] = [("stale_while_revalidate", "grace"), ("swr", "grace")];
 
+/// Tables of which one setting is often written as if it were all: the table, and the setting for a string and for a number.
+const MEANT_SETTINGS: [(&str, &str, Option<&str>); 2] =
+    [("redirect", "to", None), ("answer", "body", Some("status"))];
+
 /// A place in the file, in bytes.
 pub(crate) type Place = Range<usize>;
 
@@ -148,8 +152,12 @@ impl Report {
     pub(crate) fn table<S: Section>(&mut self, table: &DeTable<'_>) -> S {
         let mut section = S::default();
         for (key, node) in in_order(table) {
+            let before = self.found.len();
             if !section.set(key.get_ref(), node, self) {
                 self.unknown_key::<S>(key.get_ref(), key.span());
+            }
+            if let Some(found) = self.found.get_mut(before) {
+                found.help = found.help.take().or_else(|| in_full(key.get_ref(), node));
             }
         }
         section
@@ -177,6 +185,16 @@ impl Report {
             }
         };
         self.error(Some(place), format!("unknown key `{key}`")).help = Some(help);
+    }
+}
+
+/// How the value of `key` is written in full, where it is one setting of a table in place of the table.
+fn in_full(key: &str, node: &Node<'_>) -> Option<String> {
+    let (_, text, number) = MEANT_SETTINGS.iter().find(|(table, _, _)| *table == key)?;
+    match node.get_ref() {
+        DeValue::String(value) => Some(format!("{key}.{text} = {}", crate::value::quoted(value))),
+        DeValue::Integer(value) => number.map(|number| format!("{key}.{number} = {}", value.as_str())),
+        _ => None,
     }
 }
 

@@ -6,9 +6,10 @@ use crate::edits::{EditSettings, Edits, ResponseEdits, refusal};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::pool::PoolName;
-use crate::report::{At, Report};
+use crate::report::{At, Place, Report};
 use crate::routes::{Action, Answer, Match, PoolId, Redirect, Route};
 use crate::rules::CacheSettings;
+use crate::template::Template;
 
 /// The route that `settings` make; `None` where an error keeps it from being made. `find` looks a pool up and reports
 /// where there is none.
@@ -70,6 +71,7 @@ pub(crate) fn route(
         warn_of_idle_settings(settings, !request.is_empty(), &response, report);
     }
     if matches!(action, Some(Action::Forward { cache: Some(_), .. })) {
+        refuse_fields_of_cache(&route.request, report);
         warn_of_edits_for_all(&route.response, report);
     }
     let matches = route.r#match.iter().map(|matcher| Match {
@@ -108,6 +110,24 @@ fn warn_of_idle_settings(
     ];
     for (name, _) in idle.into_iter().filter(|(_, written)| *written) {
         report.warning(place.clone(), format!("`{name}` has no effect on a route without a `pool`"));
+    }
+}
+
+/// Fields by which a request for the cache asks for something else than the whole response, or for its validation.
+fn refuse_fields_of_cache(request: &EditSettings, report: &mut Report) {
+    let written =
+        request.set.0.iter().map(|(name, _)| name).chain(request.add.0.iter().map(|(name, _)| name));
+    for name in written {
+        let why = match Name::of(name.value.as_str().as_bytes()) {
+            Name::Range | Name::IfRange => "a part would be stored in place of the whole",
+            Name::IfNoneMatch | Name::IfModifiedSince | Name::IfMatch | Name::IfUnmodifiedSince => {
+                "a 304 or 412 to it would be taken for what the cache asked"
+            }
+            _ => continue,
+        };
+        let message = format!("`{}` cannot be written on a route with a cache: {why}", name.value.as_str());
+        report.error(name.place.clone(), message).help =
+            Some("cache = \"pass\" on this route, if nothing of it is to be stored".to_owned());
     }
 }
 
@@ -151,8 +171,10 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
     if matches!(status, 204 | 205 | 304) && !body.is_empty() {
         report.error(place.clone(), format!("an answer with status {status} has no body (RFC 9110 §15)"));
     }
+    warn_of_places(body, place, report);
     let mut named = Vec::new();
     for (name, value) in &fields.0 {
+        warn_of_places(value.as_str(), &name.place, report);
         let bytes = name.value.as_str().as_bytes();
         if let Some(why) = refusal(Name::of(bytes), false, true) {
             report.error(name.place.clone(), format!("`{}` cannot be given: {why}", name.value.as_str()));
@@ -164,6 +186,14 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
         named.push((b"Content-Type"[..].into(), b"text/plain; charset=utf-8"[..].into()));
     }
     Answer { status, fields: named, body: body.clone() }
+}
+
+/// Braces are common in bodies: only what would be filled in elsewhere is warned of.
+fn warn_of_places(text: &str, at: &Option<Place>, report: &mut Report) {
+    if let Some(place) = Template::place_in(text) {
+        let message = format!("{place} is not filled in here: an answer is the same for all requests");
+        report.warning(at.clone(), message);
+    }
 }
 
 fn redirect(settings: &At<RedirectSettings>, report: &mut Report) -> Option<Redirect> {

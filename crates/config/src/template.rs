@@ -159,6 +159,13 @@ impl Template {
         Cow::Owned(out)
     }
 
+    /// The first place for a part in text that is not filled in.
+    pub(crate) fn place_in(text: &str) -> Option<&str> {
+        let mut words =
+            text.match_indices('{').filter_map(|(at, _)| Some(&text[at..=at + text[at..].find('}')?]));
+        words.find(|word| Part::ALL.iter().any(|part| word[1..word.len() - 1] == *part.name()))
+    }
+
     /// Whether it takes the host of the request.
     pub fn needs_host(&self) -> bool {
         self.has(Part::Host)
@@ -184,9 +191,11 @@ impl Template {
     }
 }
 
-/// Whether this could be the name of a part, right or wrong.
+/// Whether this is meant to be the name of a part, right or wrong: a word, or a known name in other letter case or with blanks
+/// around it.
 fn is_word(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_word || Part::ALL.iter().any(|part| name.trim().eq_ignore_ascii_case(part.name()))
 }
 
 fn part(name: &str, used: Use) -> Result<Part, Complaint> {
@@ -194,7 +203,7 @@ fn part(name: &str, used: Use) -> Result<Part, Complaint> {
     let brace = if used == Use::Redirect { "" } else { "; `{{` is a brace" };
     let Some(part) = known else {
         let complaint = Complaint::new(format!("{{{name}}} stands for nothing"));
-        return Err(match closest(name, &Part::ALL.map(Part::name)) {
+        return Err(match closest(name.trim(), &Part::ALL.map(Part::name)) {
             Some(meant) => complaint.help(format!("did you mean {{{meant}}}?")),
             None => complaint.help(format!("known: {}{brace}", used.known())),
         });
@@ -225,7 +234,11 @@ impl Text for Template {
     }
 
     fn from_text(text: &str) -> Result<Template, Complaint> {
-        if let Some(bad) = text.chars().find(|c| !c.is_ascii_graphic()) {
+        // What stands in braces with a blank is told with its name, and not as a blank.
+        let template = Template::read(text, Use::Redirect);
+        if let Some(bad) = text.chars().find(|c| !c.is_ascii_graphic())
+            && template.is_ok()
+        {
             let complaint = Complaint::new(format!("a URL does not hold {bad:?}"));
             return Err(complaint.help("write it percent-encoded, as browsers send it"));
         }
@@ -235,7 +248,7 @@ impl Text for Template {
             return Err(Complaint::new(format!("{text:?} is not a URL to redirect to"))
                 .help("it begins with https://, http:// or a slash"));
         }
-        Template::read(text, Use::Redirect)
+        template
     }
 
     fn text(&self) -> String {

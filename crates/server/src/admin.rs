@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::quantile;
-use crate::logs::{Filter, Subscription};
+use crate::logs::{Filter, Subscription, Viewer};
 
 /// The running process, as the admin interface sees it. Calls come from threads that may block; they MUST NOT be
 /// slower than what they ask for needs, and MUST NOT hold anything that a worker needs to answer a request.
@@ -56,7 +56,7 @@ pub trait Control: Send + Sync + 'static {
     fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Refusal>;
 
     /// Begins to watch the exchanges, at most `limit` a second.
-    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription>;
+    fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription>;
 }
 
 /// How a process is.

@@ -1,8 +1,10 @@
 //! The command line: what can be said, and what it means as settings.
 
+mod hints;
 mod pools;
 mod replay;
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,15 @@ pub enum Job {
 }
 
 impl Cli {
+    /// Reads the command line, the program's name first.
+    ///
+    /// # Errors
+    /// With a hint where it is written as for varnishd, or lacks the flag before a file.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        Cli::try_parse_from(&arguments).map_err(|error| hints::hinted(error, &arguments))
+    }
+
     /// What is to be done.
     pub fn job(self) -> Job {
         self.command.map_or(Job::Run(self.run), Job::Other)
@@ -151,6 +162,7 @@ impl RunArgs {
         let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
         Ok(Flags {
             token,
+            presented: None,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
@@ -511,7 +523,7 @@ mod tests {
     use clap::error::ErrorKind;
 
     fn parse(line: &str) -> Result<Job, clap::Error> {
-        Cli::try_parse_from(["sandarac"].into_iter().chain(line.split_whitespace())).map(Cli::job)
+        Cli::read(["sandarac"].into_iter().chain(line.split_whitespace()).map(OsString::from)).map(Cli::job)
     }
 
     fn run(line: &str) -> RunArgs {
@@ -608,6 +620,16 @@ mod tests {
             ("pools --class a --classes 3", "cannot be used with"),
             ("status --admin :6081", "127.0.0.1:6081"),
             ("demo --seconds x", "--seconds"),
+            ("check sandarac.toml", "sandarac check -c sandarac.toml"),
+            ("check -q sandarac.toml", "sandarac check -c sandarac.toml"),
+            ("sandarac.toml", "sandarac -c sandarac.toml"),
+            ("-a :80 -f default.vcl", "there is no VCL here"),
+            ("-a :80 -b localhost -t 120", "`[cache] default_ttl`"),
+            ("-T localhost:6082", "--admin"),
+            ("-F -a :80", "always in the foreground"),
+            ("-n instance -a :80", "--admin"),
+            ("-p default_grace=1h -a :80", "sandarac config --defaults"),
+            ("-S /etc/varnish/secret", "--admin-token-file"),
             ("replay a.log -b http://a --for 0s", "no request is made in no time"),
         ] {
             let error = parse(line).unwrap_err();

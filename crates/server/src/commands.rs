@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-use sandarac_config::{Config, ListenAddress};
+use sandarac_config::{Config, Flags, ListenAddress};
 use serde::Serialize;
 
 use crate::admin::client::Client;
@@ -31,7 +31,8 @@ impl ProcessArgs {
             endpoint = Some(text.parse().map_err(|what| Failure::Usage(format!("SANDARAC_ADMIN: {what}")))?);
         }
         if let Some(path) = &self.config {
-            let config = crate::check::load(path, token)?.0;
+            let flags = Flags { presented: token, ..Flags::default() };
+            let config = crate::check::load_with(path, &flags)?.0;
             shown = shown.or_else(|| config.admin.token.as_deref().map(str::to_owned));
             endpoint = endpoint.or_else(|| admin_endpoint(&config));
         }
@@ -303,7 +304,9 @@ pub fn log(args: &LogArgs) -> Result<(), Failure> {
             out.flush()?;
         }
     }
-    Err(Failure::Failed("the process closed the log: it has ended".to_owned()))
+    Err(Failure::Failed(
+        "the process closed the log: it has ended, or this token is no longer valid".to_owned(),
+    ))
 }
 
 /// One JSON line of the log for a person: time, status, how the cache took part, how long it took, and for whom.

@@ -10,7 +10,7 @@ mod format;
 mod writer;
 
 pub use access::{AccessLog, Outlet, Target};
-pub use feed::{Feed, Line, Subscription};
+pub use feed::{Feed, Line, Subscription, Viewer};
 pub use filter::Filter;
 pub use format::Format;
 pub use writer::Destination;

@@ -6,14 +6,13 @@ mod allocator;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
 use sandarac_server::stderr::say;
 use sandarac_server::{check, commands, demo, replay, run, simulate, top};
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    match Cli::read(std::env::args_os()) {
         Ok(cli) => perform(cli.job()).unwrap_or_else(|failure| failure.report()),
         Err(error) => refuse(&error),
     }

@@ -4,9 +4,11 @@ mod control;
 mod pools;
 mod usage;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -71,6 +73,8 @@ struct Inner {
     workers: Vec<UnboundedSender<Command>>,
     /// The addresses bound, in the order of the configuration's listeners.
     listeners: Mutex<Vec<ListenAddress>>,
+    /// The files of Unix sockets that this process has made, by what tells each from another file at its path.
+    socket_files: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// Sockets that whoever started the process has opened.
     inherited: Inherited,
     log: AccessLog,
@@ -143,6 +147,7 @@ impl Process {
         let inner = Arc::new(Inner {
             shared,
             workers,
+            socket_files: Mutex::new(socket_files(&bound, &inherited)),
             listeners: Mutex::new(bound),
             inherited,
             log,
@@ -280,6 +285,24 @@ fn is_for(listener: &sandarac_config::ListenAddress, bound: &ListenAddress) -> b
     }
 }
 
+/// Device and inode. As long as a socket is open, no other file has those of its own.
+type FileIdentity = (u64, u64);
+
+fn identity(path: &Path) -> Option<FileIdentity> {
+    std::fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// The files of those of the sockets `bound` that were not passed to the process.
+fn socket_files(bound: &[ListenAddress], inherited: &Inherited) -> HashMap<PathBuf, FileIdentity> {
+    let made = bound.iter().filter_map(|address| match address {
+        ListenAddress::Unix(path, _) if !inherited.addresses().any(|passed| is_at(passed, path)) => {
+            Some((path.clone(), identity(path)?))
+        }
+        _ => None,
+    });
+    made.collect()
+}
+
 fn is_at(address: &ListenAddress, path: &Path) -> bool {
     matches!(address, ListenAddress::Unix(bound, _) if bound == path)
 }
@@ -293,8 +316,9 @@ fn bind(
 ) -> io::Result<Listeners> {
     if let Some(found) = inherited.find(|bound| is_for(&listener.address, bound), workers) {
         let mut listeners = found?;
-        if let ListenAddress::Unix(_, mode) = &mut listeners.address {
+        if let ListenAddress::Unix(path, mode) = &mut listeners.address {
             *mode = listener.mode;
+            warn_of_mode(path, listener.mode);
         }
         return Ok(listeners);
     }
@@ -317,6 +341,18 @@ fn bind(
         let hint = if is_tcp && error.kind() == io::ErrorKind::PermissionDenied { LOW_PORT } else { "" };
         io::Error::new(error.kind(), format!("cannot listen on {}: {error}{hint}", listener.address))
     })
+}
+
+/// A mode that is configured for a socket that was passed to the process, and that its file has not.
+fn warn_of_mode(path: &Path, mode: Option<u32>) {
+    let Some(mode) = mode else { return };
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o777 != mode) {
+        say(format_args!(
+            "sandarac: warning: [[listen]] mode = \"{mode:04o}\" has no effect: unix:{} was passed to this process \
+             (LISTEN_FDS); set SocketMode= in the systemd socket unit",
+            path.display()
+        ));
+    }
 }
 
 /// `error`, with what was being done.

@@ -62,7 +62,9 @@ async fn exit(signals: &mut Signals, process: &Process) {
         match signals.next().await {
             Event::Exit => return,
             Event::Reopen => process.reopen_logs(),
-            Event::Drain | Event::Reload => {}
+            // Refused, and said so.
+            Event::Reload => drop(process.reload()),
+            Event::Drain => {}
         }
     }
 }

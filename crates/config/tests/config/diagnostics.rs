@@ -114,6 +114,13 @@ fn slips_get_a_suggestion() {
             "\"h2c\"",
             "its requests would reach the backend past all rules of this file",
         ),
+        (
+            "[[route]]\nredirect = \"https://www.example.com{target}\"\n",
+            "\"https://www.example.com{target}\"",
+            "redirect.to = \"https://www.example.com{target}\"",
+        ),
+        ("[[route]]\nanswer = \"Not here.\"\n", "\"Not here.\"", "answer.body = \"Not here.\""),
+        ("[[route]]\nanswer = 403\n", "403", "answer.status = 403"),
         ("[[route]]\nredirect = {}\n", "{}", "redirect = { to = \"https://{host}{target}\" }"),
         ("[[route]]\nmatch = \"/\"\n", "[[route]]", "pool = \"app\""),
         ("[log]\naccess = \"stdot\"\n", "\"stdot\"", "did you mean \"stdout\"?"),
@@ -304,4 +311,61 @@ fn edits_that_are_meant_for_what_all_share_are_warned_of_where_they_meet_persona
     ] {
         assert!(with(fine).is_empty(), "{fine}");
     }
+}
+
+#[test]
+fn fields_that_the_cache_writes_itself_are_not_for_edits_where_it_is_used() {
+    let fields =
+        ["Range", "If-Range", "If-None-Match", "if-modified-since", "If-Match", "If-Unmodified-Since"];
+    for field in fields {
+        for edit in [format!("set = {{ {field} = \"x\" }}"), format!("add = {{ {field} = [\"x\"] }}")] {
+            let (message, marked, help) = told(&format!("[[route]]\npool = \"app\"\nrequest.{edit}\n"));
+            assert!(
+                message.starts_with(&format!("`{field}` cannot be written on a route with a cache: ")),
+                "{message}"
+            );
+            assert_eq!(marked, field);
+            assert_eq!(help, "cache = \"pass\" on this route, if nothing of it is to be stored");
+        }
+    }
+    for fine in [
+        "cache = \"pass\"\nrequest.set = { Range = \"bytes=0-9\" }",
+        "request.remove = [\"Range\", \"If-None-Match\"]",
+    ] {
+        assert!(warnings(&format!("{BASE}[[route]]\npool = \"app\"\n{fine}\n")).is_empty(), "{fine}");
+    }
+}
+
+#[test]
+fn placeholders_in_another_spelling_are_refused_and_braces_of_json_are_not() {
+    for (value, help) in [
+        ("{Host}", "did you mean {host}?"),
+        ("{ host }", "did you mean {host}?"),
+        ("a/{TARGET}", "did you mean {target}?"),
+        ("{hots}", "did you mean {host}?"),
+        ("{foo}", "known: {client}, {host}, {id}, {path}, {query}, {scheme}, {target}; `{{` is a brace"),
+    ] {
+        let (message, marked, told) =
+            told(&format!("[[route]]\npool = \"app\"\nrequest.set.X-A = \"{value}\"\n"));
+        let word = &value[value.find('{').unwrap()..];
+        assert_eq!((message, marked.as_str()), (format!("{word} stands for nothing"), "X-A"));
+        assert_eq!(told, help);
+    }
+    let (_, marked, help) = told("[[route]]\nredirect.to = \"https://{ Host }/\"\n");
+    assert_eq!((marked.as_str(), help.as_str()), ("\"https://{ Host }/\"", "did you mean {host}?"));
+    for fine in ["{}", "{ }", "{\\\"group\\\":1}", "{{Host}", "{a:b}", "{1}", "{x y}", "{Foo}", "{ x }"] {
+        let text = format!("{BASE}[[route]]\npool = \"app\"\nresponse.set.X-A = \"{fine}\"\n");
+        assert!(warnings(&text).is_empty(), "{fine}");
+    }
+}
+
+#[test]
+fn placeholders_in_answers_are_warned_of() {
+    let with = |answer: &str| warnings(&format!("{BASE}[[route]]\nanswer.{answer}\n"));
+    let not_filled =
+        |word: &str| format!("{word} is not filled in here: an answer is the same for all requests");
+    let pool = "no route uses the pool `app`".to_owned();
+    assert_eq!(with("body = \"You are {client} at {host}.\""), [pool.clone(), not_filled("{client}")]);
+    assert_eq!(with("fields = { X-A = \"{id}\" }"), [pool.clone(), not_filled("{id}")]);
+    assert_eq!(with("body = '{\"host\": {\"path\": {}}, \"b\": {hosts}}'"), [pool]);
 }

@@ -43,6 +43,7 @@ fn flags_count_more_than_the_file() {
         memory: Some("1G".to_owned()),
         grace: Some("30s".to_owned()),
         admin: Some("/run/a.sock".to_owned()),
+        presented: None,
         token: Some(token("0123456789abcdef\n")),
         threads: Some(4),
         profile: Some("rfc".to_owned()),

@@ -215,7 +215,7 @@ fn a_configuration_is_explained_in_plain_words() {
         [[route]]
         match = \"/\"
         pool = \"app\"
-        cache = {{ grace = \"30s\", bypass_cookies = [\"session*\"], ignore_query = [\"utm_*\"] }}
+        cache = {{ grace = \"30s\", stale_if_error = \"10m\", bypass_cookies = [\"session*\"], ignore_query = [\"utm_*\"] }}
         response = {{ set = {{ X-A = \"1\" }}, remove = [\"Via\"] }}
         "
     ));
@@ -226,6 +226,8 @@ Routes; the first that matches a request counts:
   1. /wp-admin, or POST or PUT on *.example.com → pool app, past the cache
   2. / → pool app, from the cache, fresh for what the backend says, else 2m
      stale for 30s more while a new one is fetched
+     stale for 10m more in place of an error, or of a response that takes longer than 1s
+     kept for 1h more, to be validated or to stand in when no backend can be reached
      requests with a cookie session* go past it, and so do those with Authorization
      ignored query parameters: utm_*
      ignored in Vary: cookie
@@ -236,4 +238,29 @@ Cache: up to 256MiB, profile safe, with Cache-Status.
 No access log.
 ";
     assert_eq!(sandarac_config::explain(&config), expected);
+}
+
+#[test]
+fn lifetimes_after_freshness_are_explained() {
+    let lines = |rules: &str| {
+        let config = load(&format!("{BASE}[[route]]\npool = \"app\"\n[cache]\n{rules}\n"));
+        let explained = sandarac_config::explain(&config);
+        let is_of_time = |line: &&str| line.contains(" more");
+        explained.lines().map(str::trim).filter(is_of_time).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let stand_in = "kept for 1h more, to be validated or to stand in when no backend can be reached";
+    assert_eq!(lines(""), [stand_in]);
+    assert_eq!(
+        lines("keep = \"1d\"\nstale_when_disconnected = false"),
+        ["kept for 1d more, to be validated"]
+    );
+    assert!(lines("keep = \"0s\"").is_empty());
+    assert_eq!(
+        lines("stale_if_error = \"5m\"\nprofile = \"rfc\""),
+        ["stale for 5m more in place of an error", stand_in]
+    );
+    assert_eq!(
+        lines("stale_if_error = \"5m\"\nstale_after = \"200ms\"")[0],
+        "stale for 5m more in place of an error, or of a response that takes longer than 200ms"
+    );
 }

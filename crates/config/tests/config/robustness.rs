@@ -77,6 +77,7 @@ proptest! {
             balance: memory.clone(),
             grace: memory.clone(),
             admin: memory.clone(),
+            presented: None,
             token: memory.clone().map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }),
             profile: memory.clone(),
             memory,

@@ -14,8 +14,8 @@ use crate::worker::Worker;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
 use sandarac_config::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
 use sandarac_message::caching::{
-    Reason, RequestDirectives, Storability, blames_request, freshen, own_fields_of_update, resumable,
-    storability, stored_fields,
+    Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
+    own_fields_of_update, resumable, storability, stored_fields, validates,
 };
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -219,6 +219,13 @@ impl<'a> Landing<'a> {
         let now = arrived.received;
         handling.outcome = Outcome::Revalidated;
         handling.forward_status = Some(304);
+        if !validates(candidate.fields(), arrived.head.fields.view()) {
+            // The client that asked gets what its validation named; for others, the next fetch brings the other version.
+            self.unstored(NoStore::EtagMismatch, handling);
+            arrived.link.finish();
+            flight.outdate();
+            return Landed::Object(candidate, None, None);
+        }
         let edited = self.edit(&mut arrived.head);
         let cookies = self.take_cookies(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
@@ -258,11 +265,32 @@ impl<'a> Landing<'a> {
             Storability::NoStore(reason) => {
                 self.unstored(NoStore::Unusable(reason), handling);
                 let update = cookies.as_ref().unwrap_or(&arrived.head.fields).view();
-                let own = for_client(own_fields_of_update(candidate.fields(), update, true));
+                let own = own_fields_of_update(candidate.fields(), update, cookies.is_some());
+                let object = self.for_one_client(&candidate, fields, &own, now);
                 self.leave(flight, 304, reason, now);
-                Landed::Object(candidate, None, own)
+                Landed::Object(object.unwrap_or(candidate), None, None)
             }
         }
+    }
+
+    /// The stored body under the head that a 304 makes of it and that may not be stored: with the client's `own` fields, and the
+    /// edits of what is not stored.
+    fn for_one_client(
+        &self,
+        stored: &Object,
+        mut fields: FieldsBuf,
+        own: &FieldsBuf,
+        now: Timestamp,
+    ) -> Result<Arc<Object>, TooLarge> {
+        let age = fields.view().get(Name::Age).and_then(delta_seconds).unwrap_or_default();
+        fields.remove(Name::Age);
+        fields.extend(own.view(), |field| field.id != Name::Age)?;
+        add_date(&mut fields, now);
+        self.edits.edits.passed.apply(&mut fields, &self.edits.parts())?;
+        let head = StoredHead::new(stored.head().status(), stored.head().reason(), &fields)?;
+        let received = now.minus(Duration::from_secs(age.into()));
+        let lifetimes = Lifetimes::fixed(received, Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Ok(self.store.under(stored, head, lifetimes))
     }
 
     /// The edits of every response, before anything is judged or stored.
@@ -293,7 +321,7 @@ impl<'a> Landing<'a> {
     pub(super) fn arrival<'b>(
         &'b self,
         head: StoredHead,
-        lifetimes: sandarac_message::caching::Lifetimes,
+        lifetimes: Lifetimes,
         vary: &'b VarySpec,
         tags: &'b [Tag],
         range: Option<ContentRange>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Query, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Extension, FromRequest, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::listener::Caller;
 use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
-use crate::logs::{Filter, Subscription};
+use crate::logs::{Filter, Subscription, Viewer};
 use crate::service::Service;
 
 /// Who may call, and how much they may send.
@@ -62,6 +62,31 @@ impl Token {
 
     fn is(&self, presented: blake3::Hash) -> bool {
         *self.0.lock() == Some(presented)
+    }
+}
+
+/// By what a caller was let in, which a reload may revoke.
+#[derive(Clone)]
+enum Grant {
+    /// By the file system.
+    File,
+    /// By a token with this digest.
+    Token { presented: blake3::Hash, all: Token, read: Token },
+}
+
+impl Grant {
+    fn is_valid(&self) -> bool {
+        match self {
+            Grant::File => true,
+            Grant::Token { presented, all, read } => all.is(*presented) || read.is(*presented),
+        }
+    }
+
+    fn viewer(&self) -> Viewer {
+        match self {
+            Grant::Token { presented, all, .. } if !all.is(*presented) => Viewer::Reader,
+            Grant::File | Grant::Token { .. } => Viewer::Operator,
+        }
     }
 }
 
@@ -155,11 +180,12 @@ fn as_json(value: &impl Serialize) -> Response {
 async fn authorize(
     State(shared): Process,
     ConnectInfo(caller): ConnectInfo<Caller>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let Some((all, read)) = &shared.tokens else {
         caller.let_in();
+        request.extensions_mut().insert(Grant::File);
         return next.run(request).await;
     };
     let presented = request.headers().get(header::AUTHORIZATION).and_then(|value| {
@@ -167,8 +193,11 @@ async fn authorize(
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| blake3::hash(token))
     });
     let may_read = presented.is_some_and(|presented| read.is(presented));
-    if presented.is_some_and(|presented| all.is(presented)) || (may_read && request.method().is_safe()) {
+    if let Some(presented) = presented
+        && (all.is(presented) || (may_read && request.method().is_safe()))
+    {
         caller.let_in();
+        request.extensions_mut().insert(Grant::Token { presented, all: all.clone(), read: read.clone() });
         return next.run(request).await;
     }
     if may_read {
@@ -300,6 +329,7 @@ async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T,
 
 async fn log(
     State(shared): Process,
+    Extension(grant): Extension<Grant>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let wrong = |what: String| {
@@ -319,13 +349,14 @@ async fn log(
             other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
         }
     }
+    let viewer = grant.viewer();
     let subscription = call(shared, move |control| {
         let full =
             || Refusal::failed("as many watch the log as may").instead("wait until one of them has ended");
-        control.subscribe(limit, filter).ok_or_else(full)
+        control.subscribe(viewer, limit, filter).ok_or_else(full)
     });
     let subscription = subscription.await?;
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription)))
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription, grant)))
         .into_response())
 }
 
@@ -349,19 +380,21 @@ const PIECE: usize = 16 * 1024;
 /// A silent stream sends an empty line this often, in seconds: both ends learn of a peer that is gone.
 const HEARTBEAT: u32 = 10;
 
-/// Entries as they come, and now and then a line that says how many were skipped.
+/// Entries as they come, and now and then a line that says how many were skipped. It ends within a second after a reload
+/// revokes the caller's token.
 struct LogStream {
     subscription: Subscription,
+    grant: Grant,
     seconds: Interval,
     silent: u32,
     reported: u64,
 }
 
 impl LogStream {
-    fn new(subscription: Subscription) -> LogStream {
+    fn new(subscription: Subscription, grant: Grant) -> LogStream {
         let mut seconds = interval(Duration::from_secs(1));
         seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        LogStream { subscription, seconds, silent: 0, reported: 0 }
+        LogStream { subscription, grant, seconds, silent: 0, reported: 0 }
     }
 }
 
@@ -373,6 +406,9 @@ impl hyper::body::Body for LogStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if !self.grant.is_valid() {
+            return Poll::Ready(None);
+        }
         let mut piece = BytesMut::new();
         while piece.len() < PIECE {
             match self.subscription.poll_next(context) {
@@ -383,6 +419,9 @@ impl hyper::body::Body for LogStream {
         }
         while piece.is_empty() {
             ready!(self.seconds.poll_tick(context));
+            if !self.grant.is_valid() {
+                return Poll::Ready(None);
+            }
             self.silent += 1;
             if self.silent >= HEARTBEAT {
                 piece.extend_from_slice(b"\n");

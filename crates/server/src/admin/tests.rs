@@ -60,8 +60,8 @@ impl Control for Process {
         Ok(ordered())
     }
 
-    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
-        self.feed.subscribe(limit, filter)
+    fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
+        self.feed.subscribe(viewer, limit, filter)
     }
 }
 

@@ -105,7 +105,7 @@ impl ReplayArgs {
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             balance: balance.map(str::to_owned),
             threads: self.threads,
-            token: token("", None)?,
+            presented: token("", None)?,
             ..Flags::default()
         })
     }

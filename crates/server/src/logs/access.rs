@@ -47,10 +47,10 @@ impl AccessLog {
         Ok(AccessLog(Arc::new(Shared { turn: AtomicU64::new(0), current, counts })))
     }
 
-    /// Opens `target` where it is another than the one in force; `None` where it is the same.
+    /// Opens `target` where it is another than the one in force; `None` where it is the same, and can still be opened.
     pub fn prepare(&self, target: Target) -> io::Result<Option<Opened>> {
         if self.0.current.lock().target == target {
-            return Ok(None);
+            return target.map_or(Ok(None), |(destination, _)| destination.check().map(|()| None));
         }
         Opened::open(target, &self.0.counts).map(Some)
     }

@@ -18,6 +18,18 @@ const WAITING: usize = 4096;
 /// How many may watch at a time: each costs every exchange, and holds a place of the admin interface, of which others are to find some.
 const WATCHERS: usize = 16;
 
+/// How many of them may be readers only: the others are for those who also run the process.
+const READERS: usize = 12;
+
+/// What a watcher may do besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer {
+    /// Everything.
+    Operator,
+    /// Only read.
+    Reader,
+}
+
 /// Carries records to all who watch. Clones share their watchers.
 #[derive(Clone, Default)]
 pub struct Feed(Arc<Shared>);
@@ -31,6 +43,7 @@ struct Shared {
 
 struct Watcher {
     number: u64,
+    viewer: Viewer,
     lines: mpsc::Sender<Line>,
     skipped: Arc<AtomicU64>,
     /// At most this many lines in a second; the rest is skipped before it is formatted.
@@ -91,14 +104,16 @@ impl Feed {
     }
 
     /// Begins to watch what `filter` takes, at most `limit` records a second; `None` where as many watch as may.
-    pub fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
+    pub fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
         let (lines, receiver) = mpsc::channel(WAITING);
         let number = self.0.next.fetch_add(1, Relaxed);
         let skipped = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&skipped);
         let watcher =
-            Watcher { number, lines, skipped: Arc::clone(&skipped), limit, filter, second: 0, in_second: 0 };
+            Watcher { number, viewer, lines, skipped: counted, limit, filter, second: 0, in_second: 0 };
         let mut watchers = self.watchers();
-        if watchers.len() >= WATCHERS {
+        let readers = watchers.iter().filter(|watcher| watcher.viewer == Viewer::Reader).count();
+        if watchers.len() >= WATCHERS || (viewer == Viewer::Reader && readers >= READERS) {
             return None;
         }
         watchers.push(watcher);
@@ -153,8 +168,10 @@ mod tests {
     fn each_watcher_gets_its_lines_up_to_its_limit() {
         let feed = Feed::new();
         feed.publish(&example());
-        let (mut all, mut few) =
-            (feed.subscribe(100, Filter::default()).unwrap(), feed.subscribe(2, Filter::default()).unwrap());
+        let (mut all, mut few) = (
+            feed.subscribe(Viewer::Operator, 100, Filter::default()).unwrap(),
+            feed.subscribe(Viewer::Operator, 2, Filter::default()).unwrap(),
+        );
         (0..5).for_each(|_| feed.publish(&example()));
         assert_eq!(std::iter::from_fn(|| next(&mut all)).count(), 5);
         assert_eq!((std::iter::from_fn(|| next(&mut few)).count(), few.skipped()), (2, 3));
@@ -166,7 +183,7 @@ mod tests {
     #[test]
     fn a_watcher_that_does_not_read_holds_a_bounded_number_of_lines() {
         let feed = Feed::new();
-        let slow = feed.subscribe(u64::MAX, Filter::default()).unwrap();
+        let slow = feed.subscribe(Viewer::Operator, u64::MAX, Filter::default()).unwrap();
         (0..WAITING + 7).for_each(|_| feed.publish(&example()));
         assert_eq!(slow.skipped(), 7);
     }
@@ -174,8 +191,9 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_watcher_that_has_gone() {
         let feed = Feed::new();
-        let all: Vec<_> = (0..WATCHERS).map(|_| feed.subscribe(1, Filter::default()).unwrap()).collect();
-        assert!(feed.subscribe(1, Filter::default()).is_none());
+        let all: Vec<_> =
+            (0..WATCHERS).map(|_| feed.subscribe(Viewer::Operator, 1, Filter::default()).unwrap()).collect();
+        assert!(feed.subscribe(Viewer::Operator, 1, Filter::default()).is_none());
         drop(all);
         assert_eq!(feed.0.watching.load(Relaxed), 0);
         assert!(feed.watchers().is_empty());

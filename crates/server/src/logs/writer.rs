@@ -39,6 +39,16 @@ pub enum Destination {
     File(PathBuf),
 }
 
+impl Destination {
+    /// Opens it for a moment, as the writer will.
+    ///
+    /// # Errors
+    /// With the name of a file that cannot be opened.
+    pub(super) fn check(self) -> io::Result<()> {
+        Sink::open(self).map(drop)
+    }
+}
+
 enum Message {
     Lines(Lines),
     Reopen,

@@ -9,8 +9,8 @@ use sandarac_net::{Command, Entrance, ListenAddress, Listeners, wall};
 use sandarac_proxy::{Counter, Site};
 
 use super::{
-    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, entrance, is_bound, listen,
-    log_target, pools, seed, usage,
+    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, entrance, identity, is_at, is_bound,
+    listen, log_target, pools, seed, socket_files, usage,
 };
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
@@ -18,7 +18,7 @@ use crate::admin::{
 };
 use crate::calendar;
 use crate::check;
-use crate::logs::{Filter, Subscription};
+use crate::logs::{Filter, Subscription, Viewer};
 use crate::service_manager;
 use crate::stderr::say;
 
@@ -140,8 +140,8 @@ impl Control for ProcessControl {
         self.0.order(|| pools::drain(&self.0.shared, order))
     }
 
-    fn subscribe(&self, limit: u64, filter: Filter) -> Option<Subscription> {
-        self.0.feed.subscribe(limit, filter)
+    fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
+        self.0.feed.subscribe(viewer, limit, filter)
     }
 }
 
@@ -149,6 +149,12 @@ impl Inner {
     /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
     /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
+        if self.draining.load(Relaxed) {
+            self.log.reopen();
+            let refusal = Refusal::failed("nothing is reloaded: this process is draining and ends");
+            say(format_args!("sandarac: {refusal}"));
+            return Err(refusal.instead("start another process; it takes over when this one has ended"));
+        }
         let _one_at_a_time = self.reloading.lock();
         service_manager::reloading();
         let outcome = self.take_up();
@@ -240,6 +246,24 @@ impl Inner {
 
     /// Listens on what was bound, and closes the listeners that are gone.
     fn listen_on(&self, binding: Binding) {
+        // While the sockets are open, so that no other file can be taken for theirs.
+        let mut files = socket_files(&binding.bound, &self.inherited);
+        let mut current = self.socket_files.lock();
+        // Another process may have put its own file in the place of one that stays.
+        for (path, file) in &mut files {
+            *file = current.get(path).copied().unwrap_or(*file);
+        }
+        let before = std::mem::replace(&mut *current, files);
+        drop(current);
+        for (path, file) in before {
+            let is_gone = !binding.bound.iter().any(|bound| is_at(bound, &path));
+            if is_gone
+                && identity(&path) == Some(file)
+                && let Err(error) = std::fs::remove_file(&path)
+            {
+                say(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));
+            }
+        }
         // In this order: a socket that was passed to the process may go on under the same address, with another entrance.
         for address in binding.gone {
             for worker in &self.workers {
