@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
 
 pub mod caching;
+pub mod civil;
 pub mod codings;
 pub mod conditional;
 pub mod cookies;

@@ -6,7 +6,6 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod admin;
-pub mod calendar;
 pub mod check;
 pub mod cli;
 mod client;

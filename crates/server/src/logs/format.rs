@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::str::FromStr;
 
 use sandarac_message::Version;
+use sandarac_message::civil::Civil;
 use sandarac_proxy::Record;
 
 use super::basic_user;
-use crate::calendar::Civil;
 use crate::human::is_unseen;
 
 /// How an access log writes an record.
