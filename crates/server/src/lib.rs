@@ -12,7 +12,6 @@ mod client;
 pub mod commands;
 pub mod demo;
 pub mod failure;
-pub mod histogram;
 pub mod human;
 pub mod logs;
 mod predecessor;

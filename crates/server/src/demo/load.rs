@@ -5,12 +5,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use sandarac_balance::Histogram;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::visitors::{Kind, Visitor, Wrong};
 use crate::client::{self, Answer, Client};
-use crate::histogram::Histogram;
 
 /// How long one answer may take before it counts as an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -55,8 +55,8 @@ pub struct Measured {
     pub answers: u64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
-    /// Time from sending a request to the end of its answer, of right answers.
-    pub latencies: Histogram,
+    /// Time from sending a request to the end of its answer, of right answers; to 1/16.
+    pub latencies: Histogram<4>,
     /// Answers that said in `Cache-Status` how they came about.
     pub labelled: u64,
     /// Answers that said they came from memory.
@@ -234,7 +234,7 @@ mod tests {
         });
         assert_eq!(site.requests(), measured.answers + 2, "two members signed in");
         assert_eq!(measured.hit_ratio(), None);
-        assert!(measured.latencies.quantile(0.5).unwrap() >= Duration::from_micros(200));
+        assert!(*measured.latencies.quantile(0.5).unwrap().end() >= Duration::from_micros(200));
     }
 
     #[test]

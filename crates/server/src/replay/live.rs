@@ -112,7 +112,7 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
     {
         return Err(unplayable(args, error));
     }
-    let milliseconds = |share| Some(played.latencies.quantile(share)?.as_secs_f64() * 1000.0);
+    let milliseconds = |share| Some(played.latencies.quantile(share)?.end().as_secs_f64() * 1000.0);
     let row = Row {
         label: algorithms(process.shared(), &pools),
         throughput: played.answers as f64 / played.elapsed.as_secs_f64().max(f64::EPSILON),

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sandarac_balance::Histogram;
 use sandarac_lab::{Log, LogError, LogRequest, LogTally};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout, timeout_at};
 
 use crate::client::{Answer, Client, is_hit};
-use crate::histogram::Histogram;
 use crate::human::count;
 use crate::signals::{Event, Signals};
 
@@ -78,8 +78,8 @@ pub(super) struct Played {
     pub(super) examples: Vec<String>,
     /// Requests that were made late, since all connections were in use.
     pub(super) late: u64,
-    /// From when a request was due, or was made where none is, to the end of its answer, if that is no error.
-    pub(super) latencies: Histogram,
+    /// From when a request was due, or was made where none is, to the end of its answer, if that is no error; to 1/16.
+    pub(super) latencies: Histogram<4>,
     /// Answers, errors left out, that came from memory.
     pub(super) hits: u64,
     /// From the first request to the last answer.
