@@ -42,5 +42,6 @@ pub use histogram::{Buckets, Histogram, quantile};
 pub use ids::BackendId;
 pub use pool::{NoBackend, Outcome, Pick, Pool};
 pub use queue::{QueueReport, Ticket};
+pub use random::Random;
 pub use report::{BackendReport, BackendState, ClassReport, Classes, PoolReport, SkillReport, SkillWord};
 pub use settings::Settings;

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use sandarac_balance::{Histogram, Outcome, Settings};
+use sandarac_balance::{Histogram, Outcome, Random, Settings};
 
 use crate::balancer::{Asking, Balancer, Placed, Sent};
 use crate::cache::Cache;
-use crate::chance::Chance;
 use crate::demand::Demand;
+use crate::distribution::{exponential, factor, of_request};
 use crate::measure::{Phase, Report, fairness};
 use crate::resume::WorkerResume;
 use crate::scenario::{Algorithm, EventKind, Load, Scenario};
@@ -74,7 +74,7 @@ struct Simulation<'a> {
     /// What comes next; the number keeps what comes at the same time in order.
     agenda: BinaryHeap<Reverse<(u64, u64, Next)>>,
     planned: u64,
-    chance: Chance,
+    random: Random,
     demand: Demand<'a>,
     versions: Vec<u32>,
     workers: Vec<Worker>,
@@ -156,7 +156,7 @@ impl<'a> Simulation<'a> {
             now: 1,
             agenda: BinaryHeap::new(),
             planned: 0,
-            chance: Chance::new(*seed),
+            random: Random::new(*seed),
             versions: vec![0; objects as usize],
             workers: Vec::new(),
             balancers: (0..scenario.balancers)
@@ -268,7 +268,7 @@ impl<'a> Simulation<'a> {
     /// Plans the next request of whoever has just had an answer.
     fn after_answer(&mut self) {
         if let Load::Clients { think_ms, .. } = self.scenario.load {
-            let think = if think_ms > 0.0 { self.chance.exponential(think_ms * 1000.0) } else { 0.0 };
+            let think = if think_ms > 0.0 { exponential(&mut self.random, think_ms * 1000.0) } else { 0.0 };
             self.plan(self.now + think as u64, Next::Request);
         }
     }
@@ -278,7 +278,7 @@ impl<'a> Simulation<'a> {
         match self.scenario.load {
             Load::Clients { .. } => {}
             Load::Rate { per_second } => {
-                let wait = self.chance.exponential(1e6 / per_second);
+                let wait = exponential(&mut self.random, 1e6 / per_second);
                 self.plan(self.now + wait as u64, Next::Request);
             }
             Load::Log { pace } => {
@@ -287,14 +287,14 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
-        let mut chance = Chance::of_request(self.scenario.seed, self.came);
-        let Some(mut site) = self.demand.site(self.came, &mut chance) else { return };
+        let mut random = of_request(self.scenario.seed, self.came);
+        let Some(mut site) = self.demand.site(self.came, &mut random) else { return };
         if let Some((crowded, share)) = self.crowd
-            && chance.unit() < share
+            && random.fraction() < share
         {
             site = crowded;
         }
-        self.demand.churn(&mut chance, |object| self.versions[object as usize] += 1);
+        self.demand.churn(&mut random, |object| self.versions[object as usize] += 1);
         let count = self.demand.classes();
         let request = InFlight {
             number: self.came,
@@ -327,9 +327,9 @@ impl<'a> Simulation<'a> {
             let balancer = &mut self.balancers[request.balancer as usize];
             let (now, in_flight) = (self.now, &self.in_flight);
             let micros = |worker: &Worker, number: u64, site: u32| {
-                let chance = Chance::of_request(!self.scenario.seed, number);
+                let random = of_request(!self.scenario.seed, number);
                 self.demand
-                    .objects_of(number, site, chance)
+                    .objects_of(number, site, random)
                     .filter(|&object| !worker.cache.holds(object, self.versions[object as usize]))
                     .fold(self.scenario.workers.fixed_ms, |ms, _| ms + self.scenario.workers.load_ms)
                     * worker.slowness
@@ -379,8 +379,8 @@ impl<'a> Simulation<'a> {
         let worker = &mut self.workers[at];
         let Some(next) = worker.queue.pop_front() else { return };
         let Some(request) = &mut self.in_flight[next as usize] else { return };
-        let chance = Chance::of_request(!seed, request.number);
-        for object in self.demand.objects_of(request.number, request.site, chance) {
+        let random = of_request(!seed, request.number);
+        for object in self.demand.objects_of(request.number, request.site, random) {
             let seen = &mut self.unseen[object as usize];
             self.unseen_count -= usize::from(*seen);
             *seen = false;
@@ -388,7 +388,7 @@ impl<'a> Simulation<'a> {
         }
         let mut millis = (workers.fixed_ms + workers.load_ms * f64::from(request.loads)) * worker.slowness;
         if workers.jitter > 0.0 {
-            millis *= Chance::of_request(seed ^ JITTER, request.number).factor(workers.jitter);
+            millis *= factor(&mut of_request(seed ^ JITTER, request.number), workers.jitter);
         }
         let micros = (millis * 1000.0) as u64;
         worker.busy = Some(next);

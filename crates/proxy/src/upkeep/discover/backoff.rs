@@ -1,5 +1,6 @@
 //! Pauses between attempts to reach what is lost.
 
+use sandarac_balance::Random;
 use std::time::Duration;
 
 /// The pause after the first failure, about. Short: a restarted server is back within a second or two.
@@ -15,29 +16,20 @@ pub(super) const LONG_LIFE: Duration = Duration::from_secs(10);
 /// balancers that lost a server together do not come back together.
 pub(in crate::upkeep) struct Backoff {
     next: Duration,
-    random: u64,
+    random: Random,
 }
 
 impl Backoff {
     /// The pauses that belong to `seed`.
     pub(in crate::upkeep) fn new(seed: u64) -> Backoff {
-        Backoff { next: FIRST, random: seed }
+        Backoff { next: FIRST, random: Random::new(seed) }
     }
 
     /// The next pause; the first again where the source was good for long.
     pub(in crate::upkeep) fn pause(&mut self, lived_long: bool) -> Duration {
         let pause = if lived_long { FIRST } else { self.next };
         self.next = (2 * pause).min(LONGEST);
-        pause.mul_f64(0.5 + 0.5 * self.chance())
-    }
-
-    /// A number from 0 to 1 (SplitMix64; Steele, Lea, Flood 2014).
-    fn chance(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        pause.mul_f64(0.5 + 0.5 * self.random.fraction())
     }
 }
 
