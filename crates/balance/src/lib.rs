@@ -11,6 +11,7 @@ mod address;
 mod ages;
 mod algorithm;
 mod backend;
+mod backoff;
 mod budget;
 mod candidates;
 mod choices;
@@ -35,6 +36,7 @@ pub use algorithm::resume::{
 };
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::{Backend, Ejection};
+pub use backoff::Backoff;
 pub use budget::RetryBudget;
 pub use choices::{Choice, ChoiceReason};
 pub use health::{Checked, Checks, Outlook};
