@@ -13,6 +13,7 @@ pub mod glob;
 mod head;
 pub mod hop;
 mod name;
+pub mod printable;
 pub mod range;
 pub mod status_fields;
 mod stored;

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use sandarac_message::Version;
 use sandarac_message::civil::Civil;
+use sandarac_message::printable::is_unseen;
 use sandarac_proxy::Record;
 
 use super::basic_user;
-use crate::human::is_unseen;
 
 /// How an access log writes an record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

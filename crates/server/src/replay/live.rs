@@ -11,6 +11,7 @@ use sandarac_config::{
     Action, Config, ListenAddress, Listener, LogTarget, PathReading, Route, Routes, Warning,
 };
 use sandarac_lab::{Row, fairness, rows};
+use sandarac_message::printable::printable;
 use sandarac_message::target::Scheme;
 use sandarac_proxy::{Shared, SitePool};
 
@@ -19,7 +20,7 @@ use super::{left_out, open, unplayable};
 use crate::check;
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
-use crate::human::{count, grouped, percent, printable};
+use crate::human::{count, grouped, percent};
 use crate::process::Process;
 use crate::stderr::say;
 
