@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sandarac_balance::Histogram;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -109,7 +110,7 @@ impl Measured {
 
 /// Drives the load at `target` and waits for its end. It runs on the calling thread alone.
 pub fn drive(target: SocketAddr, plan: &Plan) -> io::Result<Measured> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     Ok(runtime.block_on(visit(target, *plan)))
 }
 
@@ -117,10 +118,11 @@ async fn visit(target: SocketAddr, plan: Plan) -> Measured {
     let kinds = [(Kind::Reader, plan.readers), (Kind::Member, plan.members), (Kind::Watcher, plan.watchers)];
     let kinds = kinds.into_iter().flat_map(|(kind, count)| std::iter::repeat_n(kind, count));
     let begun = Instant::now();
-    let mut visits: JoinSet<Measured> = kinds
-        .enumerate()
-        .map(|(number, kind)| browse(target, Visitor::new(kind, number, plan.seed), begun + plan.duration))
-        .collect();
+    let mut visits = JoinSet::new();
+    for (number, kind) in kinds.enumerate() {
+        let visitor = Visitor::new(kind, number, plan.seed);
+        visits.spawn_local(browse(target, visitor, begun + plan.duration));
+    }
     let mut total = Measured::default();
     while let Some(visit) = visits.join_next().await {
         match visit {
