@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::Address;
 use crate::algorithm::peak_ewma::PeakLatency;
 use crate::algorithm::resume::WorkerLoad;
 use crate::hash::hash;
 use crate::silence::Silence;
+use crate::{Address, Backoff};
 
 /// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
@@ -144,8 +144,8 @@ impl Default for Ejection {
 impl Ejection {
     /// How long the ejection after `earlier` ones lasts, in milliseconds.
     pub(crate) fn millis(&self, earlier: u32) -> u64 {
-        let longest = millis(self.longest);
-        millis(self.first).checked_shl(earlier.min(32)).map_or(longest, |millis| millis.min(longest)).max(1)
+        let Ejection { first, longest, .. } = *self;
+        millis(Backoff { first, longest }.pause(earlier)).max(1)
     }
 
     /// How many of `backends` may be ejected at a time: one at least, unless it is to be none.

@@ -3,7 +3,7 @@
 use crate::backend::Standing;
 use crate::ids::Places;
 use crate::load::PoolLoad;
-use crate::random::Random;
+use crate::random::SharedRandom;
 use crate::{Backend, BackendId};
 
 /// What an algorithm chooses from.
@@ -12,7 +12,7 @@ pub(crate) struct Candidates<'a> {
     pub(crate) ids: &'a [BackendId],
     pub(crate) places: &'a Places,
     pub(crate) load: &'a PoolLoad,
-    pub(crate) random: &'a Random,
+    pub(crate) random: &'a SharedRandom,
     /// The sum of the weights of all backends.
     pub(crate) weights: f32,
     /// How long a backend new in service starts slowly, in milliseconds.

@@ -1,6 +1,9 @@
 //! A hash for rings, tables and class keys: fast, well spread, and the same on every machine, so that several balancers
 //! send a class to the same backend. It is no defence against chosen collisions; who needs one gives a secret seed.
 
+/// 2⁶⁴ divided by the golden ratio, and odd: multiples of it are spread evenly.
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Mixes all bits of `z` into all others: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
 pub(crate) const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -10,7 +13,6 @@ pub(crate) const fn mix(mut z: u64) -> u64 {
 
 /// The hash of `bytes` under `seed`.
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = mix(seed ^ (bytes.len() as u64).wrapping_mul(STEP));
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {

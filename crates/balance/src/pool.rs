@@ -14,7 +14,7 @@ use crate::claim::Claim;
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::queue::Queue;
-use crate::random::Random;
+use crate::random::SharedRandom;
 use crate::{
     Algorithm, Backend, BackendId, ChoiceReason, QueueReport, Resumes, SavedSkills, Settings, SkillSource,
     Ticket,
@@ -35,7 +35,7 @@ pub(crate) struct Inner {
     next_id: u32,
     settings: Settings,
     chooser: Chooser,
-    random: Random,
+    random: SharedRandom,
     /// The sum of the weights.
     weights: f32,
     /// Held while a backend is ejected, so that two cores do not eject the last two at once.
@@ -163,7 +163,7 @@ impl Pool {
             weights: backends.iter().map(|backend| backend.weight() as f32).sum(),
             backends: backends.into(),
             chooser,
-            random: Random::new(settings.seed),
+            random: SharedRandom::new(settings.seed),
             settings,
             ejecting: Mutex::new(()),
             queue: before.map_or_else(Arc::default, |before| before.queue.clone()),

@@ -1,27 +1,53 @@
-//! Random numbers as shared state: lock-free, and the same sequence for the same seed.
+//! Pseudo-random numbers: the same sequence for the same seed, on every machine. No defence against whoever wants to guess them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::hash::mix;
+use crate::hash::{STEP, mix};
 
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// SplitMix64 (Steele, Lea, Flood 2014). Its state is a counter, so cores share it with one atomic addition.
-pub(crate) struct Random(AtomicU64);
+/// SplitMix64 (Steele, Lea, Flood 2014), for one owner.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) const fn new(seed: u64) -> Random {
-        Random(AtomicU64::new(seed))
+    /// The sequence of `seed`. Any seed is good, neighbouring ones too.
+    pub const fn new(seed: u64) -> Random {
+        Random(seed)
     }
 
     /// 64 random bits.
-    pub(crate) fn next(&self) -> u64 {
+    pub const fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
+    }
+
+    /// A number below `bound`, which MUST NOT be 0. The bias is below `bound` / 2⁶⁴.
+    pub const fn below(&mut self, bound: usize) -> usize {
+        scaled(self.bits(), bound)
+    }
+
+    /// A number from 0 to below 1.
+    pub const fn fraction(&mut self) -> f64 {
+        // 53 bits are all that an `f64` below 1 holds.
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// The same sequence, shared by all cores: the state is a counter, so that one atomic addition takes a number.
+pub(crate) struct SharedRandom(AtomicU64);
+
+impl SharedRandom {
+    pub(crate) const fn new(seed: u64) -> SharedRandom {
+        SharedRandom(AtomicU64::new(seed))
+    }
+
+    /// 64 random bits.
+    pub(crate) fn bits(&self) -> u64 {
         mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 
     /// A number below `bound`, which MUST NOT be 0. The bias is below `bound` / 2⁶⁴.
     pub(crate) fn below(&self, bound: usize) -> usize {
-        scaled(self.next(), bound)
+        scaled(self.bits(), bound)
     }
 
     /// As many numbers below `bound`, which MUST NOT be 0, as that many calls would give one after the other.
@@ -33,11 +59,35 @@ impl Random {
     /// Whether something of this probability happens.
     pub(crate) fn happens(&self, probability: f32) -> bool {
         // 24 bits are all that an `f32` below 1 holds.
-        ((self.next() >> 40) as f32) < probability * (1_u32 << 24) as f32
+        ((self.bits() >> 40) as f32) < probability * (1_u32 << 24) as f32
     }
 }
 
 /// A number below `bound`, by these bits.
-fn scaled(bits: u64, bound: usize) -> usize {
-    ((u128::from(bits) * bound as u128) >> 64) as usize
+const fn scaled(bits: u64, bound: usize) -> usize {
+    ((bits as u128 * bound as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_that_of_the_paper() {
+        // The first numbers of the reference implementation (Vigna, splitmix64.c) for this seed.
+        let mut random = Random::new(1_234_567);
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([random.bits(), random.bits(), random.bits()], expected);
+    }
+
+    #[test]
+    fn a_shared_sequence_is_the_same_however_it_is_drawn() {
+        let mut owned = Random::new(7);
+        let expected: Vec<usize> = (0..8).map(|_| owned.below(1000)).collect();
+        let shared = SharedRandom::new(7);
+        let mut drawn: Vec<usize> = (0..3).map(|_| shared.below(1000)).collect();
+        drawn.extend(shared.several_below(1000, 4));
+        drawn.push(shared.below(1000));
+        assert_eq!(drawn, expected);
+    }
 }

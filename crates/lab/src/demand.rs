@@ -1,6 +1,8 @@
 //! What the requests of a simulation ask for: what chance says, or what a log tells.
 
-use crate::chance::{Chance, Lottery};
+use sandarac_balance::Random;
+
+use crate::distribution::Lottery;
 use crate::scenario::Sites;
 use crate::trace::Trace;
 
@@ -45,34 +47,34 @@ impl<'a> Demand<'a> {
     }
 
     /// The site that request `number`, from 1, is for; `None` where there are no more requests.
-    pub(crate) fn site(&self, number: u64, chance: &mut Chance) -> Option<u32> {
+    pub(crate) fn site(&self, number: u64, random: &mut Random) -> Option<u32> {
         match self {
-            Demand::Sites { sites, .. } => Some(sites.draw(chance)),
+            Demand::Sites { sites, .. } => Some(sites.draw(random)),
             Demand::Log(trace) => trace.get(number).map(|request| request.class),
         }
     }
 
     /// The objects that request `number` needs.
-    pub(crate) fn objects_of(&self, number: u64, site: u32, mut chance: Chance) -> impl Iterator<Item = u32> {
+    pub(crate) fn objects_of(&self, number: u64, site: u32, mut random: Random) -> impl Iterator<Item = u32> {
         let count = match self {
             Demand::Sites { settings, .. } => settings.objects_per_request,
             Demand::Log(_) => 1,
         };
         (0..count).filter_map(move |_| match self {
             Demand::Sites { settings, objects, .. } => {
-                Some(site * settings.objects + objects.draw(&mut chance))
+                Some(site * settings.objects + objects.draw(&mut random))
             }
             Demand::Log(trace) => trace.get(number).map(|request| request.object),
         })
     }
 
     /// Tells `changed` of each object that a request finds changed. A log says nothing of that.
-    pub(crate) fn churn(&self, chance: &mut Chance, mut changed: impl FnMut(u32)) {
+    pub(crate) fn churn(&self, random: &mut Random, mut changed: impl FnMut(u32)) {
         let Demand::Sites { settings, sites, objects } = self else { return };
         let mut changes = settings.churn;
         while changes > 0.0 {
-            if changes >= 1.0 || chance.unit() < changes {
-                changed(sites.draw(chance) * settings.objects + objects.draw(chance));
+            if changes >= 1.0 || random.fraction() < changes {
+                changed(sites.draw(random) * settings.objects + objects.draw(random));
             }
             changes -= 1.0;
         }

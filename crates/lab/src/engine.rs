@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
-use sandarac_balance::{Outcome, Settings};
+use sandarac_balance::{Histogram, Outcome, Random, Settings};
 
 use crate::balancer::{Asking, Balancer, Placed, Sent};
 use crate::cache::Cache;
-use crate::chance::Chance;
 use crate::demand::Demand;
-use crate::measure::{Histogram, Phase, Report, fairness};
+use crate::distribution::{exponential, factor, of_request};
+use crate::measure::{Phase, Report, fairness};
 use crate::resume::WorkerResume;
 use crate::scenario::{Algorithm, EventKind, Load, Scenario};
 use crate::trace::Trace;
@@ -73,7 +74,7 @@ struct Simulation<'a> {
     /// What comes next; the number keeps what comes at the same time in order.
     agenda: BinaryHeap<Reverse<(u64, u64, Next)>>,
     planned: u64,
-    chance: Chance,
+    random: Random,
     demand: Demand<'a>,
     versions: Vec<u32>,
     workers: Vec<Worker>,
@@ -103,6 +104,9 @@ struct Simulation<'a> {
     newcomers: Vec<usize>,
 }
 
+/// How long requests took, to 1/64.
+type Times = Histogram<6>;
+
 /// What is watched in a phase.
 struct Watch {
     name: String,
@@ -110,8 +114,8 @@ struct Watch {
     ended_before: u64,
     loads: u64,
     retried: u64,
-    times: Histogram,
-    times_of_others: Histogram,
+    times: Times,
+    times_of_others: Times,
     spread: f64,
     spread_since: u64,
     share_after: Option<u64>,
@@ -132,8 +136,8 @@ impl Watch {
             ended_before: ended,
             loads: 0,
             retried: 0,
-            times: Histogram::new(),
-            times_of_others: Histogram::new(),
+            times: Times::default(),
+            times_of_others: Times::default(),
             spread: 0.0,
             spread_since: now,
             share_after: None,
@@ -152,7 +156,7 @@ impl<'a> Simulation<'a> {
             now: 1,
             agenda: BinaryHeap::new(),
             planned: 0,
-            chance: Chance::new(*seed),
+            random: Random::new(*seed),
             versions: vec![0; objects as usize],
             workers: Vec::new(),
             balancers: (0..scenario.balancers)
@@ -264,7 +268,7 @@ impl<'a> Simulation<'a> {
     /// Plans the next request of whoever has just had an answer.
     fn after_answer(&mut self) {
         if let Load::Clients { think_ms, .. } = self.scenario.load {
-            let think = if think_ms > 0.0 { self.chance.exponential(think_ms * 1000.0) } else { 0.0 };
+            let think = if think_ms > 0.0 { exponential(&mut self.random, think_ms * 1000.0) } else { 0.0 };
             self.plan(self.now + think as u64, Next::Request);
         }
     }
@@ -274,7 +278,7 @@ impl<'a> Simulation<'a> {
         match self.scenario.load {
             Load::Clients { .. } => {}
             Load::Rate { per_second } => {
-                let wait = self.chance.exponential(1e6 / per_second);
+                let wait = exponential(&mut self.random, 1e6 / per_second);
                 self.plan(self.now + wait as u64, Next::Request);
             }
             Load::Log { pace } => {
@@ -283,14 +287,14 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
-        let mut chance = Chance::of_request(self.scenario.seed, self.came);
-        let Some(mut site) = self.demand.site(self.came, &mut chance) else { return };
+        let mut random = of_request(self.scenario.seed, self.came);
+        let Some(mut site) = self.demand.site(self.came, &mut random) else { return };
         if let Some((crowded, share)) = self.crowd
-            && chance.unit() < share
+            && random.fraction() < share
         {
             site = crowded;
         }
-        self.demand.churn(&mut chance, |object| self.versions[object as usize] += 1);
+        self.demand.churn(&mut random, |object| self.versions[object as usize] += 1);
         let count = self.demand.classes();
         let request = InFlight {
             number: self.came,
@@ -323,9 +327,9 @@ impl<'a> Simulation<'a> {
             let balancer = &mut self.balancers[request.balancer as usize];
             let (now, in_flight) = (self.now, &self.in_flight);
             let micros = |worker: &Worker, number: u64, site: u32| {
-                let chance = Chance::of_request(!self.scenario.seed, number);
+                let random = of_request(!self.scenario.seed, number);
                 self.demand
-                    .objects_of(number, site, chance)
+                    .objects_of(number, site, random)
                     .filter(|&object| !worker.cache.holds(object, self.versions[object as usize]))
                     .fold(self.scenario.workers.fixed_ms, |ms, _| ms + self.scenario.workers.load_ms)
                     * worker.slowness
@@ -375,8 +379,8 @@ impl<'a> Simulation<'a> {
         let worker = &mut self.workers[at];
         let Some(next) = worker.queue.pop_front() else { return };
         let Some(request) = &mut self.in_flight[next as usize] else { return };
-        let chance = Chance::of_request(!seed, request.number);
-        for object in self.demand.objects_of(request.number, request.site, chance) {
+        let random = of_request(!seed, request.number);
+        for object in self.demand.objects_of(request.number, request.site, random) {
             let seen = &mut self.unseen[object as usize];
             self.unseen_count -= usize::from(*seen);
             *seen = false;
@@ -384,7 +388,7 @@ impl<'a> Simulation<'a> {
         }
         let mut millis = (workers.fixed_ms + workers.load_ms * f64::from(request.loads)) * worker.slowness;
         if workers.jitter > 0.0 {
-            millis *= Chance::of_request(seed ^ JITTER, request.number).factor(workers.jitter);
+            millis *= factor(&mut of_request(seed ^ JITTER, request.number), workers.jitter);
         }
         let micros = (millis * 1000.0) as u64;
         worker.busy = Some(next);
@@ -444,11 +448,11 @@ impl<'a> Simulation<'a> {
 
     fn measure(&mut self, request: &InFlight) {
         self.ended += 1;
-        let time = self.now - request.came;
+        let time = Duration::from_micros(self.now - request.came);
         self.phase.loads += u64::from(request.loads);
-        self.phase.times.add(time);
+        self.phase.times.record(time);
         if !self.crowded.contains(&request.site) {
-            self.phase.times_of_others.add(time);
+            self.phase.times_of_others.record(time);
         }
         self.window.requests += 1;
         self.window.loads += u64::from(request.loads);
@@ -616,9 +620,9 @@ impl<'a> Simulation<'a> {
             retried: *retried,
             loads: *loads as f64 / per_request,
             throughput: requests as f64 / micros * 1e6,
-            p50_ms: times.quantile(0.5) / 1000.0,
-            p99_ms: times.quantile(0.99) / 1000.0,
-            p99_others_ms: times_of_others.quantile(0.99) / 1000.0,
+            p50_ms: quantile_ms(times, 0.5),
+            p99_ms: quantile_ms(times, 0.99),
+            p99_others_ms: quantile_ms(times_of_others, 0.99),
             overlap: shared / held,
             fairness: fairness(alive.map(|worker| worker.worked as f64)),
             backlog_spread: spread / micros,
@@ -636,4 +640,10 @@ impl<'a> Simulation<'a> {
             loads_over_time: self.loads_over_time,
         }
     }
+}
+
+/// The time that this share of requests does not exceed, in milliseconds: at most 1/64 below the true one, never above; 0
+/// where there are none.
+fn quantile_ms(times: &Times, share: f64) -> f64 {
+    times.quantile(share).map_or(0.0, |bounds| bounds.start().as_micros() as f64 / 1000.0)
 }

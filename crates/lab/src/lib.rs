@@ -6,9 +6,9 @@
 
 mod balancer;
 mod cache;
-mod chance;
 mod chart;
 mod demand;
+mod distribution;
 mod engine;
 mod lard;
 mod log;

@@ -48,47 +48,6 @@ pub struct Phase {
     pub steady_after: Option<u64>,
 }
 
-/// Times, to 1/64 of each.
-#[derive(Clone)]
-pub(crate) struct Histogram {
-    counts: Vec<u64>,
-    total: u64,
-}
-
-const FINENESS: u32 = 6;
-
-impl Histogram {
-    pub(crate) fn new() -> Histogram {
-        Histogram { counts: vec![0; (64 - FINENESS as usize + 1) << FINENESS], total: 0 }
-    }
-
-    pub(crate) fn add(&mut self, value: u64) {
-        self.counts[Self::place(value)] += 1;
-        self.total += 1;
-    }
-
-    fn place(value: u64) -> usize {
-        let bits = 64 - value.leading_zeros();
-        let shift = bits.saturating_sub(FINENESS + 1);
-        ((shift as usize) << FINENESS) + (value >> shift) as usize
-    }
-
-    /// The value that this share of all stays below; 0 of nothing.
-    pub(crate) fn quantile(&self, share: f64) -> f64 {
-        let wanted = (self.total as f64 * share).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        for (place, &count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= wanted {
-                let shift = (place >> FINENESS).saturating_sub(1);
-                let base = place - (shift << FINENESS);
-                return ((base as u64) << shift) as f64;
-            }
-        }
-        0.0
-    }
-}
-
 /// Jain's fairness index (1984): 1 if all values are equal, 1 / n if all but one are 0.
 pub fn fairness(values: impl Iterator<Item = f64>) -> f64 {
     let (count, sum, squares) = values.fold((0.0, 0.0, 0.0), |(count, sum, squares), value| {
@@ -100,25 +59,10 @@ pub fn fairness(values: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn fairness_is_one_for_equals_and_its_share_for_one_alone() {
         assert_eq!(fairness([3.0; 4].into_iter()), 1.0);
         assert_eq!(fairness([5.0, 0.0, 0.0, 0.0].into_iter()), 0.25);
-    }
-
-    proptest! {
-        #[test]
-        fn quantiles_are_those_of_a_sorted_list(mut values in prop::collection::vec(0_u64..10_000_000, 1..300)) {
-            let mut histogram = Histogram::new();
-            values.iter().for_each(|&value| histogram.add(value));
-            values.sort_unstable();
-            for share in [0.01, 0.5, 0.99] {
-                let exact = values[((values.len() as f64 * share).ceil() as usize).max(1) - 1] as f64;
-                let found = histogram.quantile(share);
-                prop_assert!(found <= exact && exact - found <= exact / 64.0, "{share}: {found} for {exact}");
-            }
-        }
     }
 }

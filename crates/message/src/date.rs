@@ -4,15 +4,17 @@
 //! comma, one-digit hours, doubled spaces) is invalid, because `Expires` must then count as past (RFC 9111 §5.3).
 
 use crate::Timestamp;
+use crate::civil::{Civil, MONTHS};
 
 /// The length of a formatted date.
 pub const LEN: usize = 29;
 
+/// The last second whose year the preferred form can hold.
+const LAST: Timestamp = Timestamp::from_secs(253_402_300_799);
+
 const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
 const LONG_DAYS: [&[u8]; 7] =
     [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
-const MONTHS: [&[u8; 3]; 12] =
-    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
 /// Reads an HTTP date. `now` places the two-digit year of the RFC 850 form: one that seems more than 50 years ahead
 /// lies in the past. The name of the day must be one, but need not be the right one. A date before the epoch reads
@@ -20,7 +22,7 @@ const MONTHS: [&[u8; 3]; 12] =
 pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     let mut text = Text(value);
     let name = text.word();
-    let (year, month, day, clock) = if is_one_of(&DAYS, name) {
+    let (year, month, day, (hour, minute, second)) = if is_one_of(&DAYS, name) {
         if text.skip(b", ") {
             let day = text.two()?;
             text.expect(b" ")?;
@@ -57,31 +59,28 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     } else {
         return None;
     };
-    if !text.0.is_empty() || day == 0 || day > month_length(year, month) {
+    if !text.0.is_empty() {
         return None;
     }
-    let seconds =
-        days_from_civil(i64::from(year), i64::from(month), i64::from(day)) * 86_400 + i64::from(clock);
+    let seconds = Civil { year, month, day, hour, minute, second, millisecond: 0 }.since_epoch()?;
     Some(Timestamp::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
 /// Writes `time` in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`. Years past 9999, which the form cannot hold,
 /// become the end of 9999.
 pub fn format(time: Timestamp) -> [u8; LEN] {
-    const LAST: u64 = 253_402_300_799;
-    let seconds = time.as_secs().min(LAST);
-    let (days, clock) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil_from_days(days);
+    let time = time.min(LAST);
+    let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);
     let mut out = *b"Thu, 01 Jan 1970 00:00:00 GMT";
     // The epoch was a Thursday.
-    out[..3].copy_from_slice(DAYS[((days + 3) % 7) as usize]);
+    out[..3].copy_from_slice(DAYS[((time.as_secs() / 86_400 + 3) % 7) as usize]);
     put_two(&mut out[5..7], day);
-    out[8..11].copy_from_slice(MONTHS[month as usize - 1]);
+    out[8..11].copy_from_slice(MONTHS[month as usize - 1].as_bytes());
     put_two(&mut out[12..14], year / 100);
     put_two(&mut out[14..16], year % 100);
-    put_two(&mut out[17..19], clock / 3600);
-    put_two(&mut out[20..22], clock / 60 % 60);
-    put_two(&mut out[23..25], clock % 60);
+    put_two(&mut out[17..19], hour);
+    put_two(&mut out[20..22], minute);
+    put_two(&mut out[23..25], second);
     out
 }
 
@@ -95,40 +94,9 @@ fn is_one_of<N: AsRef<[u8]>>(names: &[N], name: &[u8]) -> bool {
 }
 
 /// The year that two digits mean (RFC 9110 §5.6.7): the latest that is not more than 50 years ahead of `now`.
-fn full_year(short: u32, now: Timestamp) -> u32 {
-    let this_year = civil_from_days(now.as_secs().min(253_402_300_799) / 86_400).0 as u32;
-    let latest = this_year + 50;
+fn full_year(short: u64, now: Timestamp) -> u64 {
+    let latest = Civil::of(now.min(LAST)).year + 50;
     latest - (latest + 100 - short) % 100
-}
-
-fn month_length(year: u32, month: u32) -> u32 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from the epoch to a date of the Gregorian calendar, which is reckoned in eras of 400 years from 1 March 0000.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// Year, month and day of a count of days from the epoch.
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 /// What is left of a date being read.
@@ -156,29 +124,29 @@ impl<'a> Text<'a> {
         self.skip(text).then_some(())
     }
 
-    fn digit(&mut self) -> Option<u32> {
+    fn digit(&mut self) -> Option<u64> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
-        first.is_ascii_digit().then(|| u32::from(first - b'0'))
+        first.is_ascii_digit().then(|| u64::from(first - b'0'))
     }
 
-    fn two(&mut self) -> Option<u32> {
+    fn two(&mut self) -> Option<u64> {
         Some(self.digit()? * 10 + self.digit()?)
     }
 
-    fn month(&mut self) -> Option<u32> {
+    fn month(&mut self) -> Option<u64> {
         let word = self.word();
-        MONTHS.iter().position(|known| known.eq_ignore_ascii_case(word)).map(|at| at as u32 + 1)
+        let at = MONTHS.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(word))?;
+        Some(at as u64 + 1)
     }
 
-    /// Hours, minutes and seconds as seconds of the day; a leap second is allowed.
-    fn clock(&mut self) -> Option<u32> {
+    /// Hours, minutes and seconds.
+    fn clock(&mut self) -> Option<(u64, u64, u64)> {
         let hours = self.two()?;
         self.expect(b":")?;
         let minutes = self.two()?;
         self.expect(b":")?;
-        let seconds = self.two()?;
-        (hours < 24 && minutes < 60 && seconds <= 60).then_some(hours * 3600 + minutes * 60 + seconds)
+        Some((hours, minutes, self.two()?))
     }
 
     fn gmt(&mut self) -> Option<()> {

@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
 
 pub mod caching;
+pub mod civil;
 pub mod codings;
 pub mod conditional;
 pub mod cookies;
@@ -12,6 +13,7 @@ pub mod glob;
 mod head;
 pub mod hop;
 mod name;
+pub mod printable;
 pub mod range;
 pub mod status_fields;
 mod stored;

@@ -1,13 +1,13 @@
 //! Throttles messages on standard error per subject, with doubling intervals: no subject keeps another out.
 
-use sandarac_balance::BackendId;
+use sandarac_balance::{BackendId, Backoff};
 use sandarac_net::Moment;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-/// What is said once is not repeated before this, and each time that follows not before twice as long, up to the second.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+/// For how long a message is not repeated.
+const REPEAT_AFTER: Backoff = Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(600) };
 
 /// So many things are told apart. A backend or a worker more waits until one of them has been quiet for long enough.
 const MOST: usize = 64;
@@ -33,8 +33,15 @@ pub(crate) struct Complaints(HashMap<Subject, Said>);
 
 struct Said {
     last: Moment,
-    /// How long nothing more is to be said of it.
-    silence: Duration,
+    /// How often it was repeated.
+    repeats: u32,
+}
+
+impl Said {
+    /// For how long it is not repeated.
+    fn silence(&self) -> Duration {
+        REPEAT_AFTER.pause(self.repeats)
+    }
 }
 
 impl Complaints {
@@ -42,25 +49,25 @@ impl Complaints {
     pub(crate) fn is_due(&mut self, subject: Subject, now: Moment) -> bool {
         let is_of_many = matches!(subject, Subject::Backend(..) | Subject::Worker(..));
         if is_of_many && self.0.len() >= MOST && !self.0.contains_key(&subject) {
-            self.0.retain(|_, said| now.since(said.last) < said.silence);
+            self.0.retain(|_, said| now.since(said.last) < said.silence());
             if self.0.len() >= MOST {
                 return false;
             }
         }
         match self.0.entry(subject) {
             Entry::Vacant(new) => {
-                new.insert(Said { last: now, silence: AGAIN.0 });
+                new.insert(Said { last: now, repeats: 0 });
                 true
             }
             Entry::Occupied(mut said) => {
-                let Said { last, silence } = said.get_mut();
-                let since = now.since(*last);
-                if since < *silence {
+                let said = said.get_mut();
+                let (since, silence) = (now.since(said.last), said.silence());
+                if since < silence {
                     return false;
                 }
                 // What was well for as long again is new.
-                *silence = if since < *silence * 2 { (*silence * 2).min(AGAIN.1) } else { AGAIN.0 };
-                *last = now;
+                let repeats = if since < silence * 2 { said.repeats.saturating_add(1) } else { 0 };
+                *said = Said { last: now, repeats };
                 true
             }
         }
@@ -107,7 +114,7 @@ mod tests {
             workers(1000, why).into_iter().filter(|subject| complaints.is_due(subject.clone(), now)).count()
         };
         assert_eq!(say("score", now), MOST);
-        assert_eq!(say("class", now.plus(AGAIN.0)), MOST);
+        assert_eq!(say("class", now.plus(REPEAT_AFTER.first)), MOST);
         assert!(complaints.0.len() <= MOST);
     }
 }

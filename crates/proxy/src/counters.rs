@@ -8,6 +8,7 @@ use crate::record::Outcome;
 use crate::resume::Unbelieved;
 use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore, StatusClass, Tally};
+use sandarac_balance::Buckets;
 use sandarac_net::Refused;
 use sandarac_wire::h1::repair::Repair;
 use std::io;
@@ -150,21 +151,19 @@ impl Counters {
     }
 }
 
-/// Sub-buckets to each power of two: a quantile is exact to an eighth.
-const STEPS: usize = 8;
-/// Up to 2^32 microseconds, more than an hour.
-const BUCKETS: usize = 32 * STEPS;
+/// Eight to each doubling: a quantile is exact to an eighth. Up to 2^34 microseconds, more than four hours.
+const BUCKETS: Buckets = Buckets::new(3, 34);
 
-/// A histogram of durations in microseconds, log-linear: eight steps to each doubling.
+/// A histogram of durations in microseconds, log-linear, in memory that its writers share with readers.
 #[derive(Debug)]
 pub struct Latency {
-    buckets: Box<[AtomicU64; BUCKETS]>,
+    buckets: Box<[AtomicU64; BUCKETS.count()]>,
     sum: AtomicU64,
 }
 
 impl Default for Latency {
     fn default() -> Latency {
-        Latency { buckets: Box::new([const { AtomicU64::new(0) }; BUCKETS]), sum: AtomicU64::new(0) }
+        Latency { buckets: Box::new([const { AtomicU64::new(0) }; BUCKETS.count()]), sum: AtomicU64::new(0) }
     }
 }
 
@@ -186,54 +185,19 @@ impl Latency {
     /// Where a duration counts, and its microseconds.
     fn place(&self, duration: Duration) -> (&AtomicU64, u64) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        (&self.buckets[bucket(micros)], micros)
+        (&self.buckets[BUCKETS.of(micros)], micros)
     }
 
     /// The counts of every bucket, with the bucket's upper bound in microseconds.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.buckets.iter().enumerate().map(|(at, count)| (upper(at), count.load(Ordering::Relaxed)))
+        self.buckets
+            .iter()
+            .enumerate()
+            .map(|(at, count)| (*BUCKETS.bounds(at).end(), count.load(Ordering::Relaxed)))
     }
 
     /// The sum of all durations, in microseconds.
     pub fn sum(&self) -> u64 {
         self.sum.load(Ordering::Relaxed)
-    }
-}
-
-fn bucket(micros: u64) -> usize {
-    if micros < STEPS as u64 {
-        return micros as usize;
-    }
-    let exponent = micros.ilog2() as usize;
-    let step = (micros >> (exponent - 3)) as usize & (STEPS - 1);
-    ((exponent - 2) * STEPS + step).min(BUCKETS - 1)
-}
-
-/// The largest value, in microseconds, that falls into the bucket.
-fn upper(at: usize) -> u64 {
-    if at < STEPS {
-        return at as u64;
-    }
-    let exponent = at / STEPS + 2;
-    let step = (at % STEPS) as u64;
-    ((STEPS as u64 + step + 1) << (exponent - 3)) - 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_duration_falls_into_the_bucket_that_bounds_it() {
-        for micros in (0..10_000).chain([1 << 20, (1 << 20) + 12345, 3_999_999_999]) {
-            let at = bucket(micros);
-            assert!(micros <= upper(at), "{micros} in {at}");
-            assert!(at == 0 || micros > upper(at - 1), "{micros} in {at}");
-        }
-    }
-
-    #[test]
-    fn absurd_durations_are_counted_in_the_last_bucket() {
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 }

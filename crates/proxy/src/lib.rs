@@ -5,6 +5,7 @@
 //! or purge, then fetch, store, deliver and record.
 
 mod away;
+pub mod client;
 mod complaints;
 mod counters;
 mod downstream;

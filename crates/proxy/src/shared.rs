@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
 use sandarac_config::Edits;
+use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
@@ -208,7 +209,7 @@ impl Shared {
     /// Says what is wrong, unless that was said a while ago.
     pub(crate) fn complain(&self, subject: Subject, what: impl FnOnce() -> String) {
         if self.complaints.lock().is_due(subject, Moment::now()) {
-            (self.complain)(&printable(&what()));
+            (self.complain)(&escaped(&what()));
         }
     }
 
@@ -237,23 +238,11 @@ impl Shared {
 
     /// Says what has changed, at once.
     pub(crate) fn say(&self, what: &str) {
-        (self.complain)(&printable(what));
+        (self.complain)(&escaped(what));
     }
 
     /// The counters of the upkeep, which alone may write them.
     pub(crate) fn upkeep_counters(&self) -> &Arc<Counters> {
         self.counters.last().expect("one set more than there are workers")
     }
-}
-
-/// `what`, with control characters escaped: it may hold what somebody else said, who is to write no line of ours.
-fn printable(what: &str) -> String {
-    let mut text = String::with_capacity(what.len());
-    for character in what.chars() {
-        match character.is_control() {
-            true => text.extend(character.escape_default()),
-            false => text.push(character),
-        }
-    }
-    text
 }

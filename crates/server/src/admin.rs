@@ -19,9 +19,9 @@ pub use server::{Access, Server, Token};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use sandarac_balance::quantile;
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::quantile;
 use crate::logs::{Filter, Subscription, Viewer};
 
 /// The running process, as the admin interface sees it. Calls come from threads that may block; they MUST NOT be
@@ -260,7 +260,8 @@ impl Latency {
 
     /// The duration, in microseconds, that at least `fraction` (0 to 1) of those counted do not exceed.
     pub fn quantile_us(&self, fraction: f64) -> Option<u64> {
-        quantile(self.buckets.iter().copied(), self.count(), fraction)
+        let at = quantile(self.buckets.iter().map(|&(_, count)| count), self.count(), fraction)?;
+        Some(self.buckets[at].0)
     }
 
     /// What was counted since `earlier`, a histogram of the same process.

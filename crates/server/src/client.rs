@@ -4,14 +4,20 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use sandarac_message::{Method, Name};
+use sandarac_net::{BodyError, Conn, Framer, Stream};
+use sandarac_proxy::client::{self, HeadError};
+use sandarac_wire::h1::Limits;
+use sandarac_wire::h1::response::Response;
 use tokio::net::TcpStream;
 
-const MAX_HEAD: usize = 64 * 1024;
+/// What the head of an answer may hold.
+const LIMITS: Limits = Limits { head: 64 << 10, fields: 100, target: 0 };
+
 /// A longer body is not kept.
 const MAX_BODY: usize = 4 * 1024 * 1024;
-const READ: usize = 16 * 1024;
 
 /// Why a request got no whole answer.
 #[derive(Debug)]
@@ -40,6 +46,27 @@ impl From<io::Error> for Fault {
     }
 }
 
+impl From<HeadError> for Fault {
+    fn from(error: HeadError) -> Fault {
+        match error {
+            HeadError::Io(error) => Fault::Io(error),
+            HeadError::Closed => Fault::Truncated,
+            HeadError::Refused(refusal) => Fault::Malformed(refusal.text()),
+            HeadError::Switched => Fault::Malformed("it switches to another protocol"),
+        }
+    }
+}
+
+impl From<BodyError> for Fault {
+    fn from(error: BodyError) -> Fault {
+        match error {
+            BodyError::Io(error) => Fault::Io(error),
+            BodyError::Truncated => Fault::Truncated,
+            BodyError::Refused(refusal) => Fault::Malformed(refusal.text()),
+        }
+    }
+}
+
 /// A whole answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
@@ -55,26 +82,17 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-enum Framing {
-    None,
-    Length(usize),
-    Chunked,
-}
-
 /// One connection, made when first needed and again after it was closed.
-#[derive(Debug)]
 pub(crate) struct Client {
     address: SocketAddr,
-    stream: Option<TcpStream>,
-    /// Bytes received and not yet consumed.
-    received: Vec<u8>,
+    conn: Option<Conn>,
     answer: Answer,
     keeps_bodies: bool,
 }
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Client {
-        Client { address, stream: None, received: Vec::new(), answer: Answer::default(), keeps_bodies: true }
+        Client { address, conn: None, answer: Answer::default(), keeps_bodies: true }
     }
 
     /// A client that reads bodies, however long, and keeps nothing of them.
@@ -85,166 +103,76 @@ impl Client {
     /// Sends `request`, a whole request without body or with it included, and reads its answer. A kept connection
     /// that turns out closed before any byte came is replaced once, as every HTTP client does.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<&Answer, Fault> {
-        let reused = self.stream.is_some();
-        let mut result = self.exchange(request).await;
-        if reused && self.received.is_empty() && matches!(result, Err(Fault::Io(_) | Fault::Truncated)) {
-            self.stream = None;
-            result = self.exchange(request).await;
+        let method = if request.starts_with(b"HEAD ") { Method::Head } else { Method::Get };
+        let (mut conn, reused) = match self.conn.take() {
+            Some(conn) => (conn, true),
+            None => (self.connect().await?, false),
+        };
+        let mut head = client::head(&mut conn, request, method, &LIMITS, read).await;
+        if reused && conn.data().is_empty() && matches!(head, Err(HeadError::Io(_) | HeadError::Closed)) {
+            conn = self.connect().await?;
+            head = client::head(&mut conn, request, method, &LIMITS, read).await;
         }
-        match result {
-            Ok(keep) => {
-                if !keep {
-                    self.close();
-                }
-                Ok(&self.answer)
-            }
-            Err(fault) => {
-                self.close();
-                Err(fault)
-            }
+        let Head { answer, mut framer, keep } = head?;
+        if matches!(framer, Framer::UntilClose) {
+            return Err(Fault::Malformed("the body has no stated length"));
         }
+        let mut body = std::mem::take(&mut self.answer.body);
+        body.clear();
+        self.answer = Answer { body, ..answer };
+        let (keeps_bodies, body) = (self.keeps_bodies, &mut self.answer.body);
+        let mut too_large = false;
+        let take = |piece: &[u8]| {
+            too_large = keeps_bodies && body.len() + piece.len() > MAX_BODY;
+            if too_large {
+                return ControlFlow::Break(());
+            }
+            if keeps_bodies {
+                body.extend_from_slice(piece);
+            }
+            ControlFlow::Continue(())
+        };
+        client::body(&mut conn, &mut framer, take).await?;
+        if too_large {
+            return Err(Fault::Malformed("the body is too large"));
+        }
+        if keep {
+            conn.park();
+            self.conn = Some(conn);
+        }
+        Ok(&self.answer)
     }
 
     /// Drops the connection, and with it whatever was still to come.
     pub(crate) fn close(&mut self) {
-        self.stream = None;
-        self.received.clear();
+        self.conn = None;
     }
 
-    async fn exchange(&mut self, request: &[u8]) -> Result<bool, Fault> {
-        let stream = match &mut self.stream {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.address).await?;
-                stream.set_nodelay(true)?;
-                self.stream.insert(stream)
-            }
-        };
-        stream.write_all(request).await?;
-        let no_body = request.starts_with(b"HEAD ");
-        loop {
-            if let Some((framing, keep)) = self.parse_head(no_body)? {
-                match framing {
-                    Framing::None => {}
-                    Framing::Length(length) => self.read_body(length).await?,
-                    Framing::Chunked => self.read_chunks().await?,
-                }
-                return Ok(keep);
-            }
-            self.fill().await?;
-        }
+    async fn connect(&self) -> Result<Conn, Fault> {
+        Ok(Conn::new(Stream::tcp(TcpStream::connect(self.address).await?)))
     }
+}
 
-    async fn fill(&mut self) -> Result<(), Fault> {
-        let stream = self.stream.as_mut().ok_or(Fault::Truncated)?;
-        self.received.reserve(READ);
-        match stream.read_buf(&mut self.received).await? {
-            0 => Err(Fault::Truncated),
-            _ => Ok(()),
-        }
-    }
+/// What the head of an answer says.
+struct Head {
+    /// The answer but for its body.
+    answer: Answer,
+    framer: Framer,
+    /// Whether the connection may be used again.
+    keep: bool,
+}
 
-    /// Takes a head off the received bytes; interim answers are skipped. `None` where it is not whole yet.
-    fn parse_head(&mut self, no_body: bool) -> Result<Option<(Framing, bool)>, Fault> {
-        loop {
-            let mut fields = [httparse::EMPTY_HEADER; 64];
-            let mut head = httparse::Response::new(&mut fields);
-            let length = match head.parse(&self.received) {
-                Ok(httparse::Status::Complete(length)) => length,
-                Ok(httparse::Status::Partial) if self.received.len() < MAX_HEAD => return Ok(None),
-                Ok(httparse::Status::Partial) => return Err(Fault::Malformed("the head has no end")),
-                Err(_) => return Err(Fault::Malformed("the head cannot be read")),
-            };
-            let status = head.code.unwrap_or_default();
-            if (100..200).contains(&status) {
-                self.received.drain(..length);
-                continue;
-            }
-            let mut framing = None;
-            let mut keep = head.version == Some(1);
-            self.answer = Answer { status, body: std::mem::take(&mut self.answer.body), ..Answer::default() };
-            self.answer.body.clear();
-            for field in head.headers.iter() {
-                if field.name.eq_ignore_ascii_case("content-length") {
-                    let length = std::str::from_utf8(field.value).ok().and_then(|text| text.parse().ok());
-                    let length = length.filter(|&length| !self.keeps_bodies || length <= MAX_BODY);
-                    framing =
-                        Some(Framing::Length(length.ok_or(Fault::Malformed("Content-Length is too large"))?));
-                } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-                    framing = Some(Framing::Chunked);
-                } else if field.name.eq_ignore_ascii_case("connection") {
-                    keep &= !field.value.eq_ignore_ascii_case(b"close");
-                } else if field.name.eq_ignore_ascii_case("cache-status") {
-                    let all = self.answer.cache_status.get_or_insert_default();
-                    if !all.is_empty() {
-                        all.push(b',');
-                    }
-                    all.extend_from_slice(field.value);
-                } else if field.name.eq_ignore_ascii_case("proxy-status") {
-                    self.answer.proxy_status = Some(field.value.to_vec());
-                } else if field.name.eq_ignore_ascii_case("set-cookie") {
-                    self.answer.set_cookie.get_or_insert_with(|| field.value.to_vec());
-                }
-            }
-            self.received.drain(..length);
-            if no_body || matches!(status, 204 | 304) {
-                framing = Some(Framing::None);
-            }
-            return match framing {
-                Some(framing) => Ok(Some((framing, keep))),
-                None => Err(Fault::Malformed("the body has no stated length")),
-            };
-        }
-    }
-
-    async fn read_body(&mut self, length: usize) -> Result<(), Fault> {
-        let mut left = length;
-        while left > 0 {
-            if self.received.is_empty() {
-                self.fill().await?;
-            }
-            let part = left.min(self.received.len());
-            if self.keeps_bodies {
-                self.answer.body.extend_from_slice(&self.received[..part]);
-            }
-            self.received.drain(..part);
-            left -= part;
-        }
-        Ok(())
-    }
-
-    async fn read_line(&mut self) -> Result<Vec<u8>, Fault> {
-        loop {
-            if let Some(end) = self.received.windows(2).position(|pair| pair == b"\r\n") {
-                let line = self.received[..end].to_vec();
-                self.received.drain(..end + 2);
-                return Ok(line);
-            }
-            if self.received.len() > MAX_HEAD {
-                return Err(Fault::Malformed("a chunk line has no end"));
-            }
-            self.fill().await?;
-        }
-    }
-
-    async fn read_chunks(&mut self) -> Result<(), Fault> {
-        loop {
-            let line = self.read_line().await?;
-            let size = std::str::from_utf8(line.split(|&byte| byte == b';').next().unwrap_or_default())
-                .ok()
-                .and_then(|size| usize::from_str_radix(size.trim(), 16).ok())
-                .filter(|size| !self.keeps_bodies || self.answer.body.len().saturating_add(*size) <= MAX_BODY)
-                .ok_or(Fault::Malformed("a chunk size cannot be read"))?;
-            if size == 0 {
-                while !self.read_line().await?.is_empty() {}
-                return Ok(());
-            }
-            self.read_body(size).await?;
-            if !self.read_line().await?.is_empty() {
-                return Err(Fault::Malformed("a chunk is longer than its size"));
-            }
-        }
-    }
+fn read(response: &Response<'_>) -> Head {
+    let fields = response.head.fields;
+    let cache_status: Vec<&[u8]> = fields.all(Name::CacheStatus).collect();
+    let answer = Answer {
+        status: response.head.status,
+        cache_status: (!cache_status.is_empty()).then(|| cache_status.join(&b',')),
+        proxy_status: fields.all(Name::ProxyStatus).last().map(<[u8]>::to_vec),
+        set_cookie: fields.get(Name::SetCookie).map(<[u8]>::to_vec),
+        body: Vec::new(),
+    };
+    Head { answer, framer: Framer::of_response(response.framing), keep: response.keep_alive }
 }
 
 /// Whether the cache nearest to the client says that it answered from what it holds (RFC 9211 §2.1).

@@ -12,13 +12,14 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use sandarac_config::{Config, Flags, ListenAddress};
+use sandarac_message::printable::printable;
 use serde::Serialize;
 
 use crate::admin::client::Client;
 use crate::admin::{Endpoint, Latency, MetricKind, Purge, State, Stats, Status, Value};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
-use crate::human::{bytes, count, grouped, milliseconds, printable, span};
+use crate::human::{bytes, count, grouped, milliseconds, span};
 use crate::stderr::say;
 
 impl ProcessArgs {

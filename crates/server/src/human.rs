@@ -72,18 +72,6 @@ pub fn span(seconds: u64) -> String {
     parts.join(" ")
 }
 
-/// `text` with every character replaced that is none to be seen, so that it cannot drive the terminal that shows it.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|letter| if is_unseen(letter) { '\u{fffd}' } else { letter }).collect()
-}
-
-/// Whether a character does something with the text around it instead of being seen: a control character, one that turns the
-/// direction of writing, or one that ends a line or a paragraph.
-pub fn is_unseen(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,7 +93,5 @@ mod tests {
             [0.0, 0.004, 0.31, 0.9996, 1.003, 2.46, 12.345, 61.4].map(lasting),
             ["0 s", "0.004 s", "0.31 s", "1 s", "1 s", "2.5 s", "12 s", "1 m 1 s"]
         );
-        assert_eq!(printable("a\u{1b}[2J\n\u{9b}b"), "a\u{fffd}[2J\u{fffd}\u{fffd}b");
-        assert_eq!(printable("gpj\u{202e}.é\u{2028}x"), "gpj\u{fffd}.é\u{fffd}x");
     }
 }

@@ -6,14 +6,12 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod admin;
-pub mod calendar;
 pub mod check;
 pub mod cli;
 mod client;
 pub mod commands;
 pub mod demo;
 pub mod failure;
-pub mod histogram;
 pub mod human;
 pub mod logs;
 mod predecessor;

@@ -3,7 +3,7 @@
 use super::resume::ClassKey;
 use crate::candidates::Candidates;
 use crate::choices::Chosen;
-use crate::hash::{hash, mix};
+use crate::hash::{STEP, hash, mix};
 use crate::{Backend, ChoiceReason};
 
 /// Table sizes, primes: the first is the paper's small one. A table is to hold a hundred places for each backend, so
@@ -81,9 +81,7 @@ impl Maglev {
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));
         let Some(ClassKey(key)) = class else { return least_loaded(ChoiceReason::Unclassified) };
-        let place = |probe: u64| {
-            (mix(key ^ probe.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % self.places.len() as u64) as usize
-        };
+        let place = |probe: u64| (mix(key ^ probe.wrapping_mul(STEP)) % self.places.len() as u64) as usize;
         (0..PROBES)
             .map(|probe| self.places[place(probe)] as usize)
             .find(|&at| candidates.eligible(at))

@@ -2,29 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use sandarac_balance::Random;
+
 use super::*;
-
-/// Numbers that look random and are the same in every run.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// Draws from `0..count`, of which the n-th is asked for in proportion to `1 / n^skew`.
 struct Zipf(Vec<f64>);
@@ -105,7 +85,7 @@ fn of_what_the_web_asks_for_more_are_hits_than_with_lru() {
         let store = Arc::new(Store::new(Settings::new(limit)));
         let mut lru = Lru::new(room);
         let zipf = Zipf::new(20 * room, skew);
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut hits, mut lru_hits, asked) = (0, 0, 40 * room);
         for _ in 0..asked {
             let n = zipf.draw(&mut random);
@@ -127,13 +107,13 @@ fn a_scan_does_not_flush_what_is_asked_for_often() {
         (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
     }
     // A crawler asks once for each of many times what fits, while the popular ones are asked for now and then.
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut hits, mut asked) = (0, 0);
     for n in 0..20 * room {
         ask(&store, &format!("/crawled/{n}"), len);
         if n % 4 == 0 {
             asked += 1;
-            hits += usize::from(ask(&store, &format!("/{}", random.below(popular as u64)), len));
+            hits += usize::from(ask(&store, &format!("/{}", random.below(popular)), len));
         }
     }
     assert!(hits * 100 >= asked * 97, "{hits} of {asked}");
@@ -147,7 +127,7 @@ fn large_objects_do_not_flush_small_ones_that_are_asked_for_often() {
     for _ in 0..3 {
         (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
     }
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut hits, mut asked) = (0, 0);
     for n in 0..200 {
         // Up to a quarter of the store, each asked for twice.
@@ -156,7 +136,7 @@ fn large_objects_do_not_flush_small_ones_that_are_asked_for_often() {
         ask(&store, &format!("/large/{n}"), size);
         for _ in 0..popular / 10 {
             asked += 1;
-            hits += usize::from(ask(&store, &format!("/{}", random.below(popular as u64)), len));
+            hits += usize::from(ask(&store, &format!("/{}", random.below(popular)), len));
         }
     }
     assert!(hits * 100 >= asked * 97, "{hits} of {asked}");

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
-use super::eviction::Random;
+use sandarac_balance::Random;
+
 use super::*;
 use crate::Purge::{Hard, Soft};
 
@@ -55,7 +56,7 @@ fn read(object: &Arc<Object>, path: &str) -> bool {
 /// Fetches: fills a flight in one of many ways.
 fn fetch(flight: Flight, path: &str, random: &mut Random, fetched: &AtomicU64) {
     fetched.fetch_add(1, Relaxed);
-    let len = random.below(60_000) as usize;
+    let len = random.below(60_000);
     let whole = body(path, len);
     let tags = [Tag::new(path.as_bytes()), Tag::new(b"all")];
     let mut response = response(path);
@@ -69,7 +70,7 @@ fn fetch(flight: Flight, path: &str, random: &mut Random, fetched: &AtomicU64) {
             response.len = (kind == 6).then_some(len as u64);
             let mut filling = flight.store(response.arrival());
             let broken = random.below(8) == 0;
-            for piece in whole.chunks(1 + random.below(9000) as usize) {
+            for piece in whole.chunks(1 + random.below(9000)) {
                 filling.append(piece);
                 if random.below(3) == 0 {
                     thread::yield_now();
@@ -133,7 +134,7 @@ fn threads_do_not_lose_one_another() {
                 .map(|n| {
                     let (store, fetched, requested) = (&store, &fetched, &requested);
                     scope.spawn(move || {
-                        let mut random = Random(seed * 100 + n);
+                        let mut random = Random::new(seed * 100 + n);
                         for _ in 0..700 {
                             let path = format!("/{}/", random.below(60));
                             request(store, &path, &mut random, fetched);
@@ -143,7 +144,7 @@ fn threads_do_not_lose_one_another() {
                 })
                 .collect();
             scope.spawn(|| {
-                let mut random = Random(seed * 100 + 50);
+                let mut random = Random::new(seed * 100 + 50);
                 let mut purged = 0;
                 while !over.load(Relaxed) {
                     thread::sleep(std::time::Duration::from_micros(300));
@@ -189,7 +190,7 @@ fn of_many_who_come_at_once_one_fetches() {
             for n in 0..4 {
                 let (store, fetched, barrier) = (&store, &fetched, &barrier);
                 scope.spawn(move || {
-                    let mut random = Random(seed * 10 + n);
+                    let mut random = Random::new(seed * 10 + n);
                     barrier.wait();
                     loop {
                         let flight = match get("/").lookup(store, START) {

@@ -1,9 +1,7 @@
 //! Times as logs write them.
 
 use sandarac_message::Timestamp;
-
-const MONTHS: [&[u8]; 12] =
-    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+use sandarac_message::civil::{Civil, MONTHS};
 
 /// Reads `21/Nov/2026:13:55:36 +0100`.
 pub(super) fn ncsa(text: &[u8]) -> Option<Timestamp> {
@@ -12,7 +10,7 @@ pub(super) fn ncsa(text: &[u8]) -> Option<Timestamp> {
     if signs.iter().any(|&(at, sign)| text[at] != sign) {
         return None;
     }
-    let month = MONTHS.iter().position(|month| **month == text[3..6])? as u64 + 1;
+    let month = MONTHS.iter().position(|month| *month.as_bytes() == text[3..6])? as u64 + 1;
     let date = (number(&text[7..11])?, month, number(&text[..2])?);
     let clock = (number(&text[12..14])?, number(&text[15..17])?, number(&text[18..20])?);
     let (hours, minutes) = (number(&text[22..24])?, number(&text[24..26])?);
@@ -57,32 +55,10 @@ fn number(digits: &[u8]) -> Option<u64> {
         .filter(|_| fits)
 }
 
-/// Seconds from the epoch to a date and time of day in UTC; `None` of what is no date, or lies before the epoch. A leap second
-/// counts as the one after it.
+/// Seconds from the epoch to a date and time of day in UTC; `None` where they are none, or lie before the epoch.
 fn seconds((year, month, day): (u64, u64, u64), (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let length = match month {
-        2 => 28 + u64::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1970..=9999).contains(&year)
-        || !(1..=length).contains(&day)
-        || hour > 23
-        || minute > 59
-        || second > 60
-    {
-        return None;
-    }
-    // Years that begin in March put the leap day last; eras of 400 years repeat (Hinnant, "chrono-compatible low-level
-    // date algorithms").
-    let shifted_year = year - u64::from(month <= 2);
-    let (era, year_of_era) = (shifted_year / 400, shifted_year % 400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = era * 146_097 + day_of_era - 719_468;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+    let civil = Civil { year, month, day, hour, minute, second, millisecond: 0 };
+    u64::try_from(civil.since_epoch()?).ok()
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! A small HTTP client for what the balancer asks of backends in its own name: checks and résumés.
 
 use crate::Fault;
+use crate::client::{self, HeadError};
 use crate::origin::Origins;
 use sandarac_balance::Address;
 use sandarac_message::Method;
-use sandarac_net::{BodyStep, Conn, Framer, within};
-use sandarac_wire::h1::response::{self, Kind, Response};
-use sandarac_wire::h1::{Limits, Parsed, encode};
-use std::future::poll_fn;
-use std::io::IoSlice;
+use sandarac_net::{Conn, Framer, within};
+use sandarac_wire::h1::response::Response;
+use sandarac_wire::h1::{Limits, encode};
+use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// What a response head may hold.
@@ -69,27 +68,19 @@ impl Client {
         if matches!(framer, Framer::Length(length) if length > question.body as u64) {
             return Ok(Answer { status, body: None });
         }
-        let mut body = Some(Vec::new());
-        poll_fn(|cx| {
-            loop {
-                match std::task::ready!(framer.poll_step(&mut conn, cx)) {
-                    Ok(BodyStep::Data(range)) => {
-                        if let Some(kept) = &mut body {
-                            if kept.len() + range.len() > question.body {
-                                body = None;
-                                return Poll::Ready(Ok(()));
-                            }
-                            kept.extend_from_slice(&conn.data()[range.clone()]);
-                        }
-                        conn.consume(range.end);
-                    }
-                    Ok(BodyStep::End(_)) => return Poll::Ready(Ok(())),
-                    Err(_) => return Poll::Ready(Err(Fault::ResponseBroken)),
-                }
+        let mut kept = Some(Vec::new());
+        let take = |piece: &[u8]| match &mut kept {
+            Some(bytes) if bytes.len() + piece.len() <= question.body => {
+                bytes.extend_from_slice(piece);
+                ControlFlow::Continue(())
             }
-        })
-        .await?;
-        Ok(Answer { status, body })
+            _ => {
+                kept = None;
+                ControlFlow::Break(())
+            }
+        };
+        client::body(&mut conn, &mut framer, take).await.map_err(|_| Fault::ResponseBroken)?;
+        Ok(Answer { status, body: kept })
     }
 }
 
@@ -105,52 +96,9 @@ pub(crate) async fn head_of<T>(
     method: Method,
     read: impl Fn(&Response<'_>) -> T,
 ) -> Result<T, Fault> {
-    let mut sent = false;
-    poll_fn(|cx| {
-        if !std::mem::replace(&mut sent, true) && conn.write(cx, &[IoSlice::new(request)]).is_err() {
-            return Poll::Ready(Err(Fault::NoResponse));
-        }
-        if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
-            return Poll::Ready(Err(Fault::NoResponse));
-        }
-        poll_head(cx, conn, method, &read)
+    client::head(conn, request, method, &LIMITS, read).await.map_err(|error| match error {
+        HeadError::Io(_) | HeadError::Closed => Fault::NoResponse,
+        HeadError::Refused(refusal) => Fault::BadResponse(refusal),
+        HeadError::Switched => Fault::UnaskedSwitch,
     })
-    .await
-}
-
-/// Receives a head that is no interim one, the answer to a request with `method`; gives what `read` makes of it.
-fn poll_head<T>(
-    cx: &mut Context<'_>,
-    conn: &mut Conn,
-    method: Method,
-    read: impl Fn(&Response<'_>) -> T,
-) -> Poll<Result<T, Fault>> {
-    let (mut spans, mut anew) = (Vec::new(), Vec::new());
-    loop {
-        if !conn.data().is_empty() {
-            let parsed = response::parse_or_repair(conn.data(), &LIMITS, &mut spans, &mut anew, method);
-            match parsed.map_err(Fault::BadResponse)? {
-                Parsed::Partial => {}
-                Parsed::Complete(head) => {
-                    let head_len = head.head_len;
-                    match head.kind {
-                        Kind::Final => {
-                            let done = read(&head);
-                            conn.consume(head_len);
-                            return Poll::Ready(Ok(done));
-                        }
-                        Kind::Interim => {
-                            conn.consume(head_len);
-                            continue;
-                        }
-                        Kind::Switching | Kind::Tunnel => return Poll::Ready(Err(Fault::UnaskedSwitch)),
-                    }
-                }
-            }
-        }
-        match std::task::ready!(conn.poll_fill(cx)) {
-            Ok(0) | Err(_) => return Poll::Ready(Err(Fault::NoResponse)),
-            Ok(_) => {}
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Tables of classes, which applications write and the upkeep reads again whenever they change.
 
-use super::discover::backoff::Backoff;
+use super::discover::backoff::JitteredBackoff;
 use super::discover::directory::reappears;
 use super::discover::file::follow_text;
 use crate::shared::Shared;
@@ -19,7 +19,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
         Some(0) | None => "requests have no class until there is one",
         Some(_) => "the one before stays in force",
     };
-    let mut backoff = Backoff::new(pool.live().settings().seed);
+    let mut backoff = JitteredBackoff::new(pool.live().settings().seed);
     let mut lost = None;
     let mut wrong = None;
     loop {

@@ -1,6 +1,6 @@
 //! Whose résumé is to be fetched next: who is wanted, who is being asked, who has to wait, and for how long.
 
-use sandarac_balance::BackendId;
+use sandarac_balance::{BackendId, Backoff};
 use sandarac_net::Moment;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use std::time::Duration;
 /// A worker of a pool, which is told by its place among the site's.
 pub(super) type Worker = (usize, BackendId);
 
-/// How long after a failure a worker is asked again: twice as long after each that follows, up to the second.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How long after a failure a worker is asked again.
+const RETRY_AFTER: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
 /// How many résumés of one worker are fetched in a row, and after what time each one more: several where it restarts or learns
 /// much at once, and no more where it never means what it says.
@@ -90,9 +90,9 @@ impl Turns {
             self.failed.remove(&worker);
             return;
         }
-        let times = self.failed.get(&worker).map_or(0, |failure| failure.times) + 1;
-        let pause = AGAIN.0.saturating_mul(1 << (times - 1).min(16)).min(AGAIN.1);
-        self.failed.insert(worker, Failure { times, not_before: now.plus(pause), how });
+        let earlier = self.failed.get(&worker).map_or(0, |failure| failure.times);
+        let not_before = now.plus(RETRY_AFTER.pause(earlier));
+        self.failed.insert(worker, Failure { times: earlier.saturating_add(1), not_before, how });
     }
 
     /// Forgets the failures of workers that are no longer there.

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use sandarac_message::Method;
+use sandarac_wire::h1::{Limits, Parsed, response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,8 +31,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The longest answer that is read whole, in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// The longest head of an answer, in bytes.
-const MAX_HEAD: u64 = 64 << 10;
+/// What the head of an answer may hold.
+const LIMITS: Limits = Limits { head: 64 << 10, fields: 32, target: 0 };
 
 /// Talks to a running process.
 #[derive(Clone, Debug)]
@@ -324,20 +326,18 @@ impl Client {
         // A refusal may come before the whole body was taken; what it says counts more than the broken pipe.
         let sent = stream.write_all(&request);
         let mut reader = BufReader::new(stream);
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let read = (&mut reader).take(MAX_HEAD).read_until(b'\n', &mut head).map_err(failed)?;
-            if read == 0 || head.len() as u64 > MAX_HEAD {
+        let (mut head, mut spans) = (Vec::new(), Vec::new());
+        loop {
+            let read = (&mut reader).take(LIMITS.head as u64).read_until(b'\n', &mut head).map_err(failed)?;
+            if read == 0 {
                 sent.map_err(failed)?;
                 return Err(self.foreign("it closed the connection without an answer"));
             }
-        }
-        let mut fields = [httparse::EMPTY_HEADER; 32];
-        let mut answer = httparse::Response::new(&mut fields);
-        let whole = answer.parse(&head).is_ok_and(|parsed| parsed.is_complete());
-        match answer.code.filter(|_| whole) {
-            Some(status) => Ok((status, reader)),
-            None => Err(self.foreign("its answer is not HTTP")),
+            match response::parse(&head, &LIMITS, &mut spans, Method::Get) {
+                Ok(Parsed::Partial) => {}
+                Ok(Parsed::Complete(response)) => return Ok((response.head.status, reader)),
+                Err(_) => return Err(self.foreign("its answer is not HTTP")),
+            }
         }
     }
 }

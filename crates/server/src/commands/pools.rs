@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use sandarac_message::printable::printable;
+
 use super::{json, table};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, ChoiceDetail, ClassDetail, DrainBackend, Ordered, PoolDetail,
@@ -9,7 +11,7 @@ use crate::admin::{
 };
 use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
 use crate::failure::Failure;
-use crate::human::{count, grouped, lasting, percent, printable};
+use crate::human::{count, grouped, lasting, percent};
 
 /// So many of the workers skilled in a class are shown.
 const SKILLED: usize = 6;

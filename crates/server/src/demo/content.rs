@@ -1,6 +1,8 @@
 //! What the sample site has to say: a small magazine about resins and finishes. The same on every start, so that
 //! a load driver can tell a right page from a wrong one.
 
+use sandarac_balance::Random;
+
 /// One article.
 #[derive(Clone, Debug)]
 pub struct Article {
@@ -124,11 +126,8 @@ pub fn articles() -> impl Iterator<Item = Article> {
 
 /// An SVG picture for an article: layered translucent shapes in resin colours, drawn from the number alone.
 pub fn picture(number: usize) -> String {
-    let mut state = number as u64 * 0x9e37_79b9 + 7;
-    let mut next = |limit: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % limit
-    };
+    let mut random = Random::new(number as u64);
+    let mut next = |limit| random.below(limit);
     let hue = 22 + next(26);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"picture-{number}\" viewBox=\"0 0 640 360\" role=\"img\" \

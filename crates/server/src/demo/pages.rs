@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use sandarac_message::civil::Civil;
+
 use super::content::{Article, SECTIONS, articles};
-use crate::calendar::Civil;
 
 /// The style sheet of every page.
 pub(super) const STYLE: &str = include_str!("assets/style.css");

@@ -45,12 +45,13 @@ fn ratio(numerator: f64, denominator: f64, word: &str) -> String {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b) = (&self.alone.measured, &self.accelerated.measured);
+        let quantile = |run: &Measured, fraction| Some(*run.latencies.quantile(fraction)?.end());
         let faster = |fraction| {
-            let seconds = |run: &Measured| run.latencies.quantile(fraction).unwrap_or_default().as_secs_f64();
+            let seconds = |run: &Measured| quantile(run, fraction).unwrap_or_default().as_secs_f64();
             ratio(seconds(a), seconds(b), "faster")
         };
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
-        let latency = |run: &Measured, fraction| or_none(run.latencies.quantile(fraction).map(milliseconds));
+        let latency = |run: &Measured, fraction| or_none(quantile(run, fraction).map(milliseconds));
         let hits = |run: &Measured| or_none(run.hit_ratio().map(percent));
         // Per answer, because the accelerated site serves many more visitors in the same time.
         let per_answer = |run: &Run| run.site_requests as f64 / run.measured.answers.max(1) as f64;

@@ -15,13 +15,13 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::{get, post};
 use sandarac_message::Timestamp;
+use sandarac_message::civil::Civil;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::content::{self, Article, SECTIONS};
 use super::pages::{self, Made};
 use super::session::{Sessions, none_match_hits};
-use crate::calendar::Civil;
 use crate::service::Service;
 
 /// What a page that everyone sees the same says to caches: browsers ask again each time, shared caches keep it.

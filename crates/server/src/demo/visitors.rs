@@ -4,32 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use memchr::memmem;
+use sandarac_balance::Random;
 
 use super::content;
 use crate::client::Answer;
-
-/// A small generator of even pseudo-random numbers (SplitMix64), seeded, so that both runs see the same visitors.
-#[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 up to, not including, 1.
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// What a visitor is after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,14 +86,15 @@ pub(super) struct Visitor {
     pub(super) name: String,
     /// The `Cookie` value once signed in.
     pub(super) cookie: Option<String>,
-    dice: Dice,
+    /// Seeded, so that both runs see the same visitors.
+    random: Random,
     last_serial: u64,
 }
 
 /// How often each article is read: the k-th in proportion to 1/k, as popularity on real sites falls off (Zipf).
-fn zipf(dice: &mut Dice) -> usize {
+fn zipf(random: &mut Random) -> usize {
     let total: f64 = (1..=content::COUNT).map(|rank| 1.0 / rank as f64).sum();
-    let mut left = dice.fraction() * total;
+    let mut left = random.fraction() * total;
     for rank in 1..=content::COUNT {
         left -= 1.0 / rank as f64;
         if left < 0.0 {
@@ -128,29 +107,29 @@ fn zipf(dice: &mut Dice) -> usize {
 impl Visitor {
     pub(super) fn new(kind: Kind, number: usize, seed: u64) -> Visitor {
         let name = if kind == Kind::Member { format!("member-{number}") } else { String::new() };
-        let dice = Dice::new(seed.wrapping_add(number as u64 * 0x0100_0193));
-        Visitor { kind, name, cookie: None, dice, last_serial: 0 }
+        let random = Random::new(seed.wrapping_add(number as u64 * 0x0100_0193));
+        Visitor { kind, name, cookie: None, random, last_serial: 0 }
     }
 
     /// What they ask for next.
     pub(super) fn choose(&mut self) -> Wish {
-        let share = self.dice.fraction();
+        let share = self.random.fraction();
         match self.kind {
             Kind::Watcher => Wish::page("/clock", "clock"),
             Kind::Member if share < 0.4 => Wish::page("/account", "account"),
             Kind::Member if share < 0.5 => Wish::page("/", "front"),
-            Kind::Member => Wish::article(zipf(&mut self.dice)),
+            Kind::Member => Wish::article(zipf(&mut self.random)),
             Kind::Reader => match share {
                 share if share < 0.12 => Wish::page("/", "front"),
                 share if share < 0.18 => {
-                    let section = content::SECTIONS[self.dice.next() as usize % content::SECTIONS.len()];
+                    let section = content::SECTIONS[self.random.bits() as usize % content::SECTIONS.len()];
                     let section = section.to_ascii_lowercase();
                     Wish::page(&format!("/sections/{section}"), &format!("section-{section}"))
                 }
                 share if share < 0.20 => Wish::ApiList,
-                share if share < 0.26 => Wish::ApiArticle(zipf(&mut self.dice)),
-                share if share < 0.46 => Wish::Picture(zipf(&mut self.dice)),
-                _ => Wish::article(zipf(&mut self.dice)),
+                share if share < 0.26 => Wish::ApiArticle(zipf(&mut self.random)),
+                share if share < 0.46 => Wish::Picture(zipf(&mut self.random)),
+                _ => Wish::article(zipf(&mut self.random)),
             },
         }
     }
@@ -277,10 +256,10 @@ mod tests {
 
     #[test]
     fn popular_articles_are_read_most() {
-        let mut dice = Dice::new(7);
+        let mut random = Random::new(7);
         let mut counts = [0; content::COUNT + 1];
         for _ in 0..20_000 {
-            counts[zipf(&mut dice)] += 1;
+            counts[zipf(&mut random)] += 1;
         }
         assert!(counts[1] > 4000 && counts[1] > counts[5] && counts[5] > counts[40] && counts[40] > 0);
     }

@@ -5,11 +5,11 @@ use std::io::Write as _;
 use std::str::FromStr;
 
 use sandarac_message::Version;
+use sandarac_message::civil::Civil;
+use sandarac_message::printable::is_unseen;
 use sandarac_proxy::Record;
 
 use super::basic_user;
-use crate::calendar::Civil;
-use crate::human::is_unseen;
 
 /// How an access log writes an record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sandarac_cache::{Expression, Purge as Kind, Removal, Settings, Tag};
 use sandarac_message::caching::Profile;
+use sandarac_message::civil::Civil;
 use sandarac_net::{Command, Entrance, ListenAddress, Listeners, wall};
 use sandarac_proxy::{Counter, Site};
 
@@ -16,7 +17,6 @@ use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
     Purged, Refusal, Reloaded, RemoveBackend, State, Stats, Status,
 };
-use crate::calendar;
 use crate::check;
 use crate::logs::{Filter, Subscription, Viewer};
 use crate::service_manager;
@@ -34,7 +34,7 @@ impl Control for ProcessControl {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             state: if inner.draining.load(Relaxed) { State::Draining } else { State::Running },
-            started: calendar::Civil::of(inner.started_at).rfc3339().to_string(),
+            started: Civil::of(inner.started_at).rfc3339().to_string(),
             uptime_seconds: inner.started.elapsed().as_secs(),
             config: inner.args.as_ref().and_then(|args| Some(args.config.as_ref()?.display().to_string())),
             profile: match site.config.cache.profile {

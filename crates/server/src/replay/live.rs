@@ -11,6 +11,7 @@ use sandarac_config::{
     Action, Config, ListenAddress, Listener, LogTarget, PathReading, PoolId, Route, Routes, Warning,
 };
 use sandarac_lab::{Row, fairness, rows};
+use sandarac_message::printable::printable;
 use sandarac_message::target::Scheme;
 use sandarac_proxy::{Shared, SitePool};
 
@@ -19,7 +20,7 @@ use super::{left_out, open, unplayable};
 use crate::check;
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
-use crate::human::{count, grouped, percent, printable};
+use crate::human::{count, grouped, percent};
 use crate::process::Process;
 use crate::stderr::say;
 
@@ -112,7 +113,7 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
     {
         return Err(unplayable(args, error));
     }
-    let milliseconds = |share| Some(played.latencies.quantile(share)?.as_secs_f64() * 1000.0);
+    let milliseconds = |share| Some(played.latencies.quantile(share)?.end().as_secs_f64() * 1000.0);
     let row = Row {
         label: algorithms(process.shared(), &pools),
         throughput: played.answers as f64 / played.elapsed.as_secs_f64().max(f64::EPSILON),

@@ -8,13 +8,14 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sandarac_balance::Histogram;
 use sandarac_lab::{Log, LogError, LogRequest, LogTally};
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout, timeout_at};
 
 use crate::client::{Answer, Client, is_hit};
-use crate::histogram::Histogram;
 use crate::human::count;
 use crate::signals::{Event, Signals};
 
@@ -78,8 +79,8 @@ pub(super) struct Played {
     pub(super) examples: Vec<String>,
     /// Requests that were made late, since all connections were in use.
     pub(super) late: u64,
-    /// From when a request was due, or was made where none is, to the end of its answer, if that is no error.
-    pub(super) latencies: Histogram,
+    /// From when a request was due, or was made where none is, to the end of its answer, if that is no error; to 1/16.
+    pub(super) latencies: Histogram<4>,
     /// Answers, errors left out, that came from memory.
     pub(super) hits: u64,
     /// From the first request to the last answer.
@@ -102,7 +103,7 @@ pub(super) fn play(
     plan: Plan,
     sample: impl Fn() -> Option<f64>,
 ) -> io::Result<Played> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(drive(target, log, plan, sample))
 }
 
@@ -126,7 +127,8 @@ async fn drive(
         requests: tokio::sync::Mutex::new(receiver),
         played: Mutex::default(),
     });
-    let mut visits: JoinSet<()> = (0..plan.connections).map(|_| shared.clone().visit()).collect();
+    let mut visits = JoinSet::new();
+    (0..plan.connections).for_each(|_| _ = visits.spawn_local(shared.clone().visit()));
     let mut ticks = interval(SAMPLE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let (mut sum, mut samples) = (0.0, 0_u64);

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use sandarac_message::printable::printable;
+
 use crate::admin::{BackendStatus, MetricKind, PoolStatus, Stats};
-use crate::human::{bytes, grouped, lasting, milliseconds, percent, printable, span};
+use crate::human::{bytes, grouped, lasting, milliseconds, percent, span};
 use crate::top::Look;
 
 /// How much a URL's past counts a second later: what was busy ten seconds ago is down to a third.

@@ -1,43 +1,33 @@
 //! Pauses between attempts to reach what is lost.
 
+use sandarac_balance::{Backoff, Random};
 use std::time::Duration;
 
-/// The pause after the first failure, about. Short: a restarted server is back within a second or two.
-const FIRST: Duration = Duration::from_millis(200);
-
-/// No pause is longer, so that a repaired source is followed again this soon.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Short at first: a restarted server is back within a second or two. A repaired source is followed again within the longest.
+const RETRY_AFTER: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(10) };
 
 /// How long a source has to be good for its next failure to count as the first.
 pub(super) const LONG_LIFE: Duration = Duration::from_secs(10);
 
-/// Pauses that double from [`FIRST`] to [`LONGEST`], each shortened by chance to between half and all of it, so that the
-/// balancers that lost a server together do not come back together.
-pub(in crate::upkeep) struct Backoff {
-    next: Duration,
-    random: u64,
+/// The pauses of [`RETRY_AFTER`], each shortened at random to between half and all of it, so that the balancers that lost a
+/// server together do not come back together.
+pub(in crate::upkeep) struct JitteredBackoff {
+    /// Failures since the source was last good for long.
+    failures: u32,
+    random: Random,
 }
 
-impl Backoff {
+impl JitteredBackoff {
     /// The pauses that belong to `seed`.
-    pub(in crate::upkeep) fn new(seed: u64) -> Backoff {
-        Backoff { next: FIRST, random: seed }
+    pub(in crate::upkeep) fn new(seed: u64) -> JitteredBackoff {
+        JitteredBackoff { failures: 0, random: Random::new(seed) }
     }
 
     /// The next pause; the first again where the source was good for long.
     pub(in crate::upkeep) fn pause(&mut self, lived_long: bool) -> Duration {
-        let pause = if lived_long { FIRST } else { self.next };
-        self.next = (2 * pause).min(LONGEST);
-        pause.mul_f64(0.5 + 0.5 * self.chance())
-    }
-
-    /// A number from 0 to 1 (SplitMix64; Steele, Lea, Flood 2014).
-    fn chance(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        let earlier = if lived_long { 0 } else { self.failures };
+        self.failures = earlier.saturating_add(1);
+        RETRY_AFTER.pause(earlier).mul_f64(0.5 + 0.5 * self.random.fraction())
     }
 }
 
@@ -47,17 +37,17 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew_after_a_long_life() {
-        let mut backoff = Backoff::new(7);
+        let mut backoff = JitteredBackoff::new(7);
         let pauses: Vec<Duration> = (0..20).map(|_| backoff.pause(false)).collect();
-        let mut expected = FIRST;
+        let mut expected = RETRY_AFTER.first;
         for pause in &pauses {
             assert!((expected / 2..=expected).contains(pause), "{pause:?} of {expected:?}");
-            expected = (2 * expected).min(LONGEST);
+            expected = (2 * expected).min(RETRY_AFTER.longest);
         }
-        assert!(backoff.pause(true) <= FIRST);
-        assert!(backoff.pause(false) <= 2 * FIRST);
-        let mut same = Backoff::new(7);
+        assert!(backoff.pause(true) <= RETRY_AFTER.first);
+        assert!(backoff.pause(false) <= 2 * RETRY_AFTER.first);
+        let mut same = JitteredBackoff::new(7);
         assert_eq!(pauses, (0..20).map(|_| same.pause(false)).collect::<Vec<_>>());
-        assert_ne!(Backoff::new(8).pause(false), pauses[0]);
+        assert_ne!(JitteredBackoff::new(8).pause(false), pauses[0]);
     }
 }

@@ -28,7 +28,7 @@ use self::dns::{Families, Names, Question};
 use self::etcd::Etcd;
 use self::event::Teller;
 use self::zookeeper::ZooKeeper;
-use backoff::Backoff;
+use backoff::JitteredBackoff;
 use connect::{Connector, Rota};
 use sandarac_config::{Dns, Source};
 use std::convert::Infallible;
@@ -48,7 +48,7 @@ pub async fn watch(
     mut events: impl FnMut(Event),
 ) -> Infallible {
     let mut teller = Teller::new(&mut events);
-    let mut backoff = Backoff::new(seed);
+    let mut backoff = JitteredBackoff::new(seed);
     let mut follower = Follower::new(source, dns, memory, seed);
     loop {
         let loss = follower.follow(&mut teller).await;

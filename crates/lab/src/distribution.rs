@@ -1,53 +1,26 @@
-//! Randomness that depends on nothing but its seed.
+//! Random draws of a simulation, which depend on nothing but its seed.
+
+use sandarac_balance::Random;
 
 use crate::scenario::Popularity;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+/// The source of what request `number` of a simulation asks for, the same whichever algorithm serves it.
+pub(crate) fn of_request(seed: u64, number: u64) -> Random {
+    Random::new(Random::new(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95)).bits())
+}
 
-impl Chance {
-    pub(crate) fn new(seed: u64) -> Chance {
-        Chance(seed)
-    }
+/// A factor of mean 1 and this standard deviation, lognormal.
+pub(crate) fn factor(random: &mut Random, deviation: f64) -> f64 {
+    let variance = (deviation * deviation).ln_1p();
+    // Box and Muller 1958.
+    let radius = (-2.0 * (1.0 - random.fraction()).ln()).sqrt();
+    let normal = radius * (std::f64::consts::TAU * random.fraction()).cos();
+    (normal * variance.sqrt() - variance / 2.0).exp()
+}
 
-    /// The source of what request `number` of a simulation asks for, the same whichever algorithm serves it.
-    pub(crate) fn of_request(seed: u64, number: u64) -> Chance {
-        let mut chance = Chance(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
-        Chance(chance.next())
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, which is not 0.
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
-    }
-
-    /// A number from 0 to below 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// A factor of mean 1 and this standard deviation, lognormal.
-    pub(crate) fn factor(&mut self, deviation: f64) -> f64 {
-        let variance = (deviation * deviation).ln_1p();
-        // Box and Muller 1958.
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        let normal = radius * (std::f64::consts::TAU * self.unit()).cos();
-        (normal * variance.sqrt() - variance / 2.0).exp()
-    }
-
-    /// The time to the next of events that come at random, `mean` apart.
-    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.unit()).ln()
-    }
+/// The time to the next of events that come at random, `mean` apart.
+pub(crate) fn exponential(random: &mut Random, mean: f64) -> f64 {
+    -mean * (1.0 - random.fraction()).ln()
 }
 
 /// Draws numbers by how popular they are, in constant time (Walker 1974, Vose 1991: the alias method).
@@ -83,10 +56,10 @@ impl Lottery {
         Lottery { lots }
     }
 
-    pub(crate) fn draw(&self, chance: &mut Chance) -> u32 {
-        let at = chance.below(self.lots.len() as u32);
-        let (own, other) = self.lots[at as usize];
-        if chance.unit() < own { at } else { other }
+    pub(crate) fn draw(&self, random: &mut Random) -> u32 {
+        let at = random.below(self.lots.len());
+        let (own, other) = self.lots[at];
+        if random.fraction() < own { at as u32 } else { other }
     }
 }
 
@@ -97,8 +70,8 @@ mod tests {
     #[test]
     fn factors_have_the_mean_of_1_and_the_deviation_asked_for() {
         for deviation in [0.0, 0.3, 1.0] {
-            let mut chance = Chance::new(1);
-            let factors: Vec<f64> = (0..400_000).map(|_| chance.factor(deviation)).collect();
+            let mut random = Random::new(1);
+            let factors: Vec<f64> = (0..400_000).map(|_| factor(&mut random, deviation)).collect();
             let mean = factors.iter().sum::<f64>() / factors.len() as f64;
             let square =
                 factors.iter().map(|factor| (factor - mean).powi(2)).sum::<f64>() / factors.len() as f64;
@@ -109,12 +82,12 @@ mod tests {
 
     #[test]
     fn numbers_are_drawn_as_often_as_they_are_popular() {
-        let mut chance = Chance::new(1);
+        let mut random = Random::new(1);
         for popularity in [Popularity::Uniform, Popularity::Zipf(0.9), Popularity::Exponential(5.0)] {
             let lottery = Lottery::new(popularity, 50);
             let mut counts = [0_u32; 50];
             for _ in 0..500_000 {
-                counts[lottery.draw(&mut chance) as usize] += 1;
+                counts[lottery.draw(&mut random) as usize] += 1;
             }
             let expected = match popularity {
                 Popularity::Uniform => 1.0,

@@ -1,0 +1,45 @@
+//! Text that others wrote, made fit for terminals and logs.
+//!
+//! A line that is shown must stay one line, and must not drive the terminal that shows it.
+
+/// Whether a character does something with the text around it instead of being seen: a control character, one that turns the
+/// direction of writing, or one that ends a line or a paragraph.
+pub fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// `text` with every character replaced by U+FFFD that is not to be seen. For tables and pictures on a terminal: the width
+/// stays.
+pub fn printable(text: &str) -> String {
+    text.replace(is_unseen, "\u{fffd}")
+}
+
+/// `text` with every character escaped that is not to be seen, as in `\n` and `\u{1b}`. For logs: nothing is lost.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_unseen(letter) {
+            true => out.extend(letter.escape_default()),
+            false => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_drives_a_terminal_is_replaced_or_escaped() {
+        for (text, replaced, written) in [
+            ("a\u{1b}[2J\n\u{9b}b", "a\u{fffd}[2J\u{fffd}\u{fffd}b", "a\\u{1b}[2J\\n\\u{9b}b"),
+            ("gpj\u{202e}.é\u{2028}x", "gpj\u{fffd}.é\u{fffd}x", "gpj\\u{202e}.é\\u{2028}x"),
+            ("pool app: é", "pool app: é", "pool app: é"),
+            ("", "", ""),
+        ] {
+            assert_eq!([printable(text), escaped(text)], [replaced, written]);
+        }
+    }
+}
