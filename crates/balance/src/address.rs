@@ -1,4 +1,4 @@
-//! Where a backend is found: `http://host:port` or `unix:/path`.
+//! The address of a backend: `http://host:port` or `unix:/path`.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! How long the requests in flight have been so.
+//! The ages of the requests in flight.
 //!
-//! A request that is given to a backend takes a place in a table and writes there when it began; whoever wants to know
-//! the oldest looks through the table. Nothing is locked, and neither end of a request takes more than a few steps.
+//! A request that is given to a backend takes a place in a table and writes there when it began; the oldest is found by
+//! looking through the table. Nothing is locked, and neither end of a request takes more than a few steps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! How many retries a pool bears: when most requests fail, trying each again would only double the load.
+//! The retry budget of a pool: when most requests fail, trying each again would only double the load.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

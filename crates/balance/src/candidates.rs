@@ -1,4 +1,4 @@
-//! The backends of a pool as an algorithm sees them: who may take the request at hand, and how loaded each is.
+//! The backends of a pool as an algorithm sees them: the eligible ones, with their load.
 
 use crate::backend::Standing;
 use crate::ids::Places;

@@ -1,4 +1,4 @@
-//! Which backends are trusted with requests: failures, checks, orders.
+//! The health of backends: failures, checks, orders.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

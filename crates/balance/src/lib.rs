@@ -1,4 +1,4 @@
-//! Pools of backends: which one takes a request, and which ones may.
+//! Pools of backends, and the choice among them.
 //!
 //! Nothing here opens a socket, reads a clock or draws from an ambient source of randomness. `now` is the time since
 //! any fixed moment of the caller's choice, the same for all calls on one pool, and it should not run backwards;

@@ -1,4 +1,4 @@
-//! How loaded a backend is and a pool, now and of late.
+//! The load of a backend and of a pool, now and of late.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

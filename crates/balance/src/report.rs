@@ -1,4 +1,4 @@
-//! What is known of a pool, for people and monitoring.
+//! Reports on a pool, for people and monitoring.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a pool is set up.
+//! The settings of a pool.
 
 use std::time::Duration;
 

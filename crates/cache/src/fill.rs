@@ -1,4 +1,4 @@
-//! How responses get into the store.
+//! Admission of responses to the store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The ghost of S3-FIFO: which keys were evicted from the small queue not long ago.
+//! The ghost of S3-FIFO: keys that were evicted from the small queue not long ago.
 
 use crate::budget::held;
 

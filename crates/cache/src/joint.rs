@@ -1,4 +1,4 @@
-//! Where a part that arrives fits a part that is stored (RFC 9111 §3.4).
+//! The seam between a stored part and an arriving one that fits it (RFC 9111 §3.4).
 
 use std::ops::Range;
 use std::sync::Arc;

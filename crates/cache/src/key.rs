@@ -1,4 +1,4 @@
-//! What an object is stored under, and what it may be purged by.
+//! Keys that objects are stored under, and tags that they may be purged by.
 
 use sandarac_message::vary::VaryKey;
 

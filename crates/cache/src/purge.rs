@@ -1,7 +1,7 @@
 //! Purges: by key, by tags and groups, of everything.
 //!
-//! What is stored is removed or made stale at once. What was being fetched is caught when it arrives: the last purges are
-//! remembered, and a response that one of them meets is served to those who wait for it and to nobody later.
+//! A stored object is removed or made stale at once. A response that was being fetched is caught when it arrives: the store
+//! remembers the last purges, and a response that one of them meets is served to its waiters and to no later request.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What the store counts.
+//! Counters of the store.
 
 /// Why an object left the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What is done in the background: testing bans and freeing what is past every use, a little at a time.
+//! The sweep in the background: it tests bans and frees objects that are past every use, a little at a time.
 
 use std::sync::Arc;
 

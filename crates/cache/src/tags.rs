@@ -1,4 +1,4 @@
-//! Which objects of a shard carry a tag.
+//! The index from tags to the objects of a shard.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;

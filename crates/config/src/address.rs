@@ -1,4 +1,4 @@
-//! Where the proxy listens, and whom it believes: listener addresses and sets of networks.
+//! Listener addresses, and the sets of networks that listeners trust.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::fmt;

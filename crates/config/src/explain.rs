@@ -1,4 +1,4 @@
-//! What a configuration does, in plain words, and what of a change needs a restart.
+//! An explanation of a configuration in plain words, and of the changes that need a restart.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From settings to a [`Config`]: what must be there, what must fit together, and what is probably not meant.
+//! From settings to a [`Config`]: required settings, settings that must fit together, and probable mistakes.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What is said of the settings: the listing of defaults, the manual page and the JSON schema.
+//! Documentation of the settings: the listing of defaults, the manual page and the JSON schema.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! What routes match: hosts, paths and methods.
+//! Patterns of routes: hosts, paths and methods.
 
 use std::fmt;
 

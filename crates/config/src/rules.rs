@@ -1,4 +1,4 @@
-//! The cache rules of a route: what RFC 9111 leaves open, decided.
+//! The cache rules of a route: the choices that RFC 9111 leaves open.
 
 use std::time::Duration;
 

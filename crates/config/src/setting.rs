@@ -1,4 +1,4 @@
-//! What a setting is: defined once, with its type, default and text. Reading, the listing of defaults, the JSON
+//! A setting: defined once, with its type, default and text. Reading, the listing of defaults, the JSON
 //! schema and the manual all come from that one definition.
 
 use toml::Spanned;

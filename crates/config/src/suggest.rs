@@ -11,7 +11,7 @@ pub fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
     let near = candidates
         .iter()
-        .map(|&candidate| (distance(&word, candidate), candidate))
+        .map(|&candidate| (strsim::osa_distance(&word, candidate), candidate))
         .min_by_key(|&(d, _)| d)?;
     if near.0 <= (word.chars().count().max(near.1.len()) / 3).max(1) {
         return Some(near.1);
@@ -19,26 +19,6 @@ pub fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let begins =
         |candidate: &&str| word.len() >= 3 && (candidate.starts_with(&word) || word.starts_with(*candidate));
     candidates.iter().copied().find(begins)
-}
-
-/// The number of edits between two words (optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let swap_or_change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = swap_or_change.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(before[j - 2] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Text with places for parts of a request: where a redirect leads, and what edits write into fields.
+//! Text with places for parts of a request: the target of a redirect, and the values that edits write into fields.
 
 use std::borrow::Cow;
 use std::fmt;

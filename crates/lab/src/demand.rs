@@ -1,4 +1,4 @@
-//! What the requests of a simulation ask for: what chance says, or what a log tells.
+//! The requests of a simulation: drawn at random, or taken from a log.
 
 use sandarac_balance::Random;
 

@@ -1,4 +1,4 @@
-//! Simulation on the shipping balancer: what an algorithm would do, without a network.
+//! Simulation of algorithms on the shipping balancer, without a network.
 //!
 //! [`Scenario`] is read from a TOML file, [`simulate`] plays it with one algorithm, and [`Report`] holds what was
 //! measured. A simulation is deterministic: equal scenarios and seeds give equal reports, on every machine. Requests may

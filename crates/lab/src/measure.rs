@@ -1,4 +1,4 @@
-//! What is measured, and what is made of it.
+//! Measurements of a simulation, and the figures made of them.
 
 /// What one algorithm did in one scenario.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! What is simulated, read from a TOML file.
+//! The scenario of a simulation, read from a TOML file.
 
 mod algorithms;
 

@@ -1,4 +1,4 @@
-//! Cookie (RFC 6265): which cookies a request carries, and requests without those that do not matter.
+//! Cookie (RFC 6265): the cookies of a request, and requests without those that do not matter.
 
 use crate::{Fields, FieldsBuf, Name, TooLarge};
 

@@ -1,4 +1,4 @@
-//! Request and response heads: what stands before a body.
+//! Request and response heads: everything before a body.
 
 use crate::{Fields, FieldsBuf};
 use std::borrow::Cow;

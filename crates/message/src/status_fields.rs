@@ -1,4 +1,4 @@
-//! Cache-Status (RFC 9211) and Proxy-Status (RFC 9209): what this cache has done, said to whoever looks.
+//! Cache-Status (RFC 9211) and Proxy-Status (RFC 9209): the report of this cache on a response.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Vary (RFC 9110 §12.5.5, RFC 9111 §4.1): which requests a stored response answers.
+//! Vary (RFC 9110 §12.5.5, RFC 9111 §4.1): the requests that a stored response answers.
 //!
 //! The key of a variant is the normalised text of the selecting fields itself, not a hash of it: clients choose these
 //! values, and must not be able to choose a collision.

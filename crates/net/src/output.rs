@@ -1,4 +1,4 @@
-//! What is to be written, in pieces that are written here or shared with the store.
+//! Bytes to be written, in pieces that are encoded here or shared with the store.
 
 use bytes::Bytes;
 use std::io::IoSlice;

@@ -1,4 +1,4 @@
-//! Whether a peer that is waited for moves enough bytes on average.
+//! The minimum rate of a peer: whether it moves enough bytes on average while it is waited for.
 
 use crate::Moment;
 use std::sync::atomic::{AtomicBool, Ordering};

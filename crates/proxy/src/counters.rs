@@ -1,4 +1,4 @@
-//! What is counted, each counter defined once with its text.
+//! Counters, each defined once with its text.
 //!
 //! Every worker has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
 

@@ -9,7 +9,7 @@
 //!    └ synth, purge ───────────────────────────────────────────┘
 //! ```
 //!
-//! What can be answered from memory at once never gets here: see [`crate::worker`].
+//! A request that can be answered from memory at once never gets here: see [`crate::worker`].
 
 use crate::downstream::Downstream;
 use crate::forward::{Purpose, is_for_all};

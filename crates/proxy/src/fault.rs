@@ -1,4 +1,4 @@
-//! What can go wrong in an exchange: whose fault it is, whether trying again may help, and what the client is told.
+//! Faults of an exchange: the side to blame, whether trying again may help, and the response that the client gets.
 
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;

@@ -1,4 +1,4 @@
-//! How an exchange was handled, as Cache-Status, the log and the counters tell it.
+//! The handling of an exchange, as Cache-Status, the log and the counters report it.
 
 use crate::Fault;
 use crate::record::Outcome;

@@ -1,4 +1,4 @@
-//! What makes up the backends of a pool, and goes on from one configuration to the next.
+//! The membership of a pool: its backends and their origin, which go on from one configuration to the next.
 
 use crate::away::Away;
 use crate::upkeep::discover::{LiveSettings, Memory};

@@ -1,5 +1,5 @@
-//! Résumés on the wire: what a request tells a worker, and what its response tells of the worker. The document that
-//! both ends go by is `docs/protocols/resume.md`.
+//! Résumés on the wire: the fields that a request carries to a worker, and those that its response brings. Both ends follow
+//! `docs/protocols/resume.md`.
 
 use crate::Counter;
 use crate::step::fetch::FetchContext;

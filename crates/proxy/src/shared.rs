@@ -1,4 +1,4 @@
-//! What all workers of a process share.
+//! State that all cores of a process share.
 
 use crate::complaints::{Complaints, Subject};
 use crate::resume::Unbelieved;

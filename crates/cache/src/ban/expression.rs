@@ -1,4 +1,4 @@
-//! What a ban says.
+//! The expression of a ban: its grammar and its meaning.
 
 use regex::bytes::Regex;
 

@@ -1,4 +1,4 @@
-//! Bans: what must not be served any more, described instead of listed.
+//! Bans: descriptions of objects that must not be served any more.
 //!
 //! A ban counts against every object that was being fetched or stored when it was made. An object is tested against the
 //! bans it has not met when it is looked up, and by the sweep; once every older object has been tested, the ban is

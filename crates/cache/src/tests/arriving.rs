@@ -1,4 +1,4 @@
-//! Bodies: how they arrive, how they are read, and what happens to those that are too large.
+//! Bodies: arrival, reading, and bodies that are too large.
 
 use sandarac_message::range::ByteRange;
 

@@ -1,4 +1,4 @@
-//! Bans: what they say, whom they meet and how they end.
+//! Bans: expressions, the objects that they meet, and their end.
 
 use super::*;
 use crate::Expression;

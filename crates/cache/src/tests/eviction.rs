@@ -1,4 +1,4 @@
-//! What is kept when not everything can be.
+//! Eviction: the objects that stay when not all can.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,5 @@
-//! The store against a model: whatever is done, what is charged is what is held, and never more than the limit.
+//! The store against a model: after any sequence of operations, the bytes charged are the bytes held, and never more than the
+//! limit.
 
 use proptest::prelude::*;
 use sandarac_message::range::ByteRange;

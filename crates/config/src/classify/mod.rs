@@ -1,4 +1,4 @@
-//! What sorts requests into classes.
+//! Classifiers: they sort requests into classes.
 
 mod part;
 mod pattern;

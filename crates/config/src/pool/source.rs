@@ -1,4 +1,4 @@
-//! Where backends are found that the file does not name.
+//! Sources of backends that the file does not name.
 
 use std::fmt;
 use std::ops::Deref;

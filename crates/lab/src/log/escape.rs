@@ -1,4 +1,4 @@
-//! What logs write in place of bytes that would break a line.
+//! Escapes that logs write in place of bytes that would break a line.
 
 /// Undoes the escapes of Apache and nginx: `\xHH`, quotes and backslashes after a backslash, and the letters of C. What is
 /// none of these stays.

@@ -1,4 +1,4 @@
-//! What can be wrong with a line.
+//! Faults of a log line.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What was found in a log.
+//! A summary of a log.
 
 use super::malformed::Malformed;
 

@@ -1,4 +1,5 @@
-//! What a stored response is made of, how a validation changes it, and what an unsafe request makes invalid.
+//! Updates of stored responses: the fields that are stored, the changes that a validation makes, and the URIs that an unsafe
+//! request invalidates.
 
 use super::directives::withheld_names;
 use crate::conditional::{EntityTag, strong_validator};

@@ -1,4 +1,4 @@
-//! How long a stored response may be used, and in what ways.
+//! The lifetimes of a stored response: until when, and in which ways, it may be used.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! RFC 9111: what may be stored, how long it is fresh, and whether a stored response may answer a request.
+//! RFC 9111: storability, freshness, and the reuse of stored responses.
 //!
 //! [`storability`] turns a response into [`Lifetimes`] or a [`Reason`] not to store it; [`Lifetimes::reuse`] judges a
 //! stored response against a request. What the RFC leaves to a cache is written down in a [`Policy`].

@@ -1,4 +1,4 @@
-//! What RFC 9111 leaves to a cache, decided for one route.
+//! The policy of one route: the choices that RFC 9111 leaves to a cache.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Byte ranges (RFC 9110 §14): which bytes a request asks for, and how partial responses name theirs.
+//! Byte ranges (RFC 9110 §14): the bytes that a request asks for, and the bytes that a partial response carries.
 
 mod content_range;
 mod multipart;

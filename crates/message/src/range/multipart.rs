@@ -1,4 +1,4 @@
-//! multipart/byteranges (RFC 9110 §14.6): what stands between the parts.
+//! multipart/byteranges (RFC 9110 §14.6): the heads between the parts.
 
 use super::{ByteRange, ContentRange};
 

@@ -1,4 +1,4 @@
-//! Request targets and Host (RFC 9112 §3.2): what a request is for.
+//! Request targets and Host (RFC 9112 §3.2).
 //!
 //! Key and forwarded target are the bytes as received; only the host is normalised. Routes match on a decoded copy of
 //! the path, [`route_path`], which refuses what two readers could decode to different paths.

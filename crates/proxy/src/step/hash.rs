@@ -1,4 +1,4 @@
-//! Hash: what distinguishes stored responses, made into a key.
+//! Hash: the distinguishing parts of a request, made into a key.
 
 use sandarac_cache::{Key, KeyBuilder, Tag};
 use sandarac_config::KeyRule;

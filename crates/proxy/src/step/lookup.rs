@@ -1,4 +1,4 @@
-//! Lookup: what is asked of the store, and what follows where it cannot answer.
+//! Lookup: the query to the store, and the ways on where it cannot answer.
 
 use crate::Fault;
 use crate::downstream::Downstream;

@@ -1,4 +1,4 @@
-//! Purge: what is stored is removed, on request and because an unsafe request changed it.
+//! Purge: stored responses are removed, on request and because an unsafe request changed them.
 
 use crate::Fault;
 use crate::downstream::Upload;

@@ -1,4 +1,4 @@
-//! Receive: what is asked for, by whom, and what the rules make of it.
+//! Receive: target, requester and route of a request, and the verdict of the rules.
 
 use crate::Fault;
 use crate::forward::Asker;

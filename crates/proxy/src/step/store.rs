@@ -1,4 +1,4 @@
-//! Store: what becomes of a response that came by a flight, and of the object it was to replace.
+//! Store: the fate of a response that a flight brought, and of the object that it was to replace.
 
 use crate::Counters;
 use crate::Fault;

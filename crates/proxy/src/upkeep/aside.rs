@@ -1,5 +1,5 @@
-//! What may wait for a file system that hangs, as one of the network does whose server is gone, is done aside: the upkeep of other
-//! pools goes on meanwhile, and so does the end of the process.
+//! Work that may wait for a file system that hangs, such as a network one whose server is gone, is done aside: the upkeep of
+//! other pools goes on meanwhile, and so does the end of the process.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What keeps pools up to date beside the requests: one thread that finds backends, checks them, and fetches their
+//! The upkeep of pools beside the requests: one thread that finds backends, checks them, and fetches their
 //! résumés. No request waits for it.
 
 mod aside;

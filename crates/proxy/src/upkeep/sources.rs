@@ -1,4 +1,4 @@
-//! What the sources of a pool find, put into the pool.
+//! Findings of the sources of a pool, put into the pool.
 
 use super::discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use crate::members::{Member, SourceState};

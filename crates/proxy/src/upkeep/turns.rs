@@ -1,4 +1,4 @@
-//! Whose résumé is to be fetched next: who is wanted, who is being asked, who has to wait, and for how long.
+//! The order in which résumés are fetched: the workers that are wanted, being asked, or waiting, and for how long.
 
 use sandarac_balance::{BackendId, Backoff};
 use sandarac_net::Moment;

@@ -1,4 +1,4 @@
-//! What workers that serve requests, and changes of pools, leave for the upkeep to do.
+//! Requests to the upkeep from cores that serve, and from changes of pools.
 
 use sandarac_balance::BackendId;
 use tokio::sync::mpsc::{Receiver, Sender, channel};

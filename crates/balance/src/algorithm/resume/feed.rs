@@ -1,4 +1,4 @@
-//! What workers say of themselves, and what of it is believed.
+//! Reports of workers about themselves, and the part of them that is believed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;

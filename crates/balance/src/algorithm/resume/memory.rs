@@ -1,4 +1,4 @@
-//! What it costs to load data, and how scarce the memory is that holds it, as far as answers tell.
+//! Estimates of what loading data costs and of how scarce a worker's memory is, learnt from its answers.
 
 use super::WorkerLoad;
 use super::times::Times;

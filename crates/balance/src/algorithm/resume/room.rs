@@ -1,4 +1,4 @@
-//! Which class is forgotten where there is no room for another.
+//! The choice of a class to forget when there is no room for another.
 //!
 //! Classes that no worker has told of, the balancer's own, have a quarter of the room, and those that workers told of the
 //! rest, as far as there are both:

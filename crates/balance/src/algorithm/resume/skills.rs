@@ -1,4 +1,4 @@
-//! Which workers are skilled in which class.
+//! The skills of workers: an index from classes to workers.
 //!
 //! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among all others
 //! that choose, for as long as it looks at a few workers; a change of a skill holds it alone for as long as it takes to

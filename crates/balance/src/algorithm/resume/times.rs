@@ -1,4 +1,4 @@
-//! How long requests of a class take: two numbers that a few odd answers do not move far.
+//! The time that requests of a class take: two numbers that a few odd answers do not move far.
 
 /// By how much the least time rises with each answer until it is seen again, and how far it falls with one at most.
 const RISE: f32 = 1.0 + 1.0 / 512.0;

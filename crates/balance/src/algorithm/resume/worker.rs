@@ -1,4 +1,4 @@
-//! What the balancer itself sees of a worker.
+//! The balancer's own observations of a worker.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

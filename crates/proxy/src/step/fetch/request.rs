@@ -1,4 +1,4 @@
-//! One fetch for an exchange or for the store: which request goes to which pool, and what is known of it afterwards.
+//! One fetch, for an exchange or for the store: the request, its pool, and the record of the fetch.
 
 use super::OriginResponse;
 use super::context::FetchContext;

@@ -1,4 +1,4 @@
-//! What a source tells, and the one who passes on only what is news.
+//! Events of a source, and the filter that passes on news alone.
 
 use super::backoff::LONG_LIFE;
 use super::{Ignored, Listing, LiveSettings};

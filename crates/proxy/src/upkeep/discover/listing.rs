@@ -1,4 +1,4 @@
-//! What a source names, and how it is taken down: entry by entry, within bounds, with a reason for each that is not taken.
+//! The entries that a source names, read one by one, within bounds, with a reason for each that is not taken.
 
 use super::LiveSettings;
 use hashbrown::HashSet;
