@@ -399,6 +399,7 @@ impl<'e> Exchange<'e> {
             handling: self.handling,
             transaction: self.transaction,
         };
+        audience.keep_timer(std::mem::take(&mut down.client.timer));
         let mut fetch = Box::pin(fetch.run());
         let fetched = poll_fn(|cx| {
             let fetched = fetch.as_mut().poll(cx);
@@ -416,6 +417,7 @@ impl<'e> Exchange<'e> {
             tokio::task::spawn_local(async { fetch.await.leave() });
             return Err(Fault::ClientGone);
         };
+        down.client.timer = audience.take_timer();
         self.handling = handling;
         self.trace = trace;
         result

@@ -11,7 +11,7 @@ use crate::{Counter, Fault};
 use sandarac_balance::Outcome;
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Fields, FieldsBuf, TooLarge};
-use sandarac_net::{Timer, wall};
+use sandarac_net::wall;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -30,7 +30,7 @@ pub(super) async fn attempt(
     context.counters().one(Counter::Fetches);
     let requested = wall();
     let first_byte = context.pool().timeouts.first_byte;
-    let mut own_timer = Timer::new();
+    let mut own_timer = recipient.take_timer();
     let mut sent = false;
     let mut interim = 0;
     let mut upload = Upload::Done;
@@ -95,6 +95,7 @@ pub(super) async fn attempt(
         Poll::Pending
     })
     .await;
+    recipient.keep_timer(own_timer);
     match arrived {
         Ok(OriginHead { head, switched }) => {
             if let Some(took) = link.responded(head.status) {

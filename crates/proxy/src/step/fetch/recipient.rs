@@ -32,6 +32,21 @@ impl<'c> Recipient<'_, 'c> {
         }
     }
 
+    /// A timer for the fetch's own waits. Making one anew costs a place in the runtime's wheel, so an audience keeps one.
+    pub(super) fn take_timer(&self) -> Timer {
+        match self {
+            Recipient::Client(_) => Timer::new(),
+            Recipient::Audience(audience) => audience.take_timer(),
+        }
+    }
+
+    /// Keeps a timer for the next wait.
+    pub(super) fn keep_timer(&self, timer: Timer) {
+        if let Recipient::Audience(audience) = self {
+            audience.keep_timer(timer);
+        }
+    }
+
     /// Notes which backend is asked.
     pub(super) fn asks(&mut self, backend: BackendId) {
         match self {
@@ -88,13 +103,14 @@ impl<'c> Recipient<'_, 'c> {
 
 /// What a fetch for the store and the exchange that began it know of each other. The fetch goes on when the exchange
 /// ends.
-#[derive(Debug)]
 pub(crate) struct Audience {
     attendance: Cell<Attendance>,
     /// Interim responses that the exchange has not sent on yet. A fetch forwards a bounded number.
     interims: RefCell<Vec<Interim>>,
     /// The backend that was asked last.
     asked: Cell<Option<BackendId>>,
+    /// The timer of the client's connection, or one that stays with the fetch.
+    timer: Cell<Timer>,
 }
 
 #[derive(Debug)]
@@ -126,7 +142,23 @@ impl Audience {
     }
 
     fn new(attendance: Attendance) -> Audience {
-        Audience { attendance: Cell::new(attendance), interims: RefCell::default(), asked: Cell::default() }
+        Audience {
+            attendance: Cell::new(attendance),
+            interims: RefCell::default(),
+            asked: Cell::default(),
+            timer: Cell::default(),
+        }
+    }
+
+    /// Takes the timer for a wait.
+    pub(crate) fn take_timer(&self) -> Timer {
+        self.timer.take()
+    }
+
+    /// Keeps a timer, without its deadline.
+    pub(crate) fn keep_timer(&self, mut timer: Timer) {
+        timer.clear();
+        self.timer.set(timer);
     }
 
     /// Notes that the client has left.
