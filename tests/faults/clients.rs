@@ -215,6 +215,23 @@ fn a_client_that_leaves_while_its_request_fills_the_cache_is_let_go_and_the_fetc
     assert_eq!(origin.count(), 1);
 }
 
+/// Clients that ask and leave hold no place among the connections: without a bound of their own, any number of fetches would go on.
+#[test]
+fn few_fetches_go_on_without_their_clients() {
+    let origin = Origin::new(|_| Reply::verbatim("").hang());
+    let limits = "[limits]\nconnections = 16";
+    let proxy = sandarac().config(site(&origin.url(), "", limits)).start();
+    for number in 0..10 {
+        let mut client = proxy.connect();
+        client.send(get(&format!("/{number}")).to_bytes());
+        within("the origin to be asked", || (origin.count() == number + 1).then_some(()));
+        client.reset();
+        proxy.counts("connections_open", 0);
+    }
+    within("most fetches to be given up", || (origin.open_connections() == 2).then_some(()));
+    proxy.counts("fetches_detached", 2);
+}
+
 /// The time for a response is kept by a timer that moves from the exchange to a task of its own.
 #[test]
 fn a_fetch_whose_client_has_left_ends_in_its_time() {

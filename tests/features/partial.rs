@@ -1,6 +1,8 @@
 //! Parts: stored, joined with others, and completed with what they lack (RFC 9110 §15.3.7.3, RFC 9111 §3.3, §3.4).
 
-use sandarac_test_support::{Conn, Gate, Origin, Reply, Request, Sandarac, get, head, http_date, reply};
+use sandarac_test_support::{
+    Conn, Gate, Origin, Reply, Request, Sandarac, get, head, http_date, reply, within,
+};
 
 use crate::{sandarac, site};
 
@@ -237,6 +239,33 @@ fn a_stale_part_is_completed_and_fresh_again() {
     assert_eq!(proxy.get("/").expect(200).text(), WHOLE);
     assert!(proxy.get("/").is_hit());
     assert_eq!(ranges(&origin)[1..], [asks("bytes=5-", Some("\"v1\""))]);
+}
+
+/// Regression: only the range that was served was asked for, and took the place of the whole part.
+#[test]
+fn a_stale_part_is_revalidated_behind_as_a_whole() {
+    let (proxy, origin) = start(|request| match request.field("if-none-match") {
+        Some(_) => reply(304).cache("max-age=60").with("ETag", "\"v1\""),
+        None => {
+            let part = reply(206).with("Content-Range", "bytes 2-9/16").body(&WHOLE[2..10]);
+            let stale = "max-age=3600, stale-while-revalidate=600";
+            part.cache(stale).with("Age", "3700").with("ETag", "\"v1\"")
+        }
+    });
+    assert_eq!(range(&proxy, "bytes=2-9"), "23456789");
+    assert_eq!(range(&proxy, "bytes=4-5"), "45");
+    origin.reached(2);
+    assert_eq!(ranges(&origin)[1], ANEW);
+    let fresh = || {
+        let response = proxy.exchange(&get("/").with("Range", "bytes=2-9")).expect(206);
+        (response.text() == "23456789"
+            && response.field("cache-status")?.contains("hit; ttl=")
+            && origin.count() == 2)
+            .then_some(response)
+    };
+    within("the part to be fresh again", || {
+        fresh().filter(|response| !response.cache_status().contains("ttl=-"))
+    });
 }
 
 #[test]

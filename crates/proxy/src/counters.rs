@@ -64,6 +64,7 @@ counters! {
     HedgesWon "hedges_won" "Requests that the second backend answered first.",
     FetchFailures "fetch_failures" "Fetches that brought no response.",
     FetchesBackground "fetches_background" "Revalidations with no client waiting.",
+    FetchesDetached "fetches_detached" "Fetches for the cache that went on when their client had left.",
     Unclassified "unclassified" "Requests to pools that go by classes which are of none.",
     ResumesFetched "resumes_fetched" "Whole résumés that workers were asked for.",
     ResumeChanges "resume_changes" "Responses that told changes of a worker's résumé.",

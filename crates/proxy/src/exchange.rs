@@ -375,7 +375,7 @@ impl<'e> Exchange<'e> {
     }
 
     /// Fetches for the store while the client stays. Where it leaves, the fetch goes on without it: those who wait, and those who
-    /// come, are served all the same.
+    /// come, are served all the same. Where too many go on so already it is given up, and one of those who wait takes over.
     async fn attend(
         &mut self,
         down: &mut Downstream<'_>,
@@ -412,9 +412,16 @@ impl<'e> Exchange<'e> {
         .await;
         let Some(Fetched { result, handling, trace }) = fetched else {
             audience.leave();
+            self.trace = audience.begun();
             let asked = audience.asked().filter(|_| self.worker.recorder.wants());
             self.trace.backend = asked.and_then(|backend| address(self.site, pool, backend));
-            tokio::task::spawn_local(async { fetch.await.leave() });
+            if let Some(place) = self.worker.shared.detach() {
+                self.worker.counters.one(Counter::FetchesDetached);
+                tokio::task::spawn_local(async move {
+                    fetch.await.leave();
+                    drop(place);
+                });
+            }
             return Err(Fault::ClientGone);
         };
         down.client.timer = audience.take_timer();

@@ -21,6 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+/// Fetches that go on without their client, as a share of the client connections that are served: each takes one descriptor,
+/// where a client with its fetch takes two.
+const DETACHED_SHARE: usize = 8;
+
 /// The part of the store's memory that clients may hold of what has left it, before they are to hurry: half of what the
 /// store gives to those it does not know as popular, so that there is some left for what is new.
 const HELD_SHARE: usize = 20;
@@ -41,6 +45,8 @@ pub struct Shared {
     /// The zero of the balancer's clock.
     pub(crate) epoch: Moment,
     connections: AtomicUsize,
+    /// Fetches that go on without their client.
+    detached: AtomicUsize,
     connection_limit: AtomicUsize,
     /// Whether clients are to take their responses faster.
     pub(crate) hurry: AtomicBool,
@@ -48,6 +54,15 @@ pub struct Shared {
     pub(crate) wants: Wants,
     complaints: Mutex<Complaints>,
     complain: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A place for a fetch whose client has left.
+pub(crate) struct Detached(Arc<Shared>);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        self.0.detached.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Shared {
@@ -70,6 +85,7 @@ impl Shared {
             run: RandomState::new().build_hasher().finish(),
             epoch: Moment::now(),
             connections: AtomicUsize::new(0),
+            detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             hurry: AtomicBool::new(false),
             wants: Wants::default(),
@@ -200,6 +216,14 @@ impl Shared {
         self.closed();
         self.complain(Subject::Clients, || "too many client connections: some are answered 503".to_owned());
         false
+    }
+
+    /// Lets a fetch go on whose client has left, if there is a place for that: clients that ask and leave hold no place
+    /// among the connections, and could have any number of backend connections made.
+    pub(crate) fn detach(self: &Arc<Shared>) -> Option<Detached> {
+        let most = (self.connection_limit() / DETACHED_SHARE).max(1);
+        let place = Detached(self.clone());
+        (self.detached.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
 
     pub(crate) fn closed(&self) {

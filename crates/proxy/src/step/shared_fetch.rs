@@ -103,11 +103,18 @@ impl SharedFetch {
         flight.aim(hash::target_tag(&rule.key, &received.host, &target));
         let candidate = flight.candidate().cloned();
         let store = &worker.shared.store;
-        let mut rest =
-            candidate.as_deref().and_then(|stored| join::rest_to_fetch(wanted, stored, store, rule));
+        // In the background the stored response is revalidated as it is, whatever part of it was served.
+        let background = audience.is_background();
+        let asked = wanted.filter(|_| !background);
+        let mut rest = candidate
+            .as_deref()
+            .filter(|_| !background)
+            .and_then(|stored| join::rest_to_fetch(wanted, stored, store, rule));
         loop {
-            let part = rest.or_else(|| lookup::part_to_fetch(wanted, candidate.as_deref()));
-            let usable = |object: &&Object| rest.is_some() || (part.is_none() && object.range().is_none());
+            let part = rest.or_else(|| lookup::part_to_fetch(asked, candidate.as_deref()));
+            let usable = |object: &&Object| {
+                rest.is_some() || background || (part.is_none() && object.range().is_none())
+            };
             let fetch = Fetch {
                 worker,
                 site,
@@ -150,8 +157,10 @@ fn failed(
     fault: Fault,
 ) -> Result<Answer, Fault> {
     if audience.is_background() {
-        // The stale response goes on being served while its lifetimes allow it.
-        flight.fail();
+        if fault.is_origins() {
+            // The stale response goes on being served while its lifetimes allow it.
+            flight.fail();
+        }
         return Err(fault);
     }
     let stale = candidate.filter(|object| {

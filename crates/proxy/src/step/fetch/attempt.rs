@@ -60,7 +60,7 @@ pub(super) async fn attempt(
         } else if link.queued() > 0 && matches!(link.poll_flush(cx), Poll::Ready(Err(_))) {
             return Poll::Ready(Err(Fault::NoResponse));
         }
-        if upload == Upload::Done {
+        if upload == Upload::Done && link.queued() == 0 {
             link.awaits_answer();
         }
         let backend = link.backend_id();

@@ -1,6 +1,7 @@
 //! The recipient of a fetch: the client whose body goes up and who receives interim responses, or everybody who may be
 //! served by a response that is stored.
 
+use super::request::FetchTrace;
 use crate::downstream::Downstream;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
@@ -44,6 +45,13 @@ impl<'c> Recipient<'_, 'c> {
     pub(super) fn keep_timer(&self, timer: Timer) {
         if let Recipient::Audience(audience) = self {
             audience.keep_timer(timer);
+        }
+    }
+
+    /// Notes by which number, and which name of the request, the fetch is known.
+    pub(super) fn begins(&self, trace: &FetchTrace) {
+        if let Recipient::Audience(audience) = self {
+            *audience.begun.borrow_mut() = trace.clone();
         }
     }
 
@@ -109,6 +117,8 @@ pub(crate) struct Audience {
     interims: RefCell<Vec<Interim>>,
     /// The backend that was asked last.
     asked: Cell<Option<BackendId>>,
+    /// What was known of the fetch when it began.
+    begun: RefCell<FetchTrace>,
     /// The timer of the client's connection, or one that stays with the fetch.
     timer: Cell<Timer>,
 }
@@ -146,6 +156,7 @@ impl Audience {
             attendance: Cell::new(attendance),
             interims: RefCell::default(),
             asked: Cell::default(),
+            begun: RefCell::default(),
             timer: Cell::default(),
         }
     }
@@ -172,6 +183,11 @@ impl Audience {
 
     pub(crate) fn asked(&self) -> Option<BackendId> {
         self.asked.get()
+    }
+
+    /// What was known of the fetch when it began.
+    pub(crate) fn begun(&self) -> FetchTrace {
+        self.begun.borrow().clone()
     }
 
     /// Gives each interim response that has come since the last call to `send`: status, reason and fields.

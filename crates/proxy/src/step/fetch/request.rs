@@ -83,8 +83,10 @@ impl Fetch<'_> {
         let Fetch { worker, site, received, pool, .. } = *self;
         let began = worker.recorder.wants().then(Instant::now);
         trace.number = Some(worker.transaction());
-        let peer = received.asker.trusted.then_some(self.request.fields);
+        let client_asks = !recipient.is_background();
+        let peer = (received.asker.trusted && client_asks).then_some(self.request.fields);
         trace.id = worker.shared.request_id(&received.route.request, peer, self.transaction);
+        recipient.begins(trace);
         let site_pool = site.pool_by_id(pool);
         let mut framing = BodyFraming::None;
         if let Some(down) = recipient.client() {
@@ -103,7 +105,7 @@ impl Fetch<'_> {
         let mut class = Vec::new();
         let class = live.classify(subject, &mut class, &worker.counters);
         // A session has no say in what is fetched for no client.
-        let session = site_pool.sticky.as_ref().filter(|_| !recipient.is_background());
+        let session = site_pool.sticky.as_ref().filter(|_| client_asks);
         let cookie = session.and_then(|sticky| sticky::named(sticky, self.request.fields));
         let sticks_to = cookie.and_then(|key| live.with_key(key));
         let context = FetchContext { worker, site, pool, live: &live, class, sticks_to };
