@@ -379,53 +379,6 @@ fn what_a_304_begins_to_withhold_is_taken_out_of_the_store() {
     assert_eq!((other.is_hit(), other.field("x-p")), (true, None));
 }
 
-/// Regression: a 304 for another version freshened the stored one, again and again.
-#[test]
-fn a_304_with_another_strong_etag_freshens_nothing_and_costs_the_stored_response() {
-    // RFC 9111 §4.3.4
-    for directives in ["max-age=0", "max-age=0, stale-while-revalidate=60"] {
-        let (proxy, origin) = cache(move |request| match request.serial {
-            1 => reply(200).cache(directives).with("ETag", "\"a\""),
-            2 => reply(304).cache("max-age=60").with("ETag", "\"b\"").with("X-Version", "2"),
-            _ => reply(200).cache("max-age=60").with("ETag", "\"b\""),
-        });
-        proxy.get("/");
-        let asked = proxy.get("/").expect(200);
-        assert_eq!((asked.text().as_str(), asked.field("x-version")), ("1", None));
-        assert_eq!(asked.field("etag"), Some("\"a\""));
-        proxy.counts("unstored", 1);
-        if !directives.contains("stale") {
-            assert!(asked.cache_status().contains("fwd-status=304; detail=etag-mismatch"), "{asked:?}");
-        }
-        let next = proxy.get("/").expect(200);
-        assert_eq!((next.text().as_str(), next.field("etag")), ("3", Some("\"b\"")), "{directives}");
-        assert!(!origin.last().fields.has("if-none-match"));
-        assert!(proxy.get("/").is_hit());
-    }
-}
-
-#[test]
-fn who_waits_for_a_304_with_another_etag_gets_the_version_that_it_names() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let (proxy, origin) = cache(move |request| match request.serial {
-        1 => reply(200).cache("max-age=3600").with("Age", "3600").with("ETag", "\"a\""),
-        2 => reply(304).with("ETag", "\"b\"").hold(&held),
-        _ => reply(200).cache("max-age=60").with("ETag", "\"b\""),
-    });
-    proxy.get("/");
-    let mut clients = [proxy.connect(), proxy.connect(), proxy.connect()];
-    clients[0].send(get("/").to_bytes());
-    gate.reached(1);
-    clients[1].send(get("/").to_bytes());
-    clients[2].send(get("/").to_bytes());
-    proxy.counts("cache_waiters", 2);
-    gate.open();
-    let texts = clients.each_mut().map(|client| client.response().expect(200).text());
-    assert_eq!(texts, ["1", "3", "3"]);
-    assert_eq!(origin.count(), 3);
-}
-
 /// Regression: the client got the stored Cache-Control, and stored for others what is for it alone.
 #[test]
 fn a_304_that_forbids_to_store_reaches_the_one_who_asked() {

@@ -156,16 +156,11 @@ impl Store {
             Some(variant) => landing.key.variant(variant),
             None => landing.key,
         };
-        self.lock(landing.key).marks.set(key, mark, until, now);
-        self.outdate(landing, candidate);
-    }
-
-    /// Removes a candidate in whose place nothing comes.
-    pub(crate) fn outdate(&self, landing: Landing, candidate: Option<Arc<Object>>) {
         let mut shard = self.lock(landing.key);
         let removed = candidate
             .and_then(|candidate| shard.slot_of(&candidate))
             .and_then(|slot| shard.remove(slot, Removal::Replaced));
+        shard.marks.set(key, mark, until, now);
         drop(shard);
         if let Some(flying) = landing.flying {
             self.ground(&flying);

@@ -4,7 +4,6 @@
 //!            Miss ── Flight ──┬── store ───── waiters get the object as it arrives
 //!                             ├── refresh ─── waiters get the freshened object
 //!                             ├── mark ────── waiters look up again
-//!                             ├── outdate ─── waiters look up again
 //!                             ├── fail ────── waiters are told
 //!                             ├── release ─── one waiter takes over; the next time, some try at once
 //!                             ├── scatter ─── waiters try for themselves
@@ -259,13 +258,6 @@ impl Flight {
         let candidate = self.candidate.take();
         let (store, landing) = self.leave();
         store.mark(landing, candidate, mark, until, now);
-    }
-
-    /// The candidate turned out to be outdated, and nothing came in its place: it leaves the store.
-    pub fn outdate(mut self) {
-        let candidate = self.candidate.take();
-        let (store, landing) = self.leave();
-        store.outdate(landing, candidate);
     }
 
     /// The origin could not answer: those who wait are told, instead of trying one after the other.

@@ -226,8 +226,6 @@ pub(crate) enum NoStore {
     Unkept(Unstored),
     /// The edits of the route make its head too large.
     HeadTooLarge,
-    /// A 304 with another strong entity tag than the stored response has.
-    EtagMismatch,
 }
 
 impl NoStore {
@@ -237,7 +235,6 @@ impl NoStore {
             NoStore::Unusable(reason) => reason.text(),
             NoStore::Unkept(unstored) => unstored.text(),
             NoStore::HeadTooLarge => "head-too-large",
-            NoStore::EtagMismatch => "etag-mismatch",
         }
     }
 }
@@ -249,10 +246,7 @@ impl Reason for NoStore {
     fn texts() -> Vec<&'static str> {
         let unusable = caching::Reason::ALL.iter().map(|reason| reason.text());
         let unkept = Unstored::ALL.iter().map(|unstored| unstored.text());
-        unusable
-            .chain(unkept)
-            .chain([NoStore::HeadTooLarge, NoStore::EtagMismatch].map(NoStore::text))
-            .collect()
+        unusable.chain(unkept).chain([NoStore::HeadTooLarge.text()]).collect()
     }
 
     fn index(&self) -> usize {
@@ -261,7 +255,6 @@ impl Reason for NoStore {
             NoStore::Unusable(reason) => *reason as usize,
             NoStore::Unkept(unstored) => unusable + *unstored as usize,
             NoStore::HeadTooLarge => unusable + Unstored::ALL.len(),
-            NoStore::EtagMismatch => unusable + Unstored::ALL.len() + 1,
         }
     }
 }
@@ -286,7 +279,6 @@ mod tests {
         caching::Reason::ALL.iter().for_each(|reason| place(NoStore::Unusable(*reason), reason.text()));
         Unstored::ALL.iter().for_each(|unstored| place(NoStore::Unkept(*unstored), unstored.text()));
         place(NoStore::HeadTooLarge, "head-too-large");
-        place(NoStore::EtagMismatch, "etag-mismatch");
         place(MissReason::HitForMiss, "hit-for-miss");
         place(MissReason::Forward(Forward::Stale), "stale");
         place(Fault::NoRoute, "no-route");

@@ -2,7 +2,7 @@
 //! request invalidates.
 
 use super::directives::withheld_names;
-use crate::conditional::{EntityTag, strong_validator};
+use crate::conditional::strong_validator;
 use crate::hop::{HopByHop, NameSet};
 use crate::range::ContentRange;
 use crate::{Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHead, Timestamp, TooLarge};
@@ -53,23 +53,6 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
         fields.push(field.name, field.value)?;
     }
     Ok(fields)
-}
-
-/// Whether a 304 that answers a validation of the stored response may freshen it (RFC 9111 §4.3.4): not where its entity tag is
-/// strong and is not the stored one, because then it is about another representation.
-///
-/// The RFC asks for strong comparison. Servers that compress what they send weaken the tag of a 200 and not that of a 304 (nginx
-/// is one), so `"a"` is taken for the stored `W/"a"`. Where the stored response has no tag, its Last-Modified has to be the same.
-/// A 304 without a strong tag is taken at its word.
-pub fn validates(stored: Fields<'_>, update: Fields<'_>) -> bool {
-    let Some(tag) = update.get(Name::Etag).map(EntityTag::parse).filter(|tag| !tag.weak) else { return true };
-    match stored.get(Name::Etag) {
-        Some(stored) => EntityTag::parse(stored).is_same_weak(&tag),
-        None => {
-            let modified = stored.get(Name::LastModified);
-            modified.is_some() && modified == update.get(Name::LastModified)
-        }
-    }
 }
 
 /// The names of fields that are not stored of an update: what the stored response withholds is still for one client alone where

@@ -13,7 +13,6 @@ mod targeted;
 pub use directives::{MaxStale, RequestDirectives, delta_seconds};
 pub use freshen::{
     combine, freshen, head_agrees, invalidates, own_fields_of_update, part_fields, resumable, stored_fields,
-    validates,
 };
 pub use lifetimes::{Lifetimes, Reuse};
 pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};

@@ -15,7 +15,7 @@ use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
 use sandarac_config::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
-    own_fields_of_update, resumable, storability, stored_fields, validates,
+    own_fields_of_update, resumable, storability, stored_fields,
 };
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -219,13 +219,6 @@ impl<'a> Landing<'a> {
         let now = arrived.received;
         handling.outcome = Outcome::Revalidated;
         handling.forward_status = Some(304);
-        if !validates(candidate.fields(), arrived.head.fields.view()) {
-            // The client that asked gets what its validation named; for others, the next fetch brings the other version.
-            self.unstored(NoStore::EtagMismatch, handling);
-            arrived.link.finish();
-            flight.outdate();
-            return Landed::Object(candidate, None, None);
-        }
         let edited = self.edit(&mut arrived.head);
         let cookies = self.take_cookies(&mut arrived.head);
         let fields = edited.and_then(|()| freshen(candidate.fields(), arrived.head.fields.view()));
