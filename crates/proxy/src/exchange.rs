@@ -68,8 +68,6 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 pub(crate) struct Exchange<'e> {
     pub(crate) worker: &'e Worker,
     pub(crate) site: &'e LocalSite,
-    /// What was found out about the request, unless it cannot be served.
-    facts: Option<RequestFacts>,
     /// The head of the request, and a view of it.
     head: &'e Rc<RequestHeadBuf>,
     pub(crate) request: RequestHead<'e>,
@@ -115,7 +113,6 @@ pub(crate) async fn run(worker: &Worker, client: &mut Client, incoming: Box<Inco
     let mut exchange = Exchange {
         worker,
         site: &site,
-        facts: judged.as_ref().ok().map(|judged| judged.facts),
         head: &head,
         request: head.view(),
         keep_alive,
@@ -362,7 +359,7 @@ impl<'e> Exchange<'e> {
         let marked = self.handling.detail == Some(Detail::HitForMiss);
         let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(forward) };
         self.missing(reason, forward);
-        match self.attend(down, pool, directives, flight).await? {
+        match self.attend(down, received, pool, directives, flight).await? {
             Answer::Landed(Landed::Object(object, reader, own)) => {
                 self.deliver_with(down, &object, reader, own.as_ref()).await
             }
@@ -379,19 +376,17 @@ impl<'e> Exchange<'e> {
     async fn attend(
         &mut self,
         down: &mut Downstream<'_>,
+        received: &Received<'_>,
         pool: PoolId,
         directives: RequestDirectives,
         flight: Flight,
     ) -> Result<Answer, Fault> {
-        let (Some(worker), Some(facts)) = (self.worker.me.upgrade(), self.facts) else {
-            return Err(Fault::NoRoute);
-        };
         let audience = Rc::new(Audience::attended());
         let fetch = SharedFetch {
-            worker,
+            worker: self.worker.handle(),
             site: self.site.clone(),
             head: self.head.clone(),
-            facts,
+            facts: RequestFacts::of(received),
             pool,
             flight,
             directives,
@@ -399,7 +394,7 @@ impl<'e> Exchange<'e> {
             handling: self.handling,
             transaction: self.transaction,
         };
-        audience.keep_timer(std::mem::take(&mut down.client.timer));
+        audience.lend_timer(std::mem::take(&mut down.client.timer));
         let mut fetch = Box::pin(fetch.run());
         let fetched = poll_fn(|cx| {
             let fetched = fetch.as_mut().poll(cx);
@@ -424,7 +419,7 @@ impl<'e> Exchange<'e> {
             }
             return Err(Fault::ClientGone);
         };
-        down.client.timer = audience.take_timer();
+        down.client.timer = audience.return_timer();
         self.handling = handling;
         self.trace = trace;
         result

@@ -37,7 +37,7 @@ pub struct Worker {
     pub(crate) counters: Arc<Counters>,
     pub(crate) origins: Rc<Origins>,
     pub(crate) recorder: Box<dyn Recorder>,
-    pub(crate) me: Weak<Worker>,
+    me: Weak<Worker>,
     pub(crate) sessions: Rc<Sessions>,
     /// Memory for parsing response heads, kept from one to the next.
     pub(crate) spans: Cell<Vec<Span>>,
@@ -78,6 +78,11 @@ impl Worker {
         });
         tokio::task::spawn_local(prune(worker.me.clone()));
         worker
+    }
+
+    /// A hold on this worker, for tasks that may outlive whoever begins them.
+    pub(crate) fn handle(&self) -> Rc<Worker> {
+        self.me.upgrade().expect("a worker is made in an Rc, and is there while it is borrowed")
     }
 
     /// A number for a request or a fetch, unique in the process.

@@ -62,11 +62,9 @@ pub(crate) fn revalidate(
     pool: PoolId,
     flight: Flight,
 ) {
-    let Some(worker) = worker.me.upgrade() else { return };
     worker.counters.one(Counter::FetchesBackground);
     let fetch = SharedFetch {
-        transaction: worker.transaction(),
-        worker,
+        worker: worker.handle(),
         site: site.clone(),
         head: Rc::new(RequestHeadBuf::copy_of(request)),
         facts: RequestFacts::of(received),
@@ -75,6 +73,7 @@ pub(crate) fn revalidate(
         directives: RequestDirectives::default(),
         audience: Rc::new(Audience::background()),
         handling: Handling::new(Outcome::Miss),
+        transaction: worker.transaction(),
     };
     tokio::task::spawn_local(async { fetch.run().await.leave() });
 }

@@ -30,7 +30,6 @@ pub(super) async fn attempt(
     context.counters().one(Counter::Fetches);
     let requested = wall();
     let first_byte = context.pool().timeouts.first_byte;
-    let mut own_timer = recipient.take_timer();
     let mut sent = false;
     let mut interim = 0;
     let mut upload = Upload::Done;
@@ -41,7 +40,7 @@ pub(super) async fn attempt(
             if send_head(cx, request, &own, &mut link, recipient, again).is_err() {
                 return Poll::Ready(Err(Fault::NoResponse));
             }
-            recipient.timer(&mut own_timer).set(first_byte);
+            recipient.with_timer(|timer| timer.set(first_byte));
         }
         if let Some(down) = recipient.client() {
             let now = match down.upload(cx, &mut link) {
@@ -86,16 +85,15 @@ pub(super) async fn attempt(
         if head.is_ready() {
             return head;
         }
-        if recipient.timer(&mut own_timer).poll(cx).is_ready() {
+        if recipient.with_timer(|timer| timer.poll(cx)).is_ready() {
             return Poll::Ready(Err(Fault::ResponseLate));
         }
-        if request.one_client && upload == Upload::Done && recipient.is_unwanted(cx) {
+        if upload == Upload::Done && recipient.has_left(request, cx) {
             return Poll::Ready(Err(Fault::ClientGone));
         }
         Poll::Pending
     })
     .await;
-    recipient.keep_timer(own_timer);
     match arrived {
         Ok(OriginHead { head, switched }) => {
             if let Some(took) = link.responded(head.status) {

@@ -8,7 +8,7 @@ use super::request::OriginRequest;
 use crate::origin::Provenance;
 use crate::{Counter, Fault};
 use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Ticket};
-use sandarac_net::{Conn, Timer, Unread};
+use sandarac_net::{Conn, Unread};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -44,7 +44,6 @@ async fn wait_for_place(
     recipient: &mut Recipient<'_, '_>,
     mut ticket: Ticket,
 ) -> Result<Pick, Fault> {
-    let mut own = Timer::new();
     let timeout = context.pool().timeouts.queue;
     let patience = context.live.settings().patience.min(timeout);
     let mut waits = false;
@@ -54,20 +53,19 @@ async fn wait_for_place(
             if let Poll::Ready(picked) = ticket.poll_pick(cx, context.class, context.now(), tried) {
                 return Poll::Ready(picked.map_err(Fault::NoBackend));
             }
-            if request.one_client && recipient.is_unwanted(cx) {
+            if recipient.has_left(request, cx) {
                 return Poll::Ready(Err(Fault::ClientGone));
             }
-            let timer = recipient.timer(&mut own);
             if !waits {
                 waits = true;
                 context.counters().one(Counter::FetchesQueued);
-                timer.set(patience);
+                recipient.with_timer(|timer| timer.set(patience));
             }
-            if timer.poll(cx).is_pending() {
+            if recipient.with_timer(|timer| timer.poll(cx)).is_pending() {
                 return Poll::Pending;
             }
             match left.take() {
-                Some(left) => timer.set(left),
+                Some(left) => recipient.with_timer(|timer| timer.set(left)),
                 None => return Poll::Ready(Err(Fault::QueuedTooLong)),
             }
         }
@@ -98,9 +96,8 @@ pub(super) async fn linked(
     }
     match connected {
         Ok((conn, provenance)) => {
-            let (origins, epoch) = (context.worker.origins.clone(), context.worker.shared.epoch);
             let is_other_version = served && pick.backend().is_sidelined();
-            let link = OriginLink::http1(conn, provenance, pick, origins, epoch);
+            let link = OriginLink::http1(context, conn, provenance, pick);
             Ok(link.reusing(reused).of_other_version(is_other_version))
         }
         Err(fault) => {

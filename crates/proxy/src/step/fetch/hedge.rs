@@ -36,10 +36,13 @@ pub(super) async fn hedged(
     recipient: &mut Recipient<'_, '_>,
 ) -> Result<Box<OriginResponse>, Failed> {
     let mut gone = |cx: &mut Context<'_>| {
-        let gone = request.one_client && recipient.is_unwanted(cx);
-        gone.then_some(Failed { fault: Fault::ClientGone, sent: true, answered: false })
+        recipient.has_left(request, cx).then_some(Failed {
+            fault: Fault::ClientGone,
+            sent: true,
+            answered: false,
+        })
     };
-    // No client is held by either attempt: this one watches it.
+    // Neither attempt holds the client, which is watched here. Each has its own timer.
     let (nobody, nobody_either) = (Audience::background(), Audience::background());
     let mut first_for = Recipient::Audience(&nobody);
     let tried = [link.backend_id()];

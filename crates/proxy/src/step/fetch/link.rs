@@ -1,5 +1,6 @@
 //! A connection to a backend, in use for one request, whatever protocol is spoken on it.
 
+use super::context::FetchContext;
 use super::http1::Http1;
 use super::request::OriginRequest;
 use crate::Fault;
@@ -67,35 +68,33 @@ macro_rules! speak {
 impl OriginLink {
     /// A link over a connection that speaks HTTP/1.1 to the backend of `pick`.
     pub(super) fn http1(
+        context: &FetchContext<'_>,
         conn: Box<Conn>,
         provenance: Provenance,
         pick: Pick,
-        origins: Rc<Origins>,
-        epoch: Moment,
     ) -> OriginLink {
-        OriginLink::over(Protocol::Http1(Http1::new(conn, provenance)), pick, origins, epoch)
+        OriginLink::over(context, Protocol::Http1(Http1::new(conn, provenance)), pick)
     }
 
     /// A link to an origin in memory.
     #[cfg(test)]
     pub(super) fn memory(
+        context: &FetchContext<'_>,
         memory: super::memory::Memory,
         pick: Pick,
-        origins: Rc<Origins>,
-        epoch: Moment,
     ) -> OriginLink {
-        OriginLink::over(Protocol::Memory(memory), pick, origins, epoch)
+        OriginLink::over(context, Protocol::Memory(memory), pick)
     }
 
-    fn over(protocol: Protocol, pick: Pick, origins: Rc<Origins>, epoch: Moment) -> OriginLink {
+    fn over(context: &FetchContext<'_>, protocol: Protocol, pick: Pick) -> OriginLink {
         OriginLink {
             protocol,
             pick,
-            origins,
+            origins: context.worker.origins.clone(),
             reused: false,
             server_error: false,
             is_other_version: false,
-            epoch,
+            epoch: context.worker.shared.epoch,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The recipient of a fetch: the client whose body goes up and who receives interim responses, or everybody who may be
 //! served by a response that is stored.
 
-use super::request::FetchTrace;
+use super::request::{FetchTrace, OriginRequest};
 use crate::downstream::Downstream;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
@@ -25,26 +25,12 @@ impl<'c> Recipient<'_, 'c> {
         }
     }
 
-    /// The deadline in force: that of the client's connection, or the fetch's own.
-    pub(super) fn timer<'t>(&'t mut self, own: &'t mut Timer) -> &'t mut Timer {
+    /// Gives the timer of whatever is waited for to `act`: that of the client's connection, or the audience's. One serves
+    /// all waits, because each takes a place in the runtime's wheel.
+    pub(super) fn with_timer<T>(&mut self, act: impl FnOnce(&mut Timer) -> T) -> T {
         match self {
-            Recipient::Client(down) => &mut down.client.timer,
-            Recipient::Audience(_) => own,
-        }
-    }
-
-    /// A timer for the fetch's own waits. Making one anew costs a place in the runtime's wheel, so an audience keeps one.
-    pub(super) fn take_timer(&self) -> Timer {
-        match self {
-            Recipient::Client(_) => Timer::new(),
-            Recipient::Audience(audience) => audience.take_timer(),
-        }
-    }
-
-    /// Keeps a timer for the next wait.
-    pub(super) fn keep_timer(&self, timer: Timer) {
-        if let Recipient::Audience(audience) = self {
-            audience.keep_timer(timer);
+            Recipient::Client(down) => act(&mut down.client.timer),
+            Recipient::Audience(audience) => act(&mut audience.timer.borrow_mut()),
         }
     }
 
@@ -76,9 +62,9 @@ impl<'c> Recipient<'_, 'c> {
         matches!(self, Recipient::Audience(audience) if audience.is_background())
     }
 
-    /// Whether the one client that the response is for has left, so that nobody wants it.
-    pub(super) fn is_unwanted(&mut self, cx: &mut Context<'_>) -> bool {
-        self.client().is_some_and(|down| down.poll_gone(cx).is_ready())
+    /// Whether the response to `request` is for one client, and that has left, so that nobody wants it.
+    pub(super) fn has_left(&mut self, request: &OriginRequest<'_>, cx: &mut Context<'_>) -> bool {
+        request.one_client && self.client().is_some_and(|down| down.poll_gone(cx).is_ready())
     }
 
     /// Whether no client waits that the fetch was begun for.
@@ -120,7 +106,7 @@ pub(crate) struct Audience {
     /// What was known of the fetch when it began.
     begun: RefCell<FetchTrace>,
     /// The timer of the client's connection, or one that stays with the fetch.
-    timer: Cell<Timer>,
+    timer: RefCell<Timer>,
 }
 
 #[derive(Debug)]
@@ -157,19 +143,20 @@ impl Audience {
             interims: RefCell::default(),
             asked: Cell::default(),
             begun: RefCell::default(),
-            timer: Cell::default(),
+            timer: RefCell::default(),
         }
     }
 
-    /// Takes the timer for a wait.
-    pub(crate) fn take_timer(&self) -> Timer {
-        self.timer.take()
+    /// Lends the fetch the timer of the client's connection. It stays with the fetch where the client leaves.
+    pub(crate) fn lend_timer(&self, timer: Timer) {
+        self.timer.replace(timer);
     }
 
-    /// Keeps a timer, without its deadline.
-    pub(crate) fn keep_timer(&self, mut timer: Timer) {
+    /// The timer that was lent, without a deadline.
+    pub(crate) fn return_timer(&self) -> Timer {
+        let mut timer = self.timer.take();
         timer.clear();
-        self.timer.set(timer);
+        timer
     }
 
     /// Notes that the client has left.

@@ -76,7 +76,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let context =
             FetchContext { worker: &worker, site: &site, pool, live: &live, class: None, sticks_to: None };
         let pick = live.pick(None, context.now(), &[]).unwrap();
-        let link = OriginLink::memory(origin, pick, worker.origins.clone(), worker.shared.epoch);
+        let link = OriginLink::memory(&context, origin, pick);
         let request = OriginRequest {
             method: Method::Get,
             method_text: b"GET",
