@@ -1,4 +1,4 @@
-//! How a command fails, and with what exit status.
+//! Failures of commands, and their exit status.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a start says on standard error. Scripts and tests wait for these lines and read the addresses from them.
+//! The lines that a start writes to standard error. Scripts and tests wait for these lines and read the addresses from them.
 
 use std::fmt::Display;
 use std::io::{self, Write};

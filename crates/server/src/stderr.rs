@@ -1,4 +1,4 @@
-//! What the process says on standard error.
+//! Lines of the process on standard error.
 
 use std::fmt::Display;
 use std::io::{self, Write};

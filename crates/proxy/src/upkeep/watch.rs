@@ -1,4 +1,4 @@
-//! What becomes of pools by themselves, said in the log: ejections and their ends, another version that serves, classes for
+//! Changes of pools that nobody ordered, written to the log: ejections and their ends, another version that serves, classes for
 //! which there is no room. What goes on is said once, what comes and goes not more often than every few seconds.
 
 use crate::pool::Live;

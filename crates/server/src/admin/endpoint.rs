@@ -1,4 +1,4 @@
-//! Where the admin interface is.
+//! The address of the admin interface.
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};

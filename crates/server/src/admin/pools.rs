@@ -1,4 +1,4 @@
-//! What is asked of pools and told to them, as it goes over the wire.
+//! Questions about pools and orders to them, as they go over the wire.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the sample site has to say: a small magazine about resins and finishes. The same on every start, so that
+//! The content of the sample site: a small magazine about resins and finishes. The same on every start, so that
 //! a load driver can tell a right page from a wrong one.
 
 use sandarac_balance::Random;

@@ -1,4 +1,4 @@
-//! Who is signed in on the sample site: a name and a keyed digest of it in a cookie, nothing kept on the site.
+//! Sessions of the sample site: a name and a keyed digest of it in a cookie, nothing kept on the site.
 
 use std::hash::{BuildHasher, RandomState};
 

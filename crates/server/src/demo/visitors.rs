@@ -1,4 +1,4 @@
-//! Who visits the sample site under load, what they ask for, and whether the answer they get is theirs.
+//! Visitors of the sample site under load: their requests, and the check that each answer is theirs.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Which records somebody who watches the log wants to see.
+//! Filters of those who watch the log.
 
 use sandarac_message::glob::Glob;
 use sandarac_proxy::{Outcome, Record};

@@ -1,4 +1,4 @@
-//! What the admin interface does to the running process.
+//! Orders of the admin interface to the running process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

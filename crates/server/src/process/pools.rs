@@ -1,4 +1,4 @@
-//! What the admin interface tells of pools and does to them.
+//! Reports on pools and orders to them, for the admin interface.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

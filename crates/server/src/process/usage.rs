@@ -1,4 +1,4 @@
-//! What the process takes of the system, under the names that Prometheus client libraries use.
+//! Resources that the process takes of the system, under the names that Prometheus client libraries use.
 
 use std::fs;
 

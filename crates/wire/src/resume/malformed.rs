@@ -1,4 +1,4 @@
-//! What can be wrong.
+//! Faults of a résumé and of the fields that belong to it.
 
 macro_rules! malformed {
     ($($(#[$doc:meta])* $variant:ident = $name:literal $text:literal),* $(,)?) => {

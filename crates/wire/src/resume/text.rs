@@ -1,4 +1,4 @@
-//! What the parts of the protocol look like in bytes.
+//! The parts of the protocol in bytes.
 
 use super::{MAX_CLASS, MAX_INTEGER, MAX_SCORE, MAX_VERSION, Malformed};
 use crate::h1::encode::decimal;
