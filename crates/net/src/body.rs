@@ -38,6 +38,8 @@ pub enum BodyError {
     Truncated,
     /// The framing is wrong.
     Refused(Refusal),
+    /// Its sender is too slow.
+    Late,
     /// The connection failed.
     Io(io::Error),
 }

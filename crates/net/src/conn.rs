@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::lent::Lent;
-use crate::{Output, Stream, Unread};
+use crate::{Output, Transport, Unread};
 use bytes::Bytes;
 use sandarac_wire::h1::repair::Repairs;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const SLICES: usize = 64;
 ///
 /// After a write that failed nothing more is written: where in a message the peer's copy ends, nobody knows.
 pub struct Conn {
-    stream: Stream,
+    transport: Transport,
     buffer: Option<Lent<Buffer>>,
     /// Unconsumed input of a parked connection, in memory of its own size.
     parked: Vec<u8>,
@@ -52,10 +52,10 @@ impl Conn {
         self.repairs
     }
 
-    /// Takes a stream into service.
-    pub fn new(stream: Stream) -> Conn {
+    /// Takes a transport into service.
+    pub fn new(transport: impl Into<Transport>) -> Conn {
         Conn {
-            stream,
+            transport: transport.into(),
             buffer: None,
             parked: Vec::new(),
             queue: VecDeque::new(),
@@ -68,15 +68,15 @@ impl Conn {
     }
 
     /// The same, with a meter for what is written.
-    pub fn metered(stream: Stream, meter: Rc<dyn Meter>) -> Conn {
-        let mut conn = Conn::new(stream);
+    pub fn metered(transport: impl Into<Transport>, meter: Rc<dyn Meter>) -> Conn {
+        let mut conn = Conn::new(transport);
         conn.meter = Some(meter);
         conn
     }
 
-    /// The socket.
-    pub fn stream(&self) -> &Stream {
-        &self.stream
+    /// What carries its bytes.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// What arrived and was not consumed.
@@ -108,8 +108,8 @@ impl Conn {
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let parked = &mut self.parked;
         let buffer = self.buffer.get_or_insert_with(|| Buffer::holding(std::mem::take(parked)));
-        let stream = &mut self.stream;
-        let polled = buffer.fill(|room| match stream.poll_read(cx, room) {
+        let transport = &mut self.transport;
+        let polled = buffer.fill(|room| match transport.poll_read(cx, room) {
             Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
             other => (0, other),
         });
@@ -125,7 +125,7 @@ impl Conn {
     /// empty.
     pub fn poll_read_into(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         debug_assert!(self.data().is_empty());
-        self.stream.poll_read(cx, into)
+        self.transport.poll_read(cx, into)
     }
 
     /// Writes `slices`, now if the socket takes them; the rest is copied to the queue.
@@ -159,13 +159,20 @@ impl Conn {
         Ok(())
     }
 
-    /// Hands as much of `slices` to the socket as it takes now, nothing being queued before it.
+    /// Hands as much of `slices` to the transport as it takes now, nothing being queued before it.
     fn write_now(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.check()?;
-        let written = self.stream.poll_write_vectored(cx, slices);
-        match self.wrote(written) {
-            Poll::Ready(written) => written,
-            Poll::Pending => Ok(0),
+        let written = self.transport.poll_write_vectored(cx, slices);
+        let written = match self.wrote(written) {
+            Poll::Ready(written) => written?,
+            Poll::Pending => 0,
+        };
+        match self.transport.poll_flush(cx) {
+            Poll::Ready(Err(error)) => {
+                self.fail();
+                Err(error)
+            }
+            _ => Ok(written),
         }
     }
 
@@ -203,10 +210,10 @@ impl Conn {
 
     /// Bytes that wait for the socket.
     pub fn queued(&self) -> usize {
-        self.queued
+        self.queued + self.transport.held()
     }
 
-    /// Bytes that the socket took, in the life of the connection.
+    /// Bytes that the transport took, in the life of the connection.
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -220,7 +227,7 @@ impl Conn {
             for (slice, bytes) in slices.iter_mut().zip(&self.queue) {
                 *slice = IoSlice::new(bytes);
             }
-            let written = self.stream.poll_write_vectored(cx, &slices[..count]);
+            let written = self.transport.poll_write_vectored(cx, &slices[..count]);
             let written = ready!(self.wrote(written))?;
             if written == 0 {
                 self.fail();
@@ -229,7 +236,11 @@ impl Conn {
             self.queued -= written;
             self.forget(written);
         }
-        Poll::Ready(Ok(()))
+        let flushed = ready!(self.transport.poll_flush(cx));
+        if flushed.is_err() {
+            self.fail();
+        }
+        Poll::Ready(flushed)
     }
 
     fn forget(&mut self, mut written: usize) {
@@ -249,37 +260,37 @@ impl Conn {
     /// Until this is called with `false`, the end of the connection means a reset: for data whose end nothing but the end of
     /// the connection shows. Holds also where the process is killed.
     pub fn reset_when_dropped(&self, reset: bool) {
-        self.stream.reset_when_dropped(reset);
+        self.transport.reset_when_dropped(reset);
     }
 
     /// Ends the connection so that the peer can tell that from an orderly end, as far as the transport can say it. What is still
     /// queued is lost.
     pub fn reset(&mut self) {
         self.fail();
-        self.stream.reset_when_dropped(true);
+        self.transport.reset_when_dropped(true);
     }
 
     /// Ends the writing direction.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.poll_shutdown(cx)
+        self.transport.poll_shutdown(cx)
     }
 
     /// What has arrived without having been consumed. Asks the kernel where nothing is known to have.
     pub fn unread(&self) -> Unread {
-        if self.data().is_empty() { self.stream.unread() } else { Unread::Data }
+        if self.data().is_empty() { self.transport.unread() } else { Unread::Data }
     }
 
     /// Whether the last message was written to its end.
     pub fn is_flushed(&self) -> bool {
-        self.queue.is_empty() && !self.failed
+        self.queued() == 0 && !self.failed
     }
 }
 
 impl Drop for Conn {
     /// What was cut off must not look whole.
     fn drop(&mut self) {
-        if !self.queue.is_empty() {
-            self.stream.reset_when_dropped(true);
+        if self.queued() > 0 {
+            self.transport.reset_when_dropped(true);
         }
     }
 }

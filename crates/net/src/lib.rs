@@ -1,29 +1,37 @@
-//! Sockets: one worker per core with its own runtime, listening sockets and connections.
+//! Sockets: one thread for each core, with its own runtime, listening sockets and connections.
 //!
-//! A [`session`](Service) reads requests and either lets the service answer them from memory, in place, or hands the
-//! connection to an exchange. Both sides of the proxy are a [`Conn`]: bytes in, bytes out, no buffer while it waits.
+//! A [session](http1) reads requests and either lets the [`Service`] answer them from memory, in place, or hands them to an
+//! exchange, with a [`Client`] to answer. Both sides of the proxy are a [`Conn`]: bytes in, bytes out, no buffer while it waits.
 
 mod body;
 mod buffer;
 mod clock;
 mod conn;
+mod core;
+#[cfg(test)]
+mod held_transport;
+mod http1;
 mod lent;
 mod listen;
+mod minimum_rate;
 mod output;
-mod pace;
-mod session;
+mod response;
+mod service;
+mod sessions;
 mod stream;
 mod timer;
-mod worker;
+mod transport;
 
+pub use self::core::{Command, run_core};
 pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::{Conn, Meter};
-pub use listen::{Acceptor, Inherited, ListenAddress, Listeners, remove_stale_socket};
+pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
+pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};
-pub use pace::{LeastRate, Pace};
-pub use session::{Answer, Client, Incoming, Next, Peer, Refused, Service, SessionLimits, discard};
+pub use response::{Base, Body, BodyBroken, Length, Responder, Response};
+pub use service::{Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};
 pub use timer::{Timer, within};
-pub use worker::{Command, Entrance, Sessions, run_worker};
+pub use transport::Transport;

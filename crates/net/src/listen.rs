@@ -1,4 +1,4 @@
-//! Listening sockets: one per worker on every TCP address, one shared by all on a Unix path.
+//! Listening sockets: one for each core on every TCP address, one shared by all on a Unix path.
 
 use crate::Stream;
 use rustix::net::{SocketFlags, acceptfrom_with};
@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -33,48 +34,75 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Listening sockets for one address, one for each worker.
-#[derive(Debug)]
-pub struct Listeners {
+/// The number of a listener, by which everything that is configured for it is found: it can change while the sockets stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListenerId(u32);
+
+impl ListenerId {
+    /// A number that no listener of this process has had.
+    pub fn unused() -> ListenerId {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        ListenerId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A listener that is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Its number.
+    pub id: ListenerId,
     /// The address really bound.
     pub address: ListenAddress,
+}
+
+impl Listener {
+    fn new(address: ListenAddress) -> Listener {
+        Listener { id: ListenerId::unused(), address }
+    }
+}
+
+/// The sockets of one listener, one for each core.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The listener.
+    pub listener: Listener,
     sockets: Vec<Socket>,
 }
 
 impl Listeners {
-    /// Binds `address` for `workers` workers.
+    /// Binds `address` for `cores` cores.
     ///
-    /// TCP sockets share the port (`SO_REUSEPORT`), so that the kernel spreads connections and no worker waits for another. Such a
+    /// TCP sockets share the port (`SO_REUSEPORT`), so that the kernel spreads connections and no core waits for another. Such a
     /// port would also be shared with a second daemon of the same user, stealing half of its traffic; a probe bind
     /// without sharing makes that fail.
-    pub fn bind(address: &ListenAddress, workers: usize) -> io::Result<Listeners> {
+    pub fn bind(address: &ListenAddress, cores: usize) -> io::Result<Listeners> {
         match address {
-            ListenAddress::Tcp(address) => bind_tcp(*address, workers),
-            ListenAddress::Unix(path, mode) => bind_unix(path, *mode, workers),
+            ListenAddress::Tcp(address) => bind_tcp(*address, cores),
+            ListenAddress::Unix(path, mode) => bind_unix(path, *mode, cores),
         }
     }
 
-    /// One socket at `address`, shared by `workers` workers.
-    fn of(socket: &Socket, address: &ListenAddress, workers: usize) -> io::Result<Listeners> {
-        let sockets = (0..workers).map(|_| socket.try_clone()).collect::<io::Result<_>>()?;
-        Ok(Listeners { address: address.clone(), sockets })
+    /// One socket at `address`, shared by `cores` cores.
+    fn of(socket: &Socket, address: &ListenAddress, cores: usize) -> io::Result<Listeners> {
+        let sockets = (0..cores).map(|_| socket.try_clone()).collect::<io::Result<_>>()?;
+        Ok(Listeners { listener: Listener::new(address.clone()), sockets })
     }
 
-    /// Takes the socket of one worker, to be used inside its runtime.
+    /// Takes the socket of one core, to be used inside its runtime.
     pub fn take(&mut self) -> io::Result<Acceptor> {
         let socket = self.sockets.pop().ok_or(io::ErrorKind::NotFound)?;
-        Ok(match self.address {
+        Ok(match self.listener.address {
             ListenAddress::Tcp(_) => Acceptor::Tcp(watch(socket)?),
             ListenAddress::Unix(..) => Acceptor::Unix(tokio::net::UnixListener::from_std(socket.into())?),
         })
     }
 
-    /// The sockets, to be handed to workers.
+    /// The sockets, to be handed to cores.
     pub fn split(mut self) -> Vec<Listeners> {
         let sockets = std::mem::take(&mut self.sockets);
         sockets
             .into_iter()
-            .map(|socket| Listeners { address: self.address.clone(), sockets: vec![socket] })
+            .map(|socket| Listeners { listener: self.listener.clone(), sockets: vec![socket] })
             .collect()
     }
 }
@@ -108,14 +136,14 @@ impl Inherited {
         self.0.iter().map(|(address, _)| address)
     }
 
-    /// The first socket whose address is one of those that are looked for, for `workers` workers.
+    /// The first socket whose address is one of those that are looked for, for `cores` cores.
     pub fn find(
         &self,
         is_wanted: impl Fn(&ListenAddress) -> bool,
-        workers: usize,
+        cores: usize,
     ) -> Option<io::Result<Listeners>> {
         let (address, socket) = self.0.iter().find(|(address, _)| is_wanted(address))?;
-        Some(Listeners::of(socket, address, workers))
+        Some(Listeners::of(socket, address, cores))
     }
 }
 
@@ -133,11 +161,11 @@ fn listening_on(socket: &Socket) -> io::Result<ListenAddress> {
     }
 }
 
-fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
+fn bind_tcp(address: SocketAddr, cores: usize) -> io::Result<Listeners> {
     let probe = tcp_socket(address)?;
     probe.bind(&address.into())?;
     let bound = probe.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let sockets = (0..workers)
+    let sockets = (0..cores)
         .map(|_| {
             let socket = tcp_socket(bound)?;
             socket.set_reuse_port(true)?;
@@ -149,7 +177,7 @@ fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Listeners> {
         .collect::<io::Result<_>>()?;
     // Until here, so that a port the system chose was not given to anybody else in between.
     drop(probe);
-    Ok(Listeners { address: ListenAddress::Tcp(bound), sockets })
+    Ok(Listeners { listener: Listener::new(ListenAddress::Tcp(bound)), sockets })
 }
 
 /// How many bytes the system takes for a client beside those on their way, half of them before it asks for more.
@@ -174,7 +202,7 @@ fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn bind_unix(path: &Path, mode: Option<u32>, workers: usize) -> io::Result<Listeners> {
+fn bind_unix(path: &Path, mode: Option<u32>, cores: usize) -> io::Result<Listeners> {
     remove_stale_socket(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
     socket.bind(&SockAddr::unix(path)?)?;
@@ -182,7 +210,7 @@ fn bind_unix(path: &Path, mode: Option<u32>, workers: usize) -> io::Result<Liste
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     }
     socket.listen(BACKLOG)?;
-    Listeners::of(&socket, &ListenAddress::Unix(path.to_path_buf(), mode), workers)
+    Listeners::of(&socket, &ListenAddress::Unix(path.to_path_buf(), mode), cores)
 }
 
 /// Removes a socket file that no one listens on; a live one, or a file of another kind, is an error.
@@ -198,7 +226,7 @@ pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-/// One worker's listening socket.
+/// One core's listening socket.
 #[derive(Debug)]
 pub enum Acceptor {
     /// TCP.
@@ -212,7 +240,7 @@ impl Acceptor {
     pub async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
         match self {
             Acceptor::Tcp(listener) => {
-                // A worker to which connections come without end still gets to serve them.
+                // A core to which connections come without end still gets to serve them.
                 tokio::task::coop::consume_budget().await;
                 loop {
                     let mut ready = listener.readable().await?;
@@ -248,7 +276,7 @@ mod tests {
     fn a_port_in_use_is_an_error_even_where_it_could_be_shared() {
         let any = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
         let first = Listeners::bind(&any, 2).unwrap();
-        let error = Listeners::bind(&first.address, 2).unwrap_err();
+        let error = Listeners::bind(&first.listener.address, 2).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
@@ -256,8 +284,8 @@ mod tests {
     fn connections_are_accepted_without_delay() {
         let any = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
         let mut listeners = Listeners::bind(&any, 1).unwrap();
-        let ListenAddress::Tcp(address) = listeners.address else {
-            panic!("bound to {:?}", listeners.address)
+        let ListenAddress::Tcp(address) = listeners.listener.address else {
+            panic!("bound to {:?}", listeners.listener.address)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {

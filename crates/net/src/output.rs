@@ -32,6 +32,11 @@ impl Output {
         Output::default()
     }
 
+    /// An output that begins with these bytes, in the same memory.
+    pub(crate) fn beginning(inline: Vec<u8>) -> Output {
+        Output { inline, ..Output::default() }
+    }
+
     /// The buffer that heads are encoded to. Append only.
     pub fn inline(&mut self) -> &mut Vec<u8> {
         &mut self.inline

@@ -1,16 +1,19 @@
-//! The client's side of an exchange: the request body on its way up, and the place the response goes to.
+//! The client's side of an exchange: the request body on its way up, and the way down for the response.
 
 use crate::Fault;
 use crate::step::fetch::OriginLink;
 use crate::trailers::TrailerRule;
 use sandarac_balance::BackendId;
-use sandarac_message::{Fields, FieldsBuf, Version};
-use sandarac_net::{BodyStep, Client, Framer, Output, Pace, SessionLimits, Timer, Unread};
-use sandarac_wire::h1::{BodyFraming, encode};
-use std::io::ErrorKind;
-use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll};
+use sandarac_message::{Fields, FieldsBuf};
+use sandarac_net::{Body, BodyBroken, BodyStep, Client, Response};
+use sandarac_wire::h1::BodyFraming;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
+
+/// How far origins and stored bodies are read ahead of a slow client, in bytes.
+pub(crate) const WINDOW: usize = 1 << 20;
 
 /// Body bytes that may wait for an origin that reads slowly.
 const UPLOAD_WINDOW: usize = 64 * 1024;
@@ -31,11 +34,7 @@ pub(crate) enum Upload {
 
 /// The client, and how far its request body has come.
 pub(crate) struct Downstream<'a> {
-    pub(crate) client: &'a mut Client,
-    pub(crate) limits: &'a SessionLimits,
-    /// The version of the request: decides how a response may be framed, and whether interim ones may be sent.
-    pub(crate) version: Version,
-    body: Framer,
+    pub(crate) client: &'a mut (dyn Client + 'a),
     /// Whether the body goes up in chunks.
     chunked: bool,
     /// Which of its trailers go up; none where there is no rule.
@@ -49,14 +48,6 @@ pub(crate) struct Downstream<'a> {
     /// What is wrong with the body on the client's side, once anything is. Nothing of it is read after that: where the wrong
     /// part ends, nobody can tell.
     spoiled: Option<Fault>,
-    /// Whether the client waits to be told to go on with its body.
-    expects: bool,
-    /// When the next piece of the body must be there. Not the client's own timer, which is for whoever answers.
-    deadline: Timer,
-    /// How fast the body comes.
-    pace_in: Pace<'a>,
-    /// How fast the response is taken.
-    pub(crate) pace_out: Pace<'a>,
     /// When the response began.
     pub(crate) answered: Option<Instant>,
     /// Whether the client had gone by then. Not known where nothing is logged, because it takes a system call.
@@ -69,34 +60,29 @@ pub(crate) struct Downstream<'a> {
     pub(crate) asked: Option<BackendId>,
 }
 
+/// How the sending of a body ended.
+#[derive(Debug)]
+pub(crate) enum SendEnd {
+    /// All of it is written or queued.
+    Whole,
+    /// Its source broke off, or the client was in the way of others.
+    Broken(BodyBroken),
+    /// The client has left, or is too slow.
+    ClientGone(io::Error),
+}
+
 impl<'a> Downstream<'a> {
-    pub(crate) fn new(
-        client: &'a mut Client,
-        limits: &'a SessionLimits,
-        hurry: &'a AtomicBool,
-        version: Version,
-        body: Framer,
-        body_limit: u64,
-        expects: bool,
-    ) -> Downstream<'a> {
-        let chunked = matches!(body, Framer::Chunked(_));
-        let ended = body.is_ended();
+    pub(crate) fn new(client: &'a mut (dyn Client + 'a), body_limit: u64) -> Downstream<'a> {
+        let remaining = client.body_remaining();
         Downstream {
             client,
-            limits,
-            version,
-            body,
-            chunked,
+            chunked: remaining.is_none(),
             trailers: None,
             body_limit,
             received: 0,
             replay: Some(Vec::new()),
-            ended,
+            ended: remaining == Some(0),
             spoiled: None,
-            expects,
-            deadline: Timer::new(),
-            pace_in: Pace::new(hurry),
-            pace_out: Pace::new(hurry),
             answered: None,
             left: false,
             is_logged: false,
@@ -107,19 +93,16 @@ impl<'a> Downstream<'a> {
 
     /// Judges the body by what is known of it before any of it goes on: its length, or, in chunks, what has arrived.
     pub(crate) fn check(&self) -> Result<(), Fault> {
-        let known = match self.body.remaining() {
+        let known = match self.client.body_remaining() {
             Some(length) => length,
-            None => {
-                let data = self.client.conn.data();
-                self.body.survey(data).map_err(|refusal| Fault::BodyBroken(Some(refusal)))?
-            }
+            None => self.client.body_arrived().map_err(|refusal| Fault::BodyBroken(Some(refusal)))?,
         };
         if known > self.body_limit { Err(Fault::BodyTooLarge) } else { Ok(()) }
     }
 
     /// How the body is framed on the way to the origin.
     pub(crate) fn framing(&self) -> BodyFraming {
-        match self.body.remaining() {
+        match self.client.body_remaining() {
             _ if self.chunked => BodyFraming::Chunked,
             Some(0) | None => BodyFraming::None,
             Some(length) => BodyFraming::Length(length),
@@ -129,17 +112,6 @@ impl<'a> Downstream<'a> {
     /// Whether the whole body has been received and passed on.
     pub(crate) fn is_uploaded(&self) -> bool {
         self.ended
-    }
-
-    /// Whether the body, on the client's side, came to grief before its end.
-    pub(crate) fn is_spoiled(&self) -> bool {
-        self.spoiled.is_some()
-    }
-
-    /// Whether nothing, or no more than can be read and dropped, is left of the request body, so that the connection
-    /// can be used again.
-    pub(crate) fn is_uploaded_or_small(&self) -> bool {
-        self.ended || self.body.remaining().is_some_and(|left| left <= REPLAY_LIMIT as u64)
     }
 
     /// Whether the request, body included, can be sent from the beginning again.
@@ -168,7 +140,10 @@ impl<'a> Downstream<'a> {
         }
         let upload = self.pass_on(cx, origin);
         // An origin that takes no more says nothing of the body, which may go to another one.
-        self.spoiled = upload.as_ref().err().filter(|fault| !fault.is_origins()).cloned();
+        self.spoiled = upload.as_ref().err().filter(|fault| !fault.is_origins()).copied();
+        if self.spoiled.is_some() {
+            self.client.give_up_body();
+        }
         upload
     }
 
@@ -187,29 +162,18 @@ impl<'a> Downstream<'a> {
             if self.ended {
                 return Ok(Upload::Done);
             }
-            let step = match self.body.poll_step(&mut self.client.conn, cx) {
+            let step = match self.client.poll_body(cx) {
                 Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
-                Poll::Pending if self.expects => return Ok(self.awaits_origin(origin)),
-                Poll::Pending => {
-                    if !self.deadline.is_set() {
-                        self.deadline.set(self.limits.body_timeout);
-                    }
-                    let fast = self.pace_in.waits(self.received, self.limits.least_in).is_some();
-                    if !fast || self.deadline.poll(cx).is_ready() {
-                        return Err(Fault::BodyLate);
-                    }
-                    return Ok(Upload::AwaitsClient);
-                }
+                Poll::Pending if self.client.awaits_continue() => return Ok(self.awaits_origin(origin)),
+                Poll::Pending => return Ok(Upload::AwaitsClient),
             };
-            self.deadline.clear();
-            self.expects = false;
             match step {
                 BodyStep::Data(range) => {
                     self.received += range.len() as u64;
                     if self.received > self.body_limit {
                         return Err(Fault::BodyTooLarge);
                     }
-                    let data = &self.client.conn.data()[range.clone()];
+                    let data = self.client.body_data(&range);
                     match &mut self.replay {
                         Some(replay) if replay.len() + data.len() <= REPLAY_LIMIT => {
                             replay.extend_from_slice(data)
@@ -217,7 +181,7 @@ impl<'a> Downstream<'a> {
                         replay => *replay = None,
                     }
                     let written = origin.send_body(cx, data);
-                    self.client.conn.consume(range.end);
+                    self.client.consume_body(&range);
                     written.map_err(|_| Fault::NoResponse)?;
                 }
                 BodyStep::End(trailers) => {
@@ -231,57 +195,70 @@ impl<'a> Downstream<'a> {
 
     /// The client is not waited for while the origin is.
     fn awaits_origin(&mut self, origin: &OriginLink) -> Upload {
-        self.pace_in.goes_on(self.received);
-        self.deadline.clear();
+        self.client.pause_body();
         Upload::AwaitsOrigin(origin.sent())
     }
 
-    /// Ready when the client has reset its connection, or closed it where that means the same. Of a body that nobody takes yet as much
-    /// is received as there is room for.
-    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let conn = &mut self.client.conn;
-        // Behind the next request nothing can be seen without taking in what was not asked for yet.
-        while conn.data().is_empty() || !self.ended {
-            match conn.poll_fill(cx) {
-                Poll::Ready(Ok(received)) if received > 0 => {}
-                Poll::Ready(Ok(_)) if self.closed_is_gone => return Poll::Ready(()),
-                Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
-                _ => break,
-            }
-        }
-        Poll::Pending
+    /// Ready when the client has left: it has reset its connection, or closed it where that means the same.
+    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.client.poll_left(cx, self.closed_is_gone)
     }
 
-    /// Notes that the response begins. It is sent to a client that has gone too: one that only closed its side may still read.
+    /// Begins the response. It is sent to a client that has left too: one that only closed its side may still read.
+    pub(crate) fn begin(&mut self, response: Response<'_>) {
+        self.begin_response();
+        self.client.begin(response);
+    }
+
+    /// Notes that the response begins.
     pub(crate) fn begin_response(&mut self) {
         if self.answered.is_none() {
-            self.left = self.is_logged && self.closed_is_gone && self.client.conn.unread() == Unread::End;
+            self.left = self.is_logged && self.closed_is_gone && self.client.has_closed();
             self.answered = Some(Instant::now());
         }
+        // What is left of the time for the head is not the time for the body.
+        self.client.timer().clear();
     }
 
-    /// Forwards an interim response (RFC 9110 §15.2). HTTP/1.0 clients do not know them.
+    /// Forwards an interim response.
     pub(crate) fn interim(&mut self, cx: &mut Context<'_>, status: u16, reason: &[u8], fields: Fields<'_>) {
-        if self.version == Version::Http10 {
-            return;
+        self.client.interim(cx, status, reason, fields);
+    }
+
+    /// Sends a body to its end, and ends the response. Returns how many bytes of it went on.
+    pub(crate) async fn send(&mut self, mut body: Option<impl Body>) -> (u64, SendEnd) {
+        let mut bytes = 0;
+        let ended = poll_fn(|cx| self.poll_send(cx, body.as_mut(), &mut bytes)).await;
+        (bytes, ended.unwrap_or_else(SendEnd::ClientGone))
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut body: Option<&mut impl Body>,
+        bytes: &mut u64,
+    ) -> Poll<io::Result<SendEnd>> {
+        loop {
+            ready!(self.client.poll_room(cx, WINDOW))?;
+            match body.as_mut().map(|body| body.poll_piece(cx)) {
+                Some(Poll::Ready(Some(Ok(piece)))) => {
+                    *bytes += piece.len() as u64;
+                    self.client.share(cx, piece)?;
+                }
+                Some(Poll::Ready(Some(Err(broken)))) => {
+                    self.client.send_begun(cx)?;
+                    return Poll::Ready(Ok(SendEnd::Broken(broken)));
+                }
+                Some(Poll::Pending) => {
+                    self.client.send_begun(cx)?;
+                    return Poll::Pending;
+                }
+                Some(Poll::Ready(None)) | None => {
+                    let trailers = body.and_then(|body| body.trailers()).unwrap_or_default();
+                    self.client.end(cx, trailers.view())?;
+                    return Poll::Ready(Ok(SendEnd::Whole));
+                }
+            }
         }
-        self.expects &= status != 100;
-        let mut output = Output::new();
-        let mut head = encode::Head::response(output.inline(), status, reason);
-        head.fields(fields, BodyFraming::None);
-        head.finish();
-        // A client that is gone is noticed when the final response is written.
-        let _ = self.client.conn.write_output(cx, &mut output);
-    }
-
-    /// Writes `output` and waits until the client took all but `window` bytes of what is queued.
-    pub(crate) async fn send(&mut self, output: &mut Output, window: usize) -> std::io::Result<()> {
-        self.begin_response();
-        self.client.send(output, window, self.limits, &mut self.pace_out).await
-    }
-
-    /// Gives back the client's side, with what is left of the body.
-    pub(crate) fn into_body(self) -> Framer {
-        self.body
     }
 }

@@ -262,6 +262,7 @@ impl Fault {
         match error {
             BodyError::Truncated => Fault::BodyBroken(None),
             BodyError::Refused(refusal) => Fault::BodyBroken(Some(refusal)),
+            BodyError::Late => Fault::BodyLate,
             BodyError::Io(_) => Fault::ClientGone,
         }
     }

@@ -96,9 +96,9 @@ impl Handling {
         matches!(self.outcome, Outcome::Hit | Outcome::Stale)
     }
 
-    /// Writes the Cache-Status line.
-    pub(crate) fn encode(&self, name: &str, out: &mut Vec<u8>) {
-        let status = CacheStatus {
+    /// The member of Cache-Status.
+    pub(crate) fn cache_status(&self) -> CacheStatus<'static> {
+        CacheStatus {
             hit: self.is_reuse() && self.forward.is_none(),
             forward: self.forward,
             forward_status: self.forward_status,
@@ -107,9 +107,6 @@ impl Handling {
             collapsed: self.collapsed.then_some(true),
             key: None,
             detail: self.detail.map(Detail::text),
-        };
-        out.extend_from_slice(b"Cache-Status: ");
-        status.write(name, out);
-        out.extend_from_slice(b"\r\n");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The record of an exchange: the only source of logs, live views and replay.
 
-use sandarac_message::{Timestamp, Version};
+use sandarac_message::{Name, RequestHead, Timestamp, Version};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -114,4 +114,35 @@ pub trait Recorder {
 
     /// Takes a record. MUST NOT wait.
     fn record(&self, record: &Record<'_>);
+}
+
+/// What is known of a request alone.
+impl<'a> Record<'a> {
+    pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
+        let fields = request.fields;
+        Record {
+            session: 0,
+            request: 0,
+            fetch: None,
+            id: None,
+            time: now,
+            client: None,
+            method: request.method_text,
+            target: request.target,
+            version: request.version,
+            host: fields.get(Name::Host).unwrap_or_default(),
+            status: 0,
+            bytes: 0,
+            referer: fields.get(Name::Referer),
+            user_agent: fields.get(Name::UserAgent),
+            authorization: fields.get(Name::Authorization),
+            outcome: Outcome::Error,
+            reason: None,
+            duration: Duration::ZERO,
+            first_byte: None,
+            origin: None,
+            backend: None,
+            error: None,
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Answers made here: faults, fixed answers, redirects. The one place where an error becomes a response.
 
 use crate::Fault;
+use crate::step::body::FixedBody;
 use bytes::Bytes;
-use sandarac_message::status_fields::{ProxyError, ProxyStatus};
-use sandarac_message::{FieldsBuf, Name};
+use sandarac_message::status_fields::{CacheStatus, ProxyError, ProxyStatus};
+use sandarac_message::{FieldsBuf, Method, Name, Timestamp, date};
+use sandarac_net::{Base, Length, Response};
 use sandarac_wire::h1::Refusal;
 
 /// The methods that are answered or forwarded without a rule for them, as Allow has them (RFC 9110 §10.2.1).
@@ -68,6 +70,28 @@ impl Synthetic {
             answer.put(Name::RetryAfter, b"1");
         }
         answer
+    }
+
+    /// Hands the head of the response to `begin`. Returns the body, where one follows in response to `method`.
+    pub(crate) fn begin(
+        &self,
+        method: Method,
+        cache_status: Option<(CacheStatus<'_>, &str)>,
+        now: Timestamp,
+        begin: impl FnOnce(Response<'_>),
+    ) -> Option<FixedBody> {
+        let fields = self.fields.view();
+        let bodiless = matches!(self.status, 100..200 | 204 | 304);
+        let date = date::format(now);
+        let added = [(Name::Date, &date[..])];
+        let length = if bodiless { Length::Told } else { Length::Known(self.body.len() as u64) };
+        let reason = reason(self.status).as_bytes();
+        begin(Response {
+            added: if fields.has(Name::Date) { &[] } else { &added },
+            cache_status,
+            ..Response::new(self.status, reason, Base::Selected(fields, &|_| true), length)
+        });
+        (!bodiless && method != Method::Head).then(|| FixedBody::new(&self.body))
     }
 
     fn proxy_status(&mut self, proxy: &str, error: ProxyError, details: &str) {

@@ -49,7 +49,7 @@ pub struct Shared {
     detached: AtomicUsize,
     connection_limit: AtomicUsize,
     /// Whether clients are to take their responses faster.
-    pub(crate) hurry: AtomicBool,
+    pub(crate) memory_pressure: AtomicBool,
     /// What is wanted of the upkeep.
     pub(crate) wants: Wants,
     complaints: Mutex<Complaints>,
@@ -87,7 +87,7 @@ impl Shared {
             connections: AtomicUsize::new(0),
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
-            hurry: AtomicBool::new(false),
+            memory_pressure: AtomicBool::new(false),
             wants: Wants::default(),
             complaints: Mutex::default(),
             complain,
@@ -168,7 +168,7 @@ impl Shared {
     /// several times a second.
     pub fn look_at_clients(&self) {
         let held = self.store.held_bytes();
-        self.hurry.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
+        self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 
     /// Client connections that are open.

@@ -6,7 +6,7 @@ use sandarac_config::{Config, Network, PoolId};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
-use sandarac_net::{LeastRate, ListenAddress, Peer, SessionLimits};
+use sandarac_net::{Listener, ListenerId, MinimumRate, Peer, SessionLimits};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What a client must take of a response while clients are to hurry: as much as a line of a quarter of a megabit brings, and
+/// What a client must take of a response under memory pressure: as much as a line of a quarter of a megabit brings, and
 /// time for one that stalls. Who takes less keeps for half a minute what is a sixty-fourth of 64 MiB.
-const HURRIED: LeastRate = LeastRate { bytes: 32 << 10, after: Duration::from_secs(2) };
+const UNDER_PRESSURE: MinimumRate = MinimumRate { bytes: 32 << 10, after: Duration::from_secs(2) };
 
 /// A configuration made ready for use.
 pub struct Site {
@@ -32,10 +32,17 @@ pub struct Site {
     pub(crate) introduction: Introduction,
     /// Bytes of a request body.
     pub(crate) body_limit: u64,
-    /// Whose forwarding fields are believed, by listener; only those listeners that believe anyone.
-    trusted: Vec<(ListenAddress, Vec<Network>)>,
-    /// The listeners that clients reach by https, before something that ends TLS.
-    secure: Vec<ListenAddress>,
+    listeners: Vec<(ListenerId, SiteListener)>,
+}
+
+/// A listener, as it is configured.
+pub(crate) struct SiteListener {
+    /// Whose forwarding fields are believed.
+    trusted: Vec<Network>,
+    /// How clients reach it: by https before something that ends TLS.
+    scheme: Scheme,
+    /// Whether every connection begins with a PROXY protocol header.
+    pub(crate) proxy_protocol: bool,
 }
 
 /// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
@@ -61,9 +68,9 @@ impl Deref for LocalSite {
 }
 
 impl Site {
-    /// Makes `config` ready. `bound` are the addresses really bound, in the order of the listeners; pools go on with
+    /// Makes `config` ready. `bound` are the listeners, in the order of the configuration; pools go on with
     /// what `before` knew of the same backends. `seed` decides between equal backends.
-    pub fn new(config: Config, bound: &[ListenAddress], before: Option<&Site>, seed: u64) -> Site {
+    pub fn new(config: Config, bound: &[Listener], before: Option<&Site>, seed: u64) -> Site {
         let members = before.map_or_else(Arc::default, |site| site.members.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let known = before.and_then(|site| site.pool(&settings.name));
@@ -75,20 +82,14 @@ impl Site {
             fields: limits.fields.get() as usize,
             target: limits.target.get(),
         };
-        let trusted = config
-            .listeners
-            .iter()
-            .zip(bound)
-            .filter(|(listener, _)| !listener.trusted_proxies.is_empty())
-            .map(|(listener, address)| (address.clone(), listener.trusted_proxies.clone()))
-            .collect();
-        let secure = config
-            .listeners
-            .iter()
-            .zip(bound)
-            .filter(|(listener, _)| listener.scheme == Scheme::Https)
-            .map(|(_, address)| address.clone())
-            .collect();
+        let listeners = config.listeners.iter().zip(bound).map(|(listener, bound)| {
+            let listener = SiteListener {
+                trusted: listener.trusted_proxies.clone(),
+                scheme: listener.scheme,
+                proxy_protocol: listener.proxy_protocol,
+            };
+            (bound.id, listener)
+        });
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
@@ -99,9 +100,9 @@ impl Site {
                 head_timeout: *config.timeouts.head,
                 body_timeout: *config.timeouts.body,
                 send_timeout: *config.timeouts.write,
-                least_in: LeastRate { bytes: limits.min_rate_in.0, after: *limits.min_rate_after },
-                least_out: LeastRate { bytes: limits.min_rate_out.0, after: *limits.min_rate_after },
-                least_hurried: HURRIED,
+                min_rate_in: MinimumRate { bytes: limits.min_rate_in.0, after: *limits.min_rate_after },
+                min_rate_out: MinimumRate { bytes: limits.min_rate_out.0, after: *limits.min_rate_after },
+                min_rate_under_pressure: UNDER_PRESSURE,
                 max_requests: limits.requests_per_connection.map_or(u32::MAX, |most| most.get()),
             },
             response_head: Limits { head: limits.response_head.get(), ..request_head },
@@ -114,8 +115,7 @@ impl Site {
                 name: name.into(),
             },
             body_limit: limits.body.map_or(u64::MAX, |most| most.0),
-            trusted,
-            secure,
+            listeners: listeners.collect(),
             config,
         }
     }
@@ -146,16 +146,20 @@ impl Site {
         self.config.forwarded.name.as_str()
     }
 
+    /// What is configured for a listener. `None` where it was taken out while connections to it stay open.
+    pub(crate) fn listener(&self, id: ListenerId) -> Option<&SiteListener> {
+        self.listeners.iter().find(|(other, _)| *other == id).map(|(_, listener)| listener)
+    }
+
     /// Whether what `peer` says in forwarding fields is believed on a listener.
-    pub(crate) fn trusts(&self, listener: &ListenAddress, peer: Option<IpAddr>) -> bool {
-        self.trusted
-            .iter()
-            .any(|(address, networks)| address == listener && sandarac_config::contains(networks, peer))
+    pub(crate) fn trusts(&self, listener: ListenerId, peer: Option<IpAddr>) -> bool {
+        let listener = self.listener(listener);
+        listener.is_some_and(|listener| sandarac_config::contains(&listener.trusted, peer))
     }
 
     /// The scheme by which clients reach a listener, where nobody who is believed says otherwise.
-    pub(crate) fn scheme(&self, listener: &ListenAddress) -> Scheme {
-        if self.secure.contains(listener) { Scheme::Https } else { Scheme::Http }
+    pub(crate) fn scheme(&self, listener: ListenerId) -> Scheme {
+        self.listener(listener).map_or(Scheme::Http, |listener| listener.scheme)
     }
 
     /// The address of whoever made the request that came over the connection of `peer`: the connection's, or what proxies
@@ -163,11 +167,10 @@ impl Site {
     /// goes by the connection alone.
     pub(crate) fn visitor(&self, peer: &Peer, request: Fields<'_>) -> Option<IpAddr> {
         let address = peer.client.map(|address| address.ip());
-        let listener = &peer.entrance.address;
-        match self.trusted.iter().find(|(trusting, _)| trusting == listener) {
+        match self.listener(peer.listener).filter(|listener| !listener.trusted.is_empty()) {
             None => address,
-            Some((_, networks)) => {
-                client_address(request, address, |peer| sandarac_config::contains(networks, peer))
+            Some(listener) => {
+                client_address(request, address, |peer| sandarac_config::contains(&listener.trusted, peer))
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::forward::is_suspect;
 use sandarac_message::tags::is_surrogate_only;
-use sandarac_message::{Field, Fields, FieldsBuf};
+use sandarac_message::{Field, FieldsBuf};
 use sandarac_wire::h1::encode;
 
 /// Which trailers of a message go on: those that no edit removes or replaces. What frames, routes or authenticates is
@@ -29,19 +29,20 @@ impl TrailerRule {
 
 /// Writes the end of a request body in chunks, with the trailers that `rule` lets through.
 pub(crate) fn end_request(out: &mut Vec<u8>, trailers: &FieldsBuf, rule: Option<&TrailerRule>) {
-    end(out, trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_suspect(field));
+    let kept = kept(trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_suspect(field));
+    encode::last_chunk(out, kept.view());
 }
 
-/// Writes the end of a response body in chunks, with the trailers that `rule` lets through.
-pub(crate) fn end_response(out: &mut Vec<u8>, trailers: &FieldsBuf, rule: Option<&TrailerRule>) {
-    end(out, trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_surrogate_only(field.id));
+/// Those trailers of a response that `rule` lets through to the client.
+pub(crate) fn for_client(trailers: &FieldsBuf, rule: Option<&TrailerRule>) -> FieldsBuf {
+    kept(trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_surrogate_only(field.id))
 }
 
-fn end(out: &mut Vec<u8>, trailers: &FieldsBuf, goes_on: impl Fn(&Field<'_>) -> bool) {
+fn kept(trailers: &FieldsBuf, goes_on: impl Fn(&Field<'_>) -> bool) -> FieldsBuf {
     if trailers.view().is_empty() {
-        return encode::last_chunk(out, Fields::default());
+        return FieldsBuf::new();
     }
     let mut kept = FieldsBuf::copy_of(trailers.view());
     kept.retain(|field| goes_on(&field));
-    encode::last_chunk(out, kept.view());
+    kept
 }

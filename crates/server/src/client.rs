@@ -61,6 +61,7 @@ impl From<BodyError> for Fault {
     fn from(error: BodyError) -> Fault {
         match error {
             BodyError::Io(error) => Fault::Io(error),
+            BodyError::Late => Fault::Io(io::ErrorKind::TimedOut.into()),
             BodyError::Truncated => Fault::Truncated,
             BodyError::Refused(refusal) => Fault::Malformed(refusal.text()),
         }

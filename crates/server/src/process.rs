@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, LogTarget};
-use sandarac_net::{Command, Entrance, Inherited, ListenAddress, Listeners, remove_stale_socket, run_worker};
+use sandarac_net::{Command, Inherited, ListenAddress, Listener, Listeners, remove_stale_socket, run_core};
 
 use sandarac_proxy::{Shared, Site, Upkeep, Worker, settle};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -72,7 +72,7 @@ struct Inner {
     shared: Arc<Shared>,
     workers: Vec<UnboundedSender<Command>>,
     /// The addresses bound, in the order of the configuration's listeners.
-    listeners: Mutex<Vec<ListenAddress>>,
+    listeners: Mutex<Vec<Listener>>,
     /// The files of Unix sockets that this process has made, by what tells each from another file at its path.
     socket_files: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// Sockets that whoever started the process has opened.
@@ -104,18 +104,12 @@ impl Process {
         let listeners = bind_all(&config, &inherited, count)?;
         // Before anything is begun: a process that cannot have its admin interface must not have asked backends.
         let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
-        let bound: Vec<ListenAddress> = listeners.iter().map(|listener| listener.address.clone()).collect();
+        let bound: Vec<Listener> = listeners.iter().map(|sockets| sockets.listener.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let connections = connection_limit(&config, count);
         let (token, read_token) = (Token::default(), Token::default());
         token.set(config.admin.token.as_deref());
         read_token.set(config.admin.read_token.as_deref());
-        let entrances: Vec<Arc<Entrance>> = config
-            .listeners
-            .iter()
-            .zip(&bound)
-            .map(|(listener, address)| entrance(address, listener.proxy_protocol))
-            .collect();
         let site = Site::new(config, &bound, None, seed());
         let complain = Box::new(|what: &str| say(format_args!("sandarac: {what}")));
         let shared = Shared::new(site, store.clone(), count, connections, complain);
@@ -127,8 +121,8 @@ impl Process {
             let (shared, feed) = (shared.clone(), feed.clone());
             let outlet = log.outlet();
             let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-                let ended = run_worker(received, |sessions| {
-                    Worker::new(shared, index, Box::new(WorkerRecorder::new(outlet, feed)), sessions)
+                let ended = run_core(received, || {
+                    Worker::new(shared, index, Box::new(WorkerRecorder::new(outlet, feed)))
                 });
                 if let Err(error) = ended {
                     say(format_args!("sandarac: worker {index} cannot start: {error}"));
@@ -141,8 +135,8 @@ impl Process {
         let upkeep = Upkeep::start(shared.clone());
         let upkeep = Some(upkeep.map_err(|error| about("cannot start to look after pools", &error))?);
         settle(&shared, DISCOVERY_PATIENCE);
-        for (listener, entrance) in listeners.into_iter().zip(entrances) {
-            listen(&workers, listener, &entrance);
+        for sockets in listeners {
+            listen(&workers, sockets);
         }
         let inner = Arc::new(Inner {
             shared,
@@ -168,7 +162,7 @@ impl Process {
 
     /// The addresses bound.
     pub fn listeners(&self) -> Vec<ListenAddress> {
-        self.inner.listeners.lock().clone()
+        self.inner.listeners.lock().iter().map(|listener| listener.address.clone()).collect()
     }
 
     /// Where the admin interface is.
@@ -219,8 +213,8 @@ impl Drop for Process {
         for thread in self.threads.drain(..self.inner.workers.len()) {
             let _ = thread.join();
         }
-        for address in self.inner.listeners.lock().iter() {
-            if let ListenAddress::Unix(path, _) = address
+        for listener in self.inner.listeners.lock().iter() {
+            if let ListenAddress::Unix(path, _) = &listener.address
                 && !self.inner.inherited.addresses().any(|inherited| is_at(inherited, path))
             {
                 // Unless another process listens there by now.
@@ -234,13 +228,9 @@ impl Drop for Process {
     }
 }
 
-fn entrance(address: &ListenAddress, proxy_protocol: bool) -> Arc<Entrance> {
-    Arc::new(Entrance { address: address.clone(), proxy_protocol })
-}
-
-fn listen(workers: &[UnboundedSender<Command>], listener: Listeners, entrance: &Arc<Entrance>) {
-    for (worker, socket) in workers.iter().zip(listener.split()) {
-        let _ = worker.send(Command::Listen(socket, entrance.clone()));
+fn listen(workers: &[UnboundedSender<Command>], sockets: Listeners) {
+    for (worker, socket) in workers.iter().zip(sockets.split()) {
+        let _ = worker.send(Command::Listen(socket));
     }
 }
 
@@ -293,8 +283,8 @@ fn identity(path: &Path) -> Option<FileIdentity> {
 }
 
 /// The files of those of the sockets `bound` that were not passed to the process.
-fn socket_files(bound: &[ListenAddress], inherited: &Inherited) -> HashMap<PathBuf, FileIdentity> {
-    let made = bound.iter().filter_map(|address| match address {
+fn socket_files(bound: &[Listener], inherited: &Inherited) -> HashMap<PathBuf, FileIdentity> {
+    let made = bound.iter().filter_map(|listener| match &listener.address {
         ListenAddress::Unix(path, _) if !inherited.addresses().any(|passed| is_at(passed, path)) => {
             Some((path.clone(), identity(path)?))
         }
@@ -316,7 +306,7 @@ fn bind(
 ) -> io::Result<Listeners> {
     if let Some(found) = inherited.find(|bound| is_for(&listener.address, bound), workers) {
         let mut listeners = found?;
-        if let ListenAddress::Unix(path, mode) = &mut listeners.address {
+        if let ListenAddress::Unix(path, mode) = &mut listeners.listener.address {
             *mode = listener.mode;
             warn_of_mode(path, listener.mode);
         }
@@ -358,19 +348,6 @@ fn warn_of_mode(path: &Path, mode: Option<u32>) {
 /// `error`, with what was being done.
 fn about(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
-}
-
-/// The address that a listener of the configuration is bound to, if it is the one at `bound`.
-fn is_bound(
-    listener: &sandarac_config::Listener,
-    bound: &ListenAddress,
-    before: &sandarac_config::Listener,
-) -> bool {
-    let mode_kept = match bound {
-        ListenAddress::Unix(_, mode) => *mode == listener.mode,
-        ListenAddress::Tcp(_) => true,
-    };
-    listener.address == before.address && mode_kept && listener.proxy_protocol == before.proxy_protocol
 }
 
 fn log_target(log: &sandarac_config::Log) -> Target {

@@ -1,47 +1,41 @@
 //! Deliver: a stored object becomes the response to one request, whole, in part, or as "not modified".
 
-use crate::handling::Handling;
+use super::body::{ArrivingBody, ObjectBody, Part};
+use crate::downstream::{Downstream, SendEnd};
+use crate::exchange::state::{Exchange, Sent};
+use crate::handling::{Detail, Handling};
+use crate::record::Outcome;
+use crate::respond::Synthetic;
 use crate::site::Site;
-use bytes::Bytes;
-use sandarac_cache::Object;
+use crate::trailers::TrailerRule;
+use crate::{Counter, Counters, Fault};
+use sandarac_cache::{Object, Reader};
 use sandarac_message::conditional::{self, Outcome as Condition, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
-use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Timestamp, Version, date};
-use sandarac_net::Output;
-use sandarac_wire::h1::encode::{Head, decimal};
+use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, Timestamp, date};
+use sandarac_net::{Base, BodyBroken, Length, Response, wall};
 use std::sync::Arc;
 
 /// How one object answers one request.
 pub(crate) struct Delivery<'a> {
     pub(crate) site: &'a Site,
-    pub(crate) object: &'a Arc<Object>,
+    pub(crate) object: Arc<Object>,
+    /// Reads the body where it is still arriving.
+    pub(crate) reader: Option<Reader>,
     pub(crate) request: &'a RequestHead<'a>,
     pub(crate) now: Timestamp,
     pub(crate) handling: &'a Handling,
     /// Fields for this client alone.
     pub(crate) own: Option<&'a FieldsBuf>,
-    /// Whether the connection stays open.
-    pub(crate) keep_alive: bool,
+    /// Which trailers the client gets.
+    pub(crate) trailers: Option<TrailerRule>,
 }
 
-/// What was put into the output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A response whose head was begun.
 pub(crate) struct Delivered {
     pub(crate) status: u16,
-    /// Bytes of the body.
-    pub(crate) bytes: u64,
-    /// What of the body is still to come, from the object's reader; nothing where the output is complete.
-    pub(crate) rest: Option<Rest>,
-    /// Whether the connection can serve another request after it.
-    pub(crate) keep_alive: bool,
-}
-
-/// What of an arriving body goes to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rest {
-    pub(crate) skip: u64,
-    pub(crate) take: u64,
-    pub(crate) chunked: bool,
+    /// The body, where one follows.
+    pub(crate) body: Option<ObjectBody>,
 }
 
 /// Which form of the object the request gets.
@@ -54,14 +48,17 @@ enum Form {
 }
 
 impl Delivery<'_> {
-    /// Encodes the response.
-    pub(crate) fn encode(&self, out: &mut Output) -> Delivered {
+    /// Hands the head of the response to `begin`.
+    ///
+    /// # Errors
+    /// [`Fault::ResponseBroken`] where the body can no longer be read from its start. Nothing has begun then.
+    pub(crate) fn begin(self, begin: impl FnOnce(Response<'_>)) -> Result<Delivered, Fault> {
         match self.form() {
-            Form::Whole => self.whole(out),
-            Form::NotModified => self.not_modified(out),
-            Form::Part(range, content_range) => self.part(out, range, content_range),
-            Form::Parts(ranges, complete) => self.parts(out, &ranges, complete),
-            Form::Unsatisfiable(complete) => self.unsatisfiable(out, complete),
+            Form::Whole => self.whole(begin),
+            Form::NotModified => Ok(self.not_modified(begin)),
+            Form::Part(range, content_range) => self.part(begin, range, content_range),
+            Form::Parts(ranges, complete) => Ok(self.parts(begin, &ranges, complete)),
+            Form::Unsatisfiable(complete) => Ok(self.unsatisfiable(begin, complete)),
         }
     }
 
@@ -132,185 +129,185 @@ impl Delivery<'_> {
         }
     }
 
-    fn whole(&self, out: &mut Output) -> Delivered {
-        let object = self.object;
-        let head = object.head();
-        let body = object.body();
+    fn whole(self, begin: impl FnOnce(Response<'_>)) -> Result<Delivered, Fault> {
+        let head = self.object.head();
+        let body = self.object.body();
+        let status = head.status();
+        let bodiless = matches!(status, 204 | 304) || self.request.method == Method::Head;
         // Asked once: a body whose head says that it comes in chunks may end before the head does.
         let is_whole = body.is_whole();
-        let inline = out.inline();
-        inline.extend_from_slice(head.encoded());
-        let bodiless = matches!(head.status(), 204 | 304) || self.request.method == Method::Head;
-        let mut chunked = false;
-        let mut keep_alive = self.keep_alive;
-        if !head.shown().has(Name::ContentLength) && !matches!(head.status(), 204 | 304) {
-            match body.len() {
-                Some(length) => length_line(inline, length),
-                None if bodiless => {}
-                None if self.request.version == Version::Http10 => keep_alive = false,
-                None => {
-                    inline.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
-                    chunked = true;
-                }
+        if !bodiless && !is_whole && self.reader.is_none() {
+            return Err(Fault::ResponseBroken);
+        }
+        let length = match body.len() {
+            _ if head.shown().has(Name::ContentLength) || matches!(status, 204 | 304) => Length::Told,
+            Some(length) => Length::Known(length),
+            None if bodiless => Length::Told,
+            None => Length::Unknown,
+        };
+        begin(self.response(status, b"", Base::Stored(head), length));
+        let range = 0..body.len().filter(|_| is_whole).unwrap_or(u64::MAX);
+        Ok(Delivered { status, body: if bodiless { None } else { Some(self.body(is_whole, range)) } })
+    }
+
+    /// The body in `range`.
+    fn body(self, is_whole: bool, range: std::ops::Range<u64>) -> ObjectBody {
+        match self.reader {
+            Some(reader) if !is_whole => {
+                ObjectBody::Arriving(ArrivingBody::new(reader, range, self.trailers))
             }
+            _ => ObjectBody::Whole { object: self.object, range },
         }
-        self.end(out, keep_alive);
-        let mut delivered = Delivered { status: head.status(), bytes: 0, rest: None, keep_alive };
-        if bodiless {
-            return delivered;
-        }
-        delivered.bytes = body.len().unwrap_or(0);
-        if is_whole {
-            body.segments().for_each(|segment| out.share(segment));
-        } else {
-            delivered.rest = Some(Rest { skip: 0, take: u64::MAX, chunked });
-        }
-        delivered
     }
 
-    fn not_modified(&self, out: &mut Output) -> Delivered {
-        let has_etag = self.object.head().shown().has(Name::Etag);
-        let inline = out.inline();
-        inline.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
-        self.lines(inline, |name, field| {
-            name != Name::ContentLength && conditional::in_not_modified(field, has_etag)
-        });
-        self.end(out, self.keep_alive);
-        Delivered { status: 304, bytes: 0, rest: None, keep_alive: self.keep_alive }
+    fn not_modified(self, begin: impl FnOnce(Response<'_>)) -> Delivered {
+        let shown = self.object.head().shown();
+        let has_etag = shown.has(Name::Etag);
+        let keep = |field: &Field<'_>| {
+            field.id != Name::ContentLength && conditional::in_not_modified(field, has_etag)
+        };
+        begin(self.response(304, b"Not Modified", Base::Selected(shown, &keep), Length::Told));
+        Delivered { status: 304, body: None }
     }
 
-    fn part(&self, out: &mut Output, range: ByteRange, content_range: ContentRange) -> Delivered {
-        self.partial_head(out, Name::ContentRange, |value| content_range.write(value), range.len());
-        let mut delivered =
-            Delivered { status: 206, bytes: range.len(), rest: None, keep_alive: self.keep_alive };
-        if self.request.method == Method::Head {
-            delivered.bytes = 0;
-            return delivered;
+    fn part(
+        self,
+        begin: impl FnOnce(Response<'_>),
+        range: ByteRange,
+        content_range: ContentRange,
+    ) -> Result<Delivered, Fault> {
+        let is_whole = self.object.body().is_whole();
+        let bodiless = self.request.method == Method::Head;
+        if !bodiless && !is_whole && self.reader.is_none() {
+            return Err(Fault::ResponseBroken);
         }
+        let mut value = Vec::new();
+        content_range.write(&mut value);
+        self.begin_partial(begin, Name::ContentRange, &value, range.len());
         // The position within what is held of the representation.
         let start = range.first - self.object.range().map_or(0, |held| held.range.first);
-        let body = self.object.body();
-        if body.is_whole() {
-            body.slice(start..start + range.len()).for_each(|segment| out.share(segment));
-        } else {
-            delivered.rest = Some(Rest { skip: start, take: range.len(), chunked: false });
-        }
-        delivered
+        let range = start..start + range.len();
+        Ok(Delivered { status: 206, body: if bodiless { None } else { Some(self.body(is_whole, range)) } })
     }
 
-    fn parts(&self, out: &mut Output, ranges: &[ByteRange], complete: u64) -> Delivered {
+    fn parts(self, begin: impl FnOnce(Response<'_>), ranges: &[ByteRange], complete: u64) -> Delivered {
         let content_type = self.object.head().shown().get(Name::ContentType);
         // Two objects or two requests never share a boundary, and a body's author cannot know it.
         let seed = u128::from_le_bytes(self.object.key().to_bytes()) ^ u128::from(self.now.as_millis()) << 64;
         let multipart = Multipart::new(seed, content_type, complete);
-        let length = multipart.content_length(ranges);
-        self.partial_head(out, Name::ContentType, |value| multipart.content_type(value), length);
+        let mut value = Vec::new();
+        multipart.content_type(&mut value);
+        self.begin_partial(begin, Name::ContentType, &value, multipart.content_length(ranges));
+        let mut parts = std::collections::VecDeque::with_capacity(2 * ranges.len() + 1);
+        let text = |write: &dyn Fn(&mut Vec<u8>)| {
+            let mut text = Vec::new();
+            write(&mut text);
+            Part::Text(text.into())
+        };
         for range in ranges {
-            multipart.part(*range, out.inline());
-            self.object.body().slice(range.first..range.last + 1).for_each(|segment| out.share(segment));
+            parts.push_back(text(&|out| multipart.part(*range, out)));
+            parts.push_back(Part::Range(range.first..range.last + 1));
         }
-        multipart.end(out.inline());
-        Delivered { status: 206, bytes: length, rest: None, keep_alive: self.keep_alive }
+        parts.push_back(text(&|out| multipart.end(out)));
+        Delivered { status: 206, body: Some(ObjectBody::Parts { object: self.object, parts }) }
     }
 
-    /// The head of a 206 whose body has `length` bytes: the stored lines, but for `name`, whose value `write` appends.
-    fn partial_head(&self, out: &mut Output, name: Name, write: impl FnOnce(&mut Vec<u8>), length: u64) {
-        let inline = out.inline();
-        inline.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
-        self.lines(inline, |stored, _| stored != Name::ContentLength && stored != name);
-        inline.extend_from_slice(name.text().as_bytes());
-        inline.extend_from_slice(b": ");
-        write(inline);
-        inline.extend_from_slice(b"\r\n");
-        length_line(inline, length);
-        self.end(out, self.keep_alive);
+    /// Begins a 206 whose body has `length` bytes, with the stored fields, but for `name`, which has `value`.
+    fn begin_partial(&self, begin: impl FnOnce(Response<'_>), name: Name, value: &[u8], length: u64) {
+        let keep = |field: &Field<'_>| field.id != Name::ContentLength && field.id != name;
+        let base = Base::Selected(self.object.head().shown(), &keep);
+        let added = [(name, value)];
+        let response = self.response(206, b"Partial Content", base, Length::Known(length));
+        begin(Response { added: &added, ..response });
     }
 
-    fn unsatisfiable(&self, out: &mut Output, complete: u64) -> Delivered {
-        let inline = out.inline();
-        inline.extend_from_slice(b"HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ");
-        ContentRange::write_unsatisfied(complete, inline);
-        inline.extend_from_slice(b"\r\nContent-Length: 0\r\nDate: ");
-        inline.extend_from_slice(&date::format(self.now));
-        inline.extend_from_slice(b"\r\n");
-        self.end(out, self.keep_alive);
-        Delivered { status: 416, bytes: 0, rest: None, keep_alive: self.keep_alive }
+    fn unsatisfiable(self, begin: impl FnOnce(Response<'_>), complete: u64) -> Delivered {
+        let mut range = Vec::new();
+        ContentRange::write_unsatisfied(complete, &mut range);
+        let date = date::format(self.now);
+        let added = [(Name::ContentRange, &range[..]), (Name::Date, &date[..])];
+        let base = Base::Selected(sandarac_message::Fields::default(), &|_| true);
+        let response = self.response(416, b"Range Not Satisfiable", base, Length::Known(0));
+        begin(Response { added: &added, ..response });
+        Delivered { status: 416, body: None }
     }
 
-    /// Writes those of the stored field lines that are for clients and for which `keep` says so.
-    fn lines(&self, inline: &mut Vec<u8>, keep: impl Fn(Name, &sandarac_message::Field<'_>) -> bool) {
-        for field in self.object.head().shown().iter().filter(|field| keep(field.id, field)) {
-            inline.extend_from_slice(field.name);
-            inline.extend_from_slice(b": ");
-            inline.extend_from_slice(field.value);
-            inline.extend_from_slice(b"\r\n");
-        }
-    }
-
-    /// Writes what belongs to this response alone, and the empty line.
-    fn end(&self, out: &mut Output, keep_alive: bool) {
-        let inline = out.inline();
-        if let Some(own) = self.own {
-            own.encode(inline);
-        }
+    /// A response with what belongs to this delivery alone.
+    fn response<'r>(&'r self, status: u16, reason: &'r [u8], base: Base<'r>, length: Length) -> Response<'r> {
         let age = self.object.lifetimes().age(self.now).as_secs();
         let told = self.own.is_some_and(|own| own.view().has(Name::Age));
-        if !told && (age > 0 || self.handling.is_reuse()) {
-            inline.extend_from_slice(b"Age: ");
-            inline.extend_from_slice(decimal(age, &mut [0; 20]));
-            inline.extend_from_slice(b"\r\n");
+        let cache_status = self.site.config.cache.cache_status;
+        Response {
+            status,
+            reason,
+            base,
+            added: &[],
+            own: self.own,
+            age: Some(age).filter(|_| !told && (age > 0 || self.handling.is_reuse())),
+            cache_status: cache_status.then(|| (self.handling.cache_status(), self.site.name())),
+            length,
         }
-        if self.site.config.cache.cache_status {
-            self.handling.encode(self.site.name(), inline);
-        }
-        connection(inline, self.request.version, keep_alive);
-        inline.extend_from_slice(b"\r\n");
     }
 }
 
-fn length_line(inline: &mut Vec<u8>, length: u64) {
-    inline.extend_from_slice(b"Content-Length: ");
-    inline.extend_from_slice(decimal(length, &mut [0; 20]));
-    inline.extend_from_slice(b"\r\n");
+/// Answers from the store. `None` where the body can no longer be read from its start: look up again.
+pub(crate) async fn hit(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    object: &Arc<Object>,
+    outcome: Outcome,
+) -> Option<Result<Sent, Fault>> {
+    let reader = if object.body().is_whole() { None } else { Some(object.reader()?) };
+    exchange.handling.outcome = outcome;
+    exchange.handling.ttl = Some(object.lifetimes().ttl(wall()));
+    Some(deliver(exchange, down, object.clone(), reader, None).await)
 }
 
-/// Says what becomes of the connection, where the version does not say it (RFC 9112 §9.3).
-pub(crate) fn connection(inline: &mut Vec<u8>, version: Version, keep_alive: bool) {
-    match (version, keep_alive) {
-        (_, false) => inline.extend_from_slice(b"Connection: close\r\n"),
-        (Version::Http10, true) => inline.extend_from_slice(b"Connection: keep-alive\r\n"),
-        _ => {}
+/// Sends an object, as far as it has arrived and then as it arrives, with `own` fields for this client alone.
+pub(crate) async fn deliver(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    object: Arc<Object>,
+    reader: Option<Reader>,
+    own: Option<&FieldsBuf>,
+) -> Result<Sent, Fault> {
+    let delivery = Delivery {
+        site: exchange.site,
+        object,
+        reader,
+        request: &exchange.request,
+        now: wall(),
+        handling: &exchange.handling,
+        own,
+        trailers: exchange.trailers(),
+    };
+    let Delivered { status, body } = delivery.begin(|response| down.begin(response))?;
+    exchange.count(None);
+    let (bytes, end) = down.send(body).await;
+    if let SendEnd::Broken(BodyBroken::Source) = end {
+        exchange.handling.detail = Some(Detail::OriginBroke);
     }
+    count_end(&exchange.worker.counters, &end);
+    Ok(Sent { status, bytes })
 }
 
-/// Encodes a response made here, body included.
-pub(crate) fn synthetic(
-    out: &mut Output,
-    answer: &crate::respond::Synthetic,
-    request: Option<&RequestHead<'_>>,
-    cache_status: Option<(&Handling, &str)>,
-    now: Timestamp,
-    keep_alive: bool,
-) {
-    let inline = out.inline();
-    let bodiless = matches!(answer.status, 100..200 | 204 | 304);
-    let mut head = Head::response(inline, answer.status, crate::respond::reason(answer.status).as_bytes());
-    for field in answer.fields.view().iter() {
-        head.field(field.name, field.value);
-    }
-    if !answer.fields.view().has(Name::Date) {
-        head.known(Name::Date, &date::format(now));
-    }
-    if !bodiless {
-        head.known(Name::ContentLength, decimal(answer.body.len() as u64, &mut [0; 20]));
-    }
-    if let Some((handling, name)) = cache_status {
-        handling.encode(name, inline);
-    }
-    let version = request.map_or(Version::Http11, |request| request.version);
-    connection(inline, version, keep_alive);
-    inline.extend_from_slice(b"\r\n");
-    if !bodiless && request.is_none_or(|request| request.method != Method::Head) {
-        out.share(Bytes::clone(&answer.body));
+/// Sends an answer made here.
+pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
+    exchange.count(None);
+    let reports = exchange.site.config.cache.cache_status && exchange.handling.forward.is_some();
+    let cache_status = reports.then(|| (exchange.handling.cache_status(), exchange.site.name()));
+    let method = exchange.request.method;
+    let body = answer.begin(method, cache_status, wall(), |response| down.begin(response));
+    let (_, end) = down.send(body).await;
+    count_end(&exchange.worker.counters, &end);
+    Sent { status: answer.status, bytes: answer.body.len() as u64 }
+}
+
+fn count_end(counters: &Counters, end: &SendEnd) {
+    match end {
+        SendEnd::Whole => {}
+        SendEnd::Broken(BodyBroken::Source) => counters.one(Counter::BodiesTruncated),
+        SendEnd::Broken(BodyBroken::ClientSlow) => counters.one(Counter::ClientsSlow),
+        SendEnd::ClientGone(error) => counters.cut_off(error),
     }
 }

@@ -77,7 +77,7 @@ enum Ending {
 impl Ending {
     fn of(error: &BodyError) -> Ending {
         match error {
-            BodyError::Truncated | BodyError::Io(_) => Ending::BrokenOff,
+            BodyError::Truncated | BodyError::Late | BodyError::Io(_) => Ending::BrokenOff,
             BodyError::Refused(_) => Ending::Spoiled,
         }
     }

@@ -1,16 +1,21 @@
 //! The steps of an exchange, one file each.
 
+pub(crate) mod body;
 pub(crate) mod deliver;
 pub(crate) mod fetch;
 mod fill;
 pub(crate) mod hash;
+mod head;
 pub(crate) mod join;
 pub(crate) mod lookup;
+mod miss;
+pub(crate) mod pass;
 pub(crate) mod pipe;
 pub(crate) mod purge;
+pub(crate) mod query;
 pub(crate) mod receive;
-pub(crate) mod relay;
+mod relay;
 pub(crate) mod shared_fetch;
 mod stand_in;
 pub(crate) mod store;
-pub(crate) mod stream;
+mod unsafe_method;

@@ -1,15 +1,14 @@
 //! Pipe: the connection becomes a tunnel, and both sides speak whatever they agreed on.
 
+use super::receive::Received;
+use super::relay::relay_edited;
 use crate::Fault;
 use crate::downstream::Downstream;
-use crate::exchange::{Exchange, Sent};
+use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
-use crate::step::receive::Received;
 use sandarac_config::PoolId;
 use sandarac_message::{Fields, Method, hop, members};
-use sandarac_net::{Client, Conn, Output};
-use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode::Head;
+use sandarac_net::{Conn, Timer};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -33,7 +32,7 @@ pub(crate) async fn pipe(
     };
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Tunnel).await?;
     if !arrived.switched {
-        return exchange.relay_edited(down, received, arrived, pool).await;
+        return relay_edited(exchange, down, received, arrived, pool).await;
     }
     let asked = hop::upgrade(exchange.request.fields);
     if exchange.request.method != Method::Connect && !agrees(asked, arrived.head.fields.view()) {
@@ -46,16 +45,21 @@ pub(crate) async fn pipe(
         return Err(Fault::UnaskedSwitch);
     }
     received.edits(target).make_switched(&mut arrived.head).map_err(|_| Fault::HeadTooLarge)?;
-    let mut output = Output::new();
-    let mut head = Head::response(output.inline(), arrived.head.status, &arrived.head.reason);
-    head.fields(arrived.head.fields.view(), BodyFraming::None);
-    head.finish();
-    let sent = down.send(&mut output, WINDOW).await;
-    sent.map_err(|_| Fault::ClientGone)?;
+    down.begin_response();
+    let head = &arrived.head;
+    let switched =
+        poll_fn(|cx| Poll::Ready(down.client.switch(cx, head.status, &head.reason, head.fields.view())));
+    switched.await.map_err(|_| Fault::ClientGone)?;
+    poll_fn(|cx| down.client.poll_room(cx, WINDOW)).await.map_err(|_| Fault::ClientGone)?;
     let idle = *exchange.site.config.timeouts.tunnel;
-    let (bytes, whole) = tunnel(down.client, arrived.link.tunnel(), idle).await;
+    let (client, timer) = down.client.tunnel();
+    let (bytes, in_order) = tunnel(client, timer, arrived.link.tunnel(), idle).await;
+    if in_order {
+        down.client.end_tunnel();
+    }
+    let status = arrived.head.status;
     arrived.link.close();
-    Ok(Sent { status: arrived.head.status, bytes, keep_alive: false, cut: !whole })
+    Ok(Sent { status, bytes })
 }
 
 /// Whether a response switches to protocols that were `asked` for, and names them (RFC 9110 §7.8).
@@ -69,21 +73,20 @@ fn agrees(asked: Option<&[u8]>, response: Fields<'_>) -> bool {
 /// Copies both ways until both directions are over, or neither side has sent anything for `idle`. Returns the bytes that
 /// went to the client, and whether both sides ended in order. If not, both connections are reset when they are dropped: the
 /// protocol in the tunnel may know the end of its data by nothing but the end of the connection.
-async fn tunnel(client: &mut Client, origin: &mut Conn, idle: Duration) -> (u64, bool) {
-    let reset_when_dropped = |client: &Client, origin: &Conn, reset| {
-        client.conn.reset_when_dropped(reset);
+async fn tunnel(client: &mut Conn, timer: &mut Timer, origin: &mut Conn, idle: Duration) -> (u64, bool) {
+    let reset_when_dropped = |client: &Conn, origin: &Conn, reset| {
+        client.reset_when_dropped(reset);
         origin.reset_when_dropped(reset);
     };
     // From the start: the tunnel may be dropped in the middle, as the process ends.
     reset_when_dropped(client, origin, true);
-    let before = client.conn.sent();
+    let before = client.sent();
     let mut down = Direction::Open;
     let mut up = Direction::Open;
-    client.timer.set(idle);
+    timer.set(idle);
     let in_order = poll_fn(|cx| {
         loop {
-            let moved =
-                down.poll(up, cx, origin, &mut client.conn) | up.poll(down, cx, &mut client.conn, origin);
+            let moved = down.poll(up, cx, origin, client) | up.poll(down, cx, client, origin);
             // A side that failed takes nothing more.
             if down == Direction::Failing {
                 up = Direction::Cut;
@@ -94,16 +97,16 @@ async fn tunnel(client: &mut Client, origin: &mut Conn, idle: Duration) -> (u64,
                 return Poll::Ready(down == Direction::Ended && up == Direction::Ended);
             }
             if !moved {
-                return client.timer.poll(cx).map(|()| false);
+                return timer.poll(cx).map(|()| false);
             }
-            client.timer.set(idle);
+            timer.set(idle);
         }
     })
     .await;
     if in_order {
         reset_when_dropped(client, origin, false);
     }
-    (client.conn.sent() - before, in_order)
+    (client.sent() - before, in_order)
 }
 
 /// One direction of a tunnel, from a source to a destination.

@@ -4,7 +4,6 @@ use crate::Fault;
 use crate::forward::Asker;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
-use crate::step::purge;
 use crate::step::store::EditsForTarget;
 use bytes::Bytes;
 use sandarac_config::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
@@ -134,17 +133,19 @@ pub(crate) fn receive<'a>(
 ) -> Result<Received<'a>, Fault> {
     let target = Target::of(request).map_err(Fault::BadTarget)?;
     let ip = peer.client.map(|address| address.ip());
-    let trusted = site.trusts(&peer.entrance.address, ip);
+    let trusted = site.trusts(peer.listener, ip);
     let told = || hop::told_scheme(request.fields);
-    let entrance = site.scheme(&peer.entrance.address);
+    let listener_scheme = site.scheme(peer.listener);
     let scheme = match target.scheme {
         // No connection here is secured: only what stands before us, or who set up the listener, can know that the client's
         // was (RFC 9110 §7.4).
-        Some(Scheme::Https) if !trusted && entrance == Scheme::Http && request.method != Method::Purge => {
+        Some(Scheme::Https)
+            if !trusted && listener_scheme == Scheme::Http && request.method != Method::Purge =>
+        {
             return Err(Fault::Misdirected);
         }
         Some(scheme) => scheme,
-        None => trusted.then(told).flatten().unwrap_or(entrance),
+        None => trusted.then(told).flatten().unwrap_or(listener_scheme),
     };
     let host = normal_host(&target, scheme);
     let path = match target.form {
@@ -214,7 +215,7 @@ pub(crate) fn verdict(
     if request.method == Method::Purge && !site.config.purge.allow.is_empty() {
         return if may_purge() { Ok(Verdict::Purge) } else { Err(Fault::PurgeDenied) };
     }
-    if request.method == Method::Other && purge::is_of_varnish(request.method_text) && may_purge() {
+    if request.method == Method::Other && is_of_varnish(request.method_text) && may_purge() {
         return Ok(Verdict::Purge);
     }
     if request.method == Method::Purge {
@@ -288,4 +289,10 @@ fn last_stop(request: &RequestHead<'_>) -> Synthetic {
     head.finish();
     fields.add(Name::ContentType, b"message/http").expect(short);
     Synthetic { status: 200, fields, body: body.into() }
+}
+
+/// Whether a method is one by which applications ask Varnish to remove responses, as a VCL of theirs has it. An application behind
+/// this proxy might answer 200 to it, and the other would take its pages for removed.
+fn is_of_varnish(method: &[u8]) -> bool {
+    [&b"BAN"[..], b"FULLBAN", b"URIBAN", b"PURGEKEYS"].contains(&method)
 }

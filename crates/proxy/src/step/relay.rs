@@ -1,64 +1,24 @@
 //! Deliver, for what is not stored: the response goes from the origin to the client as it comes.
 
-use crate::downstream::{Downstream, Upload};
-use crate::exchange::Exchange;
-use crate::step::fetch::{OriginLink, OriginResponse};
-use crate::trailers::{TrailerRule, end_response};
+use super::fetch::{OriginLink, OriginResponse};
+use super::receive::Received;
+use super::store::add_date;
+use crate::downstream::{Downstream, Upload, WINDOW};
+use crate::exchange::state::{Exchange, Sent};
+use crate::handling::Detail;
+use crate::sticky;
+use crate::trailers::for_client;
 use crate::{Counter, Counters, Fault};
-use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyStep, COPIED, Conn};
-use sandarac_wire::h1::encode;
+use sandarac_config::PoolId;
+use sandarac_message::{FieldsBuf, Method, Name, tags};
+use sandarac_net::{Base, BodyStep, Length, Response};
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How a body goes to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
-    /// As it is: its length was announced, or it ends with the connection.
-    Plain,
-    /// In chunks.
-    Chunked,
-}
-
-impl Encoding {
-    /// Writes `data`, after `head` where there is one.
-    pub(crate) fn write(
-        self,
-        cx: &mut Context<'_>,
-        client: &mut Conn,
-        mut head: Vec<u8>,
-        data: &[u8],
-    ) -> io::Result<()> {
-        if self == Encoding::Chunked {
-            encode::chunk_size(&mut head, data.len());
-        }
-        let end = if self == Encoding::Chunked { encode::CRLF } else { b"" };
-        if data.len() <= COPIED && !head.is_empty() {
-            head.extend_from_slice(data);
-            head.extend_from_slice(end);
-            return client.write(cx, &[IoSlice::new(&head)]);
-        }
-        let slices = [IoSlice::new(&head), IoSlice::new(data), IoSlice::new(end)];
-        let from = usize::from(head.is_empty());
-        let to = if end.is_empty() { 2 } else { 3 };
-        client.write(cx, &slices[from..to])
-    }
-
-    /// What ends the body.
-    fn end(self, head: Vec<u8>, trailers: &FieldsBuf, rule: Option<&TrailerRule>) -> Vec<u8> {
-        let mut end = head;
-        if self == Encoding::Chunked {
-            end_response(&mut end, trailers, rule);
-        }
-        end
-    }
-}
-
 /// How a relay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Relayed {
+enum Relayed {
     /// All of it is written or queued.
     Whole,
     /// The origin broke off, or was too slow, after the head was sent: the client can only be told by closing.
@@ -69,31 +29,115 @@ pub(crate) enum Relayed {
     UploadBroke(Fault),
 }
 
+/// Sends a response on that the store has not seen, with the edits that the route asks for.
+pub(crate) async fn relay_edited(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    mut arrived: Box<OriginResponse>,
+    pool: PoolId,
+) -> Result<Sent, Fault> {
+    edit(exchange, received, &mut arrived)?;
+    edit_passed(received, &mut arrived)?;
+    relay(exchange, down, arrived, pool).await
+}
+
+/// Makes the edits that the route asks for, and adds Via.
+pub(crate) fn edit(
+    exchange: &Exchange<'_>,
+    received: &Received<'_>,
+    arrived: &mut OriginResponse,
+) -> Result<(), Fault> {
+    let edits = received.edits(received.target.path_and_query);
+    edits.make(&mut arrived.head, exchange.site).map_err(|_| Fault::HeadTooLarge)
+}
+
+/// Makes those of what is not stored.
+pub(crate) fn edit_passed(received: &Received<'_>, arrived: &mut OriginResponse) -> Result<(), Fault> {
+    let edits = received.edits(received.target.path_and_query);
+    edits.make_passed(&mut arrived.head).map_err(|_| Fault::HeadTooLarge)
+}
+
+/// Sends a response on as it comes.
+pub(crate) async fn relay(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    mut arrived: Box<OriginResponse>,
+    pool: PoolId,
+) -> Result<Sent, Fault> {
+    if exchange.request.method == Method::Head {
+        arrived.link.drop_body();
+    }
+    let pool = exchange.site.pool_by_id(pool);
+    let mut fields = std::mem::take(&mut arrived.head.fields);
+    fields.retain_names(|name| !tags::is_surrogate_only(name));
+    add_date(&mut fields, arrived.received);
+    if let (Some((key, scheme)), Some(sticky)) = (exchange.trace.stick_to, &pool.sticky) {
+        sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
+    }
+    let status = arrived.head.status;
+    let reports = exchange.site.config.cache.cache_status;
+    let response = Response {
+        cache_status: reports.then(|| (exchange.handling.cache_status(), exchange.site.name())),
+        ..Response::new(status, b"", Base::Owned(FieldsBuf::new()), length(exchange, &arrived, &fields))
+    };
+    let response = Response { base: Base::Owned(fields), ..response };
+    let OriginResponse { link, upload, .. } = *arrived;
+    let relay = Relay {
+        exchange,
+        downstream: down,
+        response: Some(response),
+        between_bytes: pool.timeouts.between_bytes,
+        bytes: 0,
+        upload,
+    };
+    let (relayed, bytes) = relay.run(link).await?;
+    match &relayed {
+        Relayed::OriginBroke => exchange.handling.detail = Some(Detail::OriginBroke),
+        Relayed::UploadBroke(fault) => {
+            exchange.handling.detail = Some(Detail::Fault(*fault));
+            exchange.worker.counters.one(Counter::UploadsBroken);
+        }
+        Relayed::Whole | Relayed::ClientGone => {}
+    }
+    Ok(Sent { status, bytes })
+}
+
+/// The length of a response that is passed on, as its head announces it.
+fn length(exchange: &Exchange<'_>, arrived: &OriginResponse, fields: &FieldsBuf) -> Length {
+    let bodiless = exchange.request.method == Method::Head || matches!(arrived.head.status, 204 | 304);
+    match arrived.link.remaining() {
+        // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+        Some(0) if bodiless => {
+            let digits = fields.view().get(Name::ContentLength);
+            let told = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+            told.map_or(Length::Told, Length::Known)
+        }
+        Some(length) => Length::Known(length),
+        None => Length::Unknown,
+    }
+}
+
 /// A response on its way from the origin to the client.
-pub(crate) struct Relay<'r, 'c> {
-    pub(crate) exchange: &'r Exchange<'r>,
-    pub(crate) downstream: &'r mut Downstream<'c>,
-    /// The encoded head, until it is written.
-    pub(crate) head: Option<Vec<u8>>,
-    pub(crate) encoding: Encoding,
-    /// How far the origin is read ahead of a slow client, in bytes, so that it is free again early.
-    pub(crate) window: usize,
-    pub(crate) between_bytes: Duration,
+struct Relay<'r, 'c> {
+    exchange: &'r Exchange<'r>,
+    downstream: &'r mut Downstream<'c>,
+    /// The head, until the response begins.
+    response: Option<Response<'r>>,
+    between_bytes: Duration,
     /// Bytes of the body that are written or queued.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// How far the request body has come: an origin may answer before it has all of it.
-    pub(crate) upload: Upload,
+    upload: Upload,
 }
 
 impl Relay<'_, '_> {
     /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
-    /// means that nothing was sent yet. Says how it ended, and how many bytes of the body went on.
-    pub(crate) async fn run(mut self, mut arrived: Box<OriginResponse>) -> Result<(Relayed, u64), Fault> {
-        self.downstream.begin_response();
+    /// means that no response has begun. Returns how it ended, and how many bytes of the body went on.
+    async fn run(mut self, mut link: OriginLink) -> Result<(Relayed, u64), Fault> {
         // What is left of the time for the head is not the time for the body.
-        self.downstream.client.timer.clear();
-        let relayed = poll_fn(|cx| self.poll(cx, &mut arrived.link)).await;
-        let link = arrived.link;
+        self.downstream.client.timer().clear();
+        let relayed = poll_fn(|cx| self.poll(cx, &mut link)).await;
         match relayed {
             Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
             // A backend that has not got all of the request sees that by the end of the connection.
@@ -110,11 +154,12 @@ impl Relay<'_, '_> {
         &self.exchange.worker.counters
     }
 
-    /// The head, where the response begins now.
-    fn begin(&mut self) -> Option<Vec<u8>> {
-        let head = self.head.take()?;
-        self.exchange.count(None);
-        Some(head)
+    /// Begins the response, where it has not begun.
+    fn begin(&mut self) {
+        if let Some(response) = self.response.take() {
+            self.exchange.count(None);
+            self.downstream.begin(response);
+        }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, link: &mut OriginLink) -> Poll<Result<Relayed, Fault>> {
@@ -129,28 +174,26 @@ impl Relay<'_, '_> {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
                     self.bytes += range.len() as u64;
-                    let head = self.begin().unwrap_or_default();
-                    let client = &mut self.downstream.client.conn;
-                    let written = self.encoding.write(cx, client, head, link.piece(&range));
+                    self.begin();
+                    let written = self.downstream.client.write(cx, link.piece(&range));
                     link.consume(&range);
-                    self.downstream.client.timer.clear();
+                    self.downstream.client.timer().clear();
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
+                    self.begin();
                     let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
-                    let end = self.encoding.end(self.begin().unwrap_or_default(), &trailers, rule.as_ref());
-                    let client = &mut self.downstream.client.conn;
-                    let written =
-                        if end.is_empty() { Ok(()) } else { client.write(cx, &[IoSlice::new(&end)]) };
-                    return Poll::Ready(Ok(written.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
+                    let trailers = for_client(&trailers, rule.as_ref());
+                    let ended = self.downstream.client.end(cx, trailers.view());
+                    return Poll::Ready(Ok(ended.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
                 }
-                Poll::Ready(Err(_)) if self.head.is_some() => return Poll::Ready(Err(Fault::ResponseBroken)),
+                Poll::Ready(Err(_)) if self.response.is_some() => {
+                    return Poll::Ready(Err(Fault::ResponseBroken));
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(Ok(Relayed::OriginBroke)),
                 Poll::Pending => {
-                    let written = match self.begin() {
-                        Some(head) => self.downstream.client.conn.write(cx, &[IoSlice::new(&head)]),
-                        None => Ok(()),
-                    };
+                    self.begin();
+                    let written = self.downstream.client.send_begun(cx);
                     if written.is_ok() {
                         return match spoiled {
                             Some(fault) => broke(fault),
@@ -178,7 +221,7 @@ impl Relay<'_, '_> {
         };
         if upload != self.upload {
             self.upload = upload;
-            self.downstream.client.timer.clear();
+            self.downstream.client.timer().clear();
         }
         Ok(())
     }
@@ -188,7 +231,7 @@ impl Relay<'_, '_> {
         if self.upload == Upload::AwaitsClient {
             return Poll::Pending;
         }
-        let timer = &mut self.downstream.client.timer;
+        let timer = self.downstream.client.timer();
         if !timer.is_set() {
             timer.set(self.between_bytes);
         }
@@ -197,8 +240,7 @@ impl Relay<'_, '_> {
 
     /// Waits until the client has taken enough that more may be queued.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<Relayed>> {
-        let Downstream { client, limits, pace_out, .. } = &mut *self.downstream;
-        match std::task::ready!(client.poll_room(cx, self.window, limits, pace_out)) {
+        match std::task::ready!(self.downstream.client.poll_room(cx, WINDOW)) {
             Ok(()) => Poll::Ready(None),
             Err(error) => {
                 self.counters().cut_off(&error);

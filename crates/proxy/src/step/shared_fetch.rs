@@ -1,15 +1,14 @@
 //! Shared fetch: a fetch whose response may be stored and serve others. It owns what it needs, so that it goes on when the
 //! client that it was begun for has left; a revalidation in the background has no client from its beginning.
 
-use crate::exchange::RELEASED;
 use crate::forward::Purpose;
 use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::LocalSite;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
 use crate::step::receive::{Received, RequestFacts};
-use crate::step::store::{Landed, Landing};
-use crate::step::{hash, join, lookup};
+use crate::step::store::{Landed, Landing, RELEASED};
+use crate::step::{hash, join, query};
 use crate::worker::Worker;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Object};
@@ -93,7 +92,7 @@ impl SharedFetch {
         let (worker, site, head) = (&*worker, &*site, head.view());
         let received = facts.received(site, &head)?;
         let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
-        let wanted = lookup::single_range(&head);
+        let wanted = query::single_range(&head);
         let request = match head.method {
             Method::Head => RequestHead { method: Method::Get, method_text: b"GET", ..head },
             _ => head,
@@ -110,7 +109,7 @@ impl SharedFetch {
             .filter(|_| !background)
             .and_then(|stored| join::rest_to_fetch(wanted, stored, store, rule));
         loop {
-            let part = rest.or_else(|| lookup::part_to_fetch(asked, candidate.as_deref()));
+            let part = rest.or_else(|| query::part_to_fetch(asked, candidate.as_deref()));
             let usable = |object: &&Object| {
                 rest.is_some() || background || (part.is_none() && object.range().is_none())
             };

@@ -1,8 +1,9 @@
 //! Stale responses that stand in for an origin that fails, is silent or is slow.
 
+use super::deliver::hit;
 use crate::Fault;
 use crate::downstream::Downstream;
-use crate::exchange::{Exchange, Sent};
+use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, StandIn};
 use crate::record::Outcome;
 use sandarac_balance::Outlook;
@@ -13,70 +14,68 @@ use sandarac_net::wall;
 use std::sync::Arc;
 use std::time::Duration;
 
-impl Exchange<'_> {
-    /// The whole response that is stored for a request, whether it may be served as it is or not.
-    pub(crate) fn stored(&self, key: Key, query: &Query<'_>) -> Option<Arc<Object>> {
-        let peek = Query { intent: Intent::Peek, ..*query };
-        let object = match self.worker.shared.store.lookup(key, &peek, wall()) {
-            Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => object,
-            _ => return None,
-        };
-        object.range().is_none().then_some(object)
-    }
+/// The whole response that is stored for a request, whether it may be served as it is or not.
+pub(crate) fn stored(exchange: &Exchange<'_>, key: Key, query: &Query<'_>) -> Option<Arc<Object>> {
+    let peek = Query { intent: Intent::Peek, ..*query };
+    let object = match exchange.worker.shared.store.lookup(key, &peek, wall()) {
+        Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => object,
+        _ => return None,
+    };
+    object.range().is_none().then_some(object)
+}
 
-    /// For how long a fetch is waited for before `object`, which is stale, stands in for it; `None` where it does not before the
-    /// fetch has failed.
-    pub(crate) fn stands_in_after(
-        &self,
-        pool: PoolId,
-        rule: &CacheRule,
-        object: &Object,
-        directives: &RequestDirectives,
-    ) -> Option<Duration> {
-        let (lifetimes, now) = (object.lifetimes(), wall());
-        if object.range().is_some() || !lifetimes.usable_on_error(directives, now) {
-            return None;
-        }
-        let while_slow = rule.stale_after.filter(|_| lifetimes.usable_while_slow(directives, now));
-        match self.site.pool_by_id(pool).live().outlook() {
-            Outlook::Answers => while_slow,
-            Outlook::Silent => while_slow.map(|_| Duration::ZERO),
-            // Without `stale_after`, as under the profile rfc, the origin is asked as long as no check speaks against it.
-            Outlook::Failing => rule.stale_after.map(|_| Duration::ZERO),
-            Outlook::Down => Some(Duration::ZERO),
-        }
+/// For how long a fetch is waited for before `object`, which is stale, stands in for it; `None` where it does not before the
+/// fetch has failed.
+pub(crate) fn stands_in_after(
+    exchange: &Exchange<'_>,
+    pool: PoolId,
+    rule: &CacheRule,
+    object: &Object,
+    directives: &RequestDirectives,
+) -> Option<Duration> {
+    let (lifetimes, now) = (object.lifetimes(), wall());
+    if object.range().is_some() || !lifetimes.usable_on_error(directives, now) {
+        return None;
     }
+    let while_slow = rule.stale_after.filter(|_| lifetimes.usable_while_slow(directives, now));
+    match exchange.site.pool_by_id(pool).live().outlook() {
+        Outlook::Answers => while_slow,
+        Outlook::Silent => while_slow.map(|_| Duration::ZERO),
+        // Without `stale_after`, as under the profile rfc, the origin is asked as long as no check speaks against it.
+        Outlook::Failing => rule.stale_after.map(|_| Duration::ZERO),
+        Outlook::Down => Some(Duration::ZERO),
+    }
+}
 
-    /// The fetch that this request waited for failed, or takes too long: what is stored meanwhile answers it, or stands in where it
-    /// may.
-    pub(crate) async fn instead(
-        &mut self,
-        down: &mut Downstream<'_>,
-        key: Key,
-        query: &Query<'_>,
-        fault: Fault,
-        why: StandIn,
-    ) -> Result<Sent, Fault> {
-        match self.stored(key, query) {
-            Some(object) if object.lifetimes().usable_on_error(query.directives, wall()) => {
-                self.stand_in(down, &object, fault, why).await
-            }
-            _ => Err(fault),
+/// The fetch that this request waited for failed, or takes too long: what is stored meanwhile answers it, or stands in where it
+/// may.
+pub(crate) async fn instead(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    key: Key,
+    query: &Query<'_>,
+    fault: Fault,
+    why: StandIn,
+) -> Result<Sent, Fault> {
+    match stored(exchange, key, query) {
+        Some(object) if object.lifetimes().usable_on_error(query.directives, wall()) => {
+            stand_in(exchange, down, &object, fault, why).await
         }
+        _ => Err(fault),
     }
+}
 
-    /// Answers with `object` where the origin does not. It may have become fresh meanwhile.
-    pub(crate) async fn stand_in(
-        &mut self,
-        down: &mut Downstream<'_>,
-        object: &Arc<Object>,
-        fault: Fault,
-        why: StandIn,
-    ) -> Result<Sent, Fault> {
-        let outcome = if object.lifetimes().is_fresh(wall()) { Outcome::Hit } else { Outcome::Stale };
-        if outcome == Outcome::Stale {
-            self.handling.detail = Some(Detail::StandIn(why));
-        }
-        self.hit(down, object, outcome).await.unwrap_or(Err(fault))
+/// Answers with `object` where the origin does not. It may have become fresh meanwhile.
+pub(crate) async fn stand_in(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    object: &Arc<Object>,
+    fault: Fault,
+    why: StandIn,
+) -> Result<Sent, Fault> {
+    let outcome = if object.lifetimes().is_fresh(wall()) { Outcome::Hit } else { Outcome::Stale };
+    if outcome == Outcome::Stale {
+        exchange.handling.detail = Some(Detail::StandIn(why));
     }
+    hit(exchange, down, object, outcome).await.unwrap_or(Err(fault))
 }

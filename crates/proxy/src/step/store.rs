@@ -2,7 +2,6 @@
 
 use crate::Counters;
 use crate::Fault;
-use crate::exchange::RELEASED;
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
@@ -25,6 +24,10 @@ use sandarac_message::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How many of those who wait for a fetch try for themselves at once when a second one has brought no answer. The others
+/// wait for one of them: an origin that may be dying is not asked by a whole crowd at once, and none waits long.
+pub(crate) const RELEASED: usize = 16;
 
 /// What a response is stored under and with.
 pub(crate) struct Landing<'a> {

@@ -1,17 +1,20 @@
 //! Orders of the admin interface to the running process.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sandarac_cache::{Expression, Purge as Kind, Removal, Settings, Tag};
 use sandarac_message::caching::Profile;
 use sandarac_message::civil::Civil;
-use sandarac_net::{Command, Entrance, ListenAddress, Listeners, wall};
+use sandarac_net::{Command, ListenAddress, Listener, ListenerId, Listeners, wall};
 use sandarac_proxy::{Counter, Site};
 
 use super::{
-    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, entrance, identity, is_at, is_bound,
-    listen, log_target, pools, seed, socket_files, usage,
+    DISCOVERY_PATIENCE, Inner, bind, check_inherited, connection_limit, identity, is_at, listen, log_target,
+    pools, seed, socket_files, usage, warn_of_mode,
 };
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Latency, Metric, Ordered, Pools, Purge,
@@ -43,7 +46,7 @@ impl Control for ProcessControl {
             }
             .to_owned(),
             threads: inner.workers.len() as u64,
-            listeners: inner.listeners.lock().iter().map(ToString::to_string).collect(),
+            listeners: inner.listeners.lock().iter().map(|listener| listener.address.to_string()).collect(),
             admin: inner.admin.lock().clone(),
             cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
             pools: pools::status(&inner.shared),
@@ -223,25 +226,32 @@ impl Inner {
         let mut kept = vec![false; current.len()];
         let mut bound = Vec::with_capacity(config.listeners.len());
         let mut fresh = Vec::new();
+        let mut modes = Vec::new();
         for listener in &config.listeners {
-            let same =
-                |at: &usize| !kept[*at] && is_bound(listener, &current[*at], &before.config.listeners[*at]);
-            match (0..current.len()).find(same) {
+            let is_same = |at: &usize| !kept[*at] && listener.address == before.config.listeners[*at].address;
+            match (0..current.len()).find(is_same) {
                 Some(at) => {
                     kept[at] = true;
-                    bound.push(current[at].clone());
+                    let mut same = current[at].clone();
+                    if let ListenAddress::Unix(path, mode) = &mut same.address
+                        && *mode != listener.mode
+                    {
+                        *mode = listener.mode;
+                        modes.push((path.clone(), listener.mode));
+                    }
+                    bound.push(same);
                 }
                 None => {
-                    let listeners = bind(listener, &self.inherited, self.workers.len())
+                    let sockets = bind(listener, &self.inherited, self.workers.len())
                         .map_err(|error| Refusal::failed(error.to_string()))?;
-                    bound.push(listeners.address.clone());
-                    fresh.push((entrance(&listeners.address, listener.proxy_protocol), listeners));
+                    bound.push(sockets.listener.clone());
+                    fresh.push(sockets);
                 }
             }
         }
         let before = std::mem::replace(&mut *current, bound.clone());
-        let gone = before.into_iter().zip(kept).filter(|(_, kept)| !kept).map(|(address, _)| address);
-        Ok(Binding { bound, fresh, gone: gone.collect() })
+        let gone = before.into_iter().zip(kept).filter(|(_, kept)| !kept).map(|(listener, _)| listener.id);
+        Ok(Binding { bound, fresh, modes, gone: gone.collect() })
     }
 
     /// Listens on what was bound, and closes the listeners that are gone.
@@ -256,7 +266,7 @@ impl Inner {
         let before = std::mem::replace(&mut *current, files);
         drop(current);
         for (path, file) in before {
-            let is_gone = !binding.bound.iter().any(|bound| is_at(bound, &path));
+            let is_gone = !binding.bound.iter().any(|bound| is_at(&bound.address, &path));
             if is_gone
                 && identity(&path) == Some(file)
                 && let Err(error) = std::fs::remove_file(&path)
@@ -264,26 +274,36 @@ impl Inner {
                 say(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));
             }
         }
-        // In this order: a socket that was passed to the process may go on under the same address, with another entrance.
-        for address in binding.gone {
-            for worker in &self.workers {
-                let _ = worker.send(Command::Unlisten(address.clone()));
+        for (path, mode) in binding.modes {
+            if self.inherited.addresses().any(|inherited| is_at(inherited, &path)) {
+                warn_of_mode(&path, mode);
+            } else if let Some(mode) = mode
+                && let Err(error) = std::fs::set_permissions(&path, Permissions::from_mode(mode))
+            {
+                say(format_args!("sandarac: cannot set the mode of the socket {}: {error}", path.display()));
             }
         }
-        for (entrance, listeners) in binding.fresh {
-            listen(&self.workers, listeners, &entrance);
+        for listener in binding.gone {
+            for worker in &self.workers {
+                let _ = worker.send(Command::Unlisten(listener));
+            }
+        }
+        for sockets in binding.fresh {
+            listen(&self.workers, sockets);
         }
     }
 }
 
 /// What becomes of the listeners with another configuration.
 struct Binding {
-    /// The addresses bound, in the order of the configuration.
-    bound: Vec<ListenAddress>,
-    /// Those that are new.
-    fresh: Vec<(Arc<Entrance>, Listeners)>,
+    /// The listeners, in the order of the configuration.
+    bound: Vec<Listener>,
+    /// The sockets of those that are new.
+    fresh: Vec<Listeners>,
+    /// The paths of sockets that stay, and the mode that they have from now on, where one is configured.
+    modes: Vec<(PathBuf, Option<u32>)>,
     /// Those that are none any more.
-    gone: Vec<ListenAddress>,
+    gone: Vec<ListenerId>,
 }
 
 /// The sum of several histograms.

@@ -52,8 +52,8 @@ pub(super) async fn attempt(
             // The origin's time is what passes while it takes nothing, and then while it does not answer.
             match now {
                 _ if now == upload => {}
-                Upload::AwaitsClient => down.client.timer.clear(),
-                Upload::Done | Upload::AwaitsOrigin(_) => down.client.timer.set(first_byte),
+                Upload::AwaitsClient => down.client.timer().clear(),
+                Upload::Done | Upload::AwaitsOrigin(_) => down.client.timer().set(first_byte),
             }
             upload = now;
         } else if link.queued() > 0 && matches!(link.poll_flush(cx), Poll::Ready(Err(_))) {

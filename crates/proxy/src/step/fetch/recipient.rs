@@ -29,7 +29,7 @@ impl<'c> Recipient<'_, 'c> {
     /// all waits, because each takes a place in the runtime's wheel.
     pub(super) fn with_timer<T>(&mut self, act: impl FnOnce(&mut Timer) -> T) -> T {
         match self {
-            Recipient::Client(down) => act(&mut down.client.timer),
+            Recipient::Client(down) => act(down.client.timer()),
             Recipient::Audience(audience) => act(&mut audience.timer.borrow_mut()),
         }
     }
@@ -64,13 +64,13 @@ impl<'c> Recipient<'_, 'c> {
 
     /// Whether the response to `request` is for one client, and that has left, so that nobody wants it.
     pub(super) fn has_left(&mut self, request: &OriginRequest<'_>, cx: &mut Context<'_>) -> bool {
-        request.one_client && self.client().is_some_and(|down| down.poll_gone(cx).is_ready())
+        request.one_client && self.client().is_some_and(|down| down.poll_left(cx).is_ready())
     }
 
     /// Whether no client waits that the fetch was begun for.
     pub(super) fn is_gone(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
-            Recipient::Client(down) => down.poll_gone(cx).is_ready(),
+            Recipient::Client(down) => down.poll_left(cx).is_ready(),
             Recipient::Audience(audience) => audience.attendance.get() != Attendance::Attended,
         }
     }

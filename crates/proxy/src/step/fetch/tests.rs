@@ -12,7 +12,7 @@ use sandarac_cache::{Intent, Lookup, Query, Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::{FieldsBuf, Method, RequestHead, ResponseHeadBuf, Version};
-use sandarac_net::{Entrance, ListenAddress, Peer, Sessions, wall};
+use sandarac_net::{ListenerId, Peer, wall};
 use sandarac_wire::h1::BodyFraming;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -41,7 +41,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let pool = sandarac_config::PoolId::at(0);
         let store = Arc::new(Store::new(Settings::new(16 << 20)));
         let shared = Shared::new(Site::new(config, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
-        let worker = Worker::new(shared, 0, Box::new(NoLog), Rc::new(Sessions::default()));
+        let worker = Worker::new(shared, 0, Box::new(NoLog));
         let site = worker.site();
         let fields: FieldsBuf = [("Host", "www.example")].into_iter().collect();
         let head = RequestHead {
@@ -51,9 +51,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             version: Version::Http11,
             fields: fields.view(),
         };
-        let entrance =
-            Arc::new(Entrance { address: ListenAddress::Unix("/".into(), None), proxy_protocol: false });
-        let peer = Peer { number: 0, client: None, entrance, requests: 1 };
+        let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), requests: 1 };
         let received = receive(&site, &peer, &head).unwrap();
         let rule = received.route.cache_rule().unwrap();
         let directives = RequestDirectives::default();

@@ -4,9 +4,9 @@ use crate::Moment;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A least rate, and when it begins to count.
+/// A minimum rate, and when it begins to count.
 #[derive(Clone, Copy, Debug)]
-pub struct LeastRate {
+pub struct MinimumRate {
     /// Bytes per second; 0 lets all pass.
     pub bytes: u64,
     /// How long the peer must have been waited for before its rate counts.
@@ -16,8 +16,8 @@ pub struct LeastRate {
 /// How fast a peer moves bytes, counting only the time in which it is waited for: it is not to blame when the other side
 /// is slow.
 #[derive(Debug)]
-pub struct Pace<'a> {
-    hurry: &'a AtomicBool,
+pub struct RateGauge<'a> {
+    pressure: &'a AtomicBool,
     waiting: Option<(Moment, u64)>,
     waited: Duration,
     moved: u64,
@@ -25,15 +25,15 @@ pub struct Pace<'a> {
     last: Option<(Moment, u64)>,
 }
 
-impl<'a> Pace<'a> {
-    /// Of a peer that has moved nothing yet. `hurry` says whether it is to hurry, at any time.
-    pub fn new(hurry: &'a AtomicBool) -> Pace<'a> {
-        Pace { hurry, waiting: None, waited: Duration::ZERO, moved: 0, last: None }
+impl<'a> RateGauge<'a> {
+    /// Of a peer that has moved nothing yet. `pressure` tells whether the memory that it holds is wanted, at any time.
+    pub fn new(pressure: &'a AtomicBool) -> RateGauge<'a> {
+        RateGauge { pressure, waiting: None, waited: Duration::ZERO, moved: 0, last: None }
     }
 
-    /// Whether the peer is to hurry.
-    pub fn is_hurried(&self) -> bool {
-        self.hurry.load(Ordering::Relaxed)
+    /// Whether the memory that the peer holds is wanted.
+    pub fn is_under_pressure(&self) -> bool {
+        self.pressure.load(Ordering::Relaxed)
     }
 
     /// How long the peer has moved nothing while it was waited for, having moved `total` bytes so far.
@@ -49,12 +49,12 @@ impl<'a> Pace<'a> {
     }
 
     /// The peer is being waited for, having moved `total` bytes so far. How long it may still move nothing; `None` where it
-    /// has been too slow for `least` already.
-    pub fn waits(&mut self, total: u64, least: LeastRate) -> Option<Duration> {
+    /// has been too slow for `minimum` already.
+    pub fn waits(&mut self, total: u64, minimum: MinimumRate) -> Option<Duration> {
         let now = Moment::now();
         let (since, from) = *self.waiting.get_or_insert((now, total));
         let waited = self.waited + now.since(since);
-        left(self.moved + (total - from), waited, least)
+        left(self.moved + (total - from), waited, minimum)
     }
 
     /// The peer is not waited for at the moment, having moved `total` bytes so far. Whether it had been waited for.
@@ -68,13 +68,13 @@ impl<'a> Pace<'a> {
 }
 
 /// How long a peer that was waited for so long, and moved so many bytes in that time, may still move nothing.
-fn left(moved: u64, waited: Duration, least: LeastRate) -> Option<Duration> {
-    if least.bytes == 0 {
+fn left(moved: u64, waited: Duration, minimum: MinimumRate) -> Option<Duration> {
+    if minimum.bytes == 0 {
         return Some(Duration::MAX);
     }
     let paid =
-        Duration::try_from_secs_f64((moved as f64 + 1.0) / least.bytes as f64).unwrap_or(Duration::MAX);
-    paid.max(least.after).checked_sub(waited).filter(|left| !left.is_zero())
+        Duration::try_from_secs_f64((moved as f64 + 1.0) / minimum.bytes as f64).unwrap_or(Duration::MAX);
+    paid.max(minimum.after).checked_sub(waited).filter(|left| !left.is_zero())
 }
 
 #[cfg(test)]
@@ -83,26 +83,27 @@ mod tests {
 
     #[test]
     fn bytes_pay_for_time_once_the_rate_counts() {
-        let least = LeastRate { bytes: 100, after: Duration::from_secs(10) };
-        let left = |moved, waited| left(moved, Duration::from_secs(waited), least).map(|left| left.as_secs());
+        let minimum = MinimumRate { bytes: 100, after: Duration::from_secs(10) };
+        let left =
+            |moved, waited| left(moved, Duration::from_secs(waited), minimum).map(|left| left.as_secs());
         assert_eq!((left(0, 0), left(0, 4), left(0, 10)), (Some(10), Some(6), None));
         assert_eq!((left(1999, 4), left(1999, 19), left(1999, 20)), (Some(16), Some(1), None));
         assert_eq!((left(u64::MAX, 20).is_some(), left(0, u64::MAX)), (true, None));
     }
 
     #[test]
-    fn without_a_least_rate_nobody_is_too_slow() {
-        let none = LeastRate { bytes: 0, after: Duration::ZERO };
+    fn without_a_minimum_rate_nobody_is_too_slow() {
+        let none = MinimumRate { bytes: 0, after: Duration::ZERO };
         assert_eq!(left(0, Duration::from_secs(1 << 40), none), Some(Duration::MAX));
-        assert_eq!(Pace::new(&AtomicBool::new(false)).waits(0, none), Some(Duration::MAX));
+        assert_eq!(RateGauge::new(&AtomicBool::new(false)).waits(0, none), Some(Duration::MAX));
     }
 
     #[test]
     fn one_that_goes_on_without_having_been_waited_for_says_so() {
         let calm = AtomicBool::new(false);
-        let mut pace = Pace::new(&calm);
-        assert!(!pace.goes_on(5));
-        let _ = pace.waits(5, LeastRate { bytes: 0, after: Duration::ZERO });
-        assert!(pace.goes_on(5) && !pace.goes_on(5));
+        let mut gauge = RateGauge::new(&calm);
+        assert!(!gauge.goes_on(5));
+        let _ = gauge.waits(5, MinimumRate { bytes: 0, after: Duration::ZERO });
+        assert!(gauge.goes_on(5) && !gauge.goes_on(5));
     }
 }

@@ -1,0 +1,124 @@
+//! One thread for each core: its runtime, its listening sockets, its sessions.
+
+use crate::http1::{self, NewConnection};
+use crate::service::Service;
+use crate::sessions::Sessions;
+use crate::{Acceptor, ListenerId, Listeners};
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How long a core that could not accept waits before it tries again: descriptors come back as connections end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// An order to a core.
+#[derive(Debug)]
+pub enum Command {
+    /// Accept connections; the set holds one socket for this core.
+    Listen(Listeners),
+    /// Stop accepting at a listener.
+    Unlisten(ListenerId),
+    /// Stop accepting, end idle connections, let the others finish their exchange; reply when all are gone.
+    Drain(oneshot::Sender<()>),
+    /// End now.
+    Stop,
+}
+
+/// Runs a core on this thread until [`Command::Stop`], or until the sender of commands is gone.
+///
+/// `build` makes the service inside the runtime, so that it may start tasks of its own.
+pub fn run_core<S: Service>(
+    mut commands: UnboundedReceiver<Command>,
+    build: impl FnOnce() -> Rc<S>,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    runtime.block_on(async move {
+        let sessions = Rc::new(Sessions::default());
+        let service = build();
+        let mut accepting: HashMap<ListenerId, JoinHandle<()>> = HashMap::new();
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Listen(mut listeners) => match listeners.take() {
+                    Ok(acceptor) => {
+                        let id = listeners.listener.id;
+                        let task = accept_loop(acceptor, id, service.clone(), sessions.clone());
+                        accepting.insert(id, tokio::task::spawn_local(task));
+                    }
+                    Err(error) => service.accept_failed(&error),
+                },
+                Command::Unlisten(listener) => {
+                    if let Some(task) = accepting.remove(&listener) {
+                        task.abort();
+                    }
+                }
+                Command::Drain(done) => {
+                    sessions.drain();
+                    let sessions = sessions.clone();
+                    let accepting: Vec<_> = accepting.drain().map(|(_, task)| task).collect();
+                    tokio::task::spawn_local(async move {
+                        for task in accepting {
+                            let _ = task.await;
+                        }
+                        while sessions.count() > 0 {
+                            tokio::time::sleep(Duration::from_millis(10)).await;
+                        }
+                        let _ = done.send(());
+                    });
+                }
+                Command::Stop => break,
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn accept_loop<S: Service>(
+    acceptor: Acceptor,
+    listener: ListenerId,
+    service: Rc<S>,
+    sessions: Rc<Sessions>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = acceptor.accept() => accepted,
+            // What the kernel had accepted by then was taken: closing the socket would reset it.
+            () = sessions.drained() => return,
+        };
+        match accepted {
+            Ok((stream, remote)) => {
+                let connection = NewConnection { transport: stream.into(), remote, listener };
+                if service.admit() {
+                    tokio::task::spawn_local(http1::serve(connection, service.clone(), sessions.clone()));
+                    continue;
+                }
+                match sessions.linger() {
+                    place @ Some(_) => {
+                        let turned_away = http1::turn_away(connection, service.clone(), place);
+                        tokio::task::spawn_local(turned_away);
+                    }
+                    None => http1::turn_away(connection, service.clone(), None).await,
+                }
+            }
+            Err(error) => {
+                service.accept_failed(&error);
+                if !is_one_connections_fault(&error) {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// Whether accepting failed because of the connection to be accepted, so that the next may succeed at once.
+fn is_one_connections_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}

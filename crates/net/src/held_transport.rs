@@ -1,0 +1,99 @@
+//! A transport for tests that holds bytes back and delivers them in odd pieces, as one that transforms them does.
+
+use crate::{Stream, Unread};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
+
+/// The most bytes that are held on their way out.
+const MAX_HELD: usize = 1000;
+
+/// A transport that reads ahead and hands on 1, 2, 3 … 7 bytes at a time, and that takes up to [`MAX_HELD`] bytes and writes them
+/// 13 at a time.
+pub struct Held {
+    stream: Stream,
+    received: VecDeque<u8>,
+    turn: usize,
+    held: VecDeque<u8>,
+}
+
+impl Held {
+    pub(crate) fn new(stream: Stream) -> Held {
+        Held { stream, received: VecDeque::new(), turn: 0, held: VecDeque::new() }
+    }
+
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.received.is_empty() {
+            let mut ahead = [0; 4096];
+            let read = ready!(self.stream.poll_read(cx, &mut ahead))?;
+            self.received.extend(&ahead[..read]);
+        }
+        self.turn = self.turn % 7 + 1;
+        let count = self.turn.min(self.received.len()).min(buf.len());
+        for (to, from) in buf.iter_mut().zip(self.received.drain(..count)) {
+            *to = from;
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    pub(crate) fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut room = MAX_HELD - self.held.len();
+        if room == 0 {
+            ready!(self.poll_flush(cx))?;
+            room = MAX_HELD;
+        }
+        let mut taken = 0;
+        for slice in slices {
+            let count = slice.len().min(room - taken);
+            self.held.extend(&slice[..count]);
+            taken += count;
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.held.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let count = self.held.len().min(13);
+        let piece: Vec<u8> = self.held.range(..count).copied().collect();
+        let written = ready!(self.stream.poll_write_vectored(cx, &[IoSlice::new(&piece)]))?;
+        self.held.drain(..written);
+        if self.held.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        // More can be written, later.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        assert!(self.held.is_empty(), "the end would overtake what is held");
+        self.stream.poll_shutdown(cx)
+    }
+
+    pub(crate) fn reset_when_dropped(&self, reset: bool) {
+        self.stream.reset_when_dropped(reset);
+    }
+
+    pub(crate) fn unread(&self) -> Unread {
+        if self.received.is_empty() { self.stream.unread() } else { Unread::Data }
+    }
+
+    pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr()
+    }
+
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        self.stream.local_addr()
+    }
+}

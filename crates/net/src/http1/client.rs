@@ -1,0 +1,344 @@
+//! The client of one exchange over HTTP/1.1, which has the connection to itself, and what becomes of that afterwards.
+
+use super::connection::{Connection, Exchange, poll_room};
+use super::encoder::{self, Coding, Encoded};
+use crate::response::Response;
+use crate::service::{Client, Peer, Service, SessionLimits};
+use crate::sessions::Sessions;
+use crate::{BodyError, BodyStep, COPIED, Conn, Framer, Output, RateGauge, Timer, Unread};
+use bytes::Bytes;
+use sandarac_message::{Fields, Version};
+use sandarac_wire::h1::Refusal;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// The most bytes of a request body that are read and dropped to keep a connection, and for how long. A response promises to keep
+/// it where no more than this is to come.
+const DISCARDED: u64 = 64 * 1024;
+const DISCARD_FOR: Duration = Duration::from_secs(1);
+
+/// What becomes of a connection after an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another request may follow.
+    KeepAlive,
+    /// It is to be closed once everything is written.
+    Close,
+    /// It is to be closed although the client may still be sending.
+    CloseLingering,
+    /// It is to be reset: its end would pass for the end of a response that is not whole.
+    Reset,
+}
+
+/// How far the response has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has not begun.
+    Awaited,
+    /// Its head was begun.
+    Begun(Encoded),
+    /// It is written or queued to its end.
+    Ended(Encoded),
+    /// Another protocol has taken the connection over.
+    Tunnel,
+    /// That has ended in order.
+    TunnelEnded,
+}
+
+/// The client of one exchange.
+pub(super) struct Http1Client<'c> {
+    connection: &'c mut Connection,
+    sessions: &'c Sessions,
+    limits: SessionLimits,
+    version: Version,
+    keep_alive: bool,
+    /// Whether the request announced that its body waits for 100 (Continue).
+    expect_continue: bool,
+    /// Whether it still does.
+    awaits_continue: bool,
+    body: Framer,
+    /// Whether what is left of the body is not to be read.
+    body_given_up: bool,
+    /// When the next piece of the body must be there.
+    body_deadline: Timer,
+    body_received: u64,
+    rate_in: RateGauge<'c>,
+    rate_out: RateGauge<'c>,
+    /// A head that was begun and is not written yet.
+    head: Vec<u8>,
+    stage: Stage,
+}
+
+impl<'c> Http1Client<'c> {
+    pub(super) fn new<S: Service, D>(
+        service: &'c S,
+        connection: &'c mut Connection,
+        sessions: &'c Sessions,
+        exchange: &Exchange<D>,
+    ) -> Http1Client<'c> {
+        let pressure: &AtomicBool = service.memory_pressure();
+        let Exchange { incoming, framing, keep_alive } = exchange;
+        Http1Client {
+            connection,
+            sessions,
+            limits: service.limits(),
+            version: incoming.head.version,
+            keep_alive: *keep_alive,
+            expect_continue: incoming.expect_continue,
+            awaits_continue: incoming.expect_continue && !framing.is_empty(),
+            body: Framer::from(*framing),
+            body_given_up: false,
+            body_deadline: Timer::new(),
+            body_received: 0,
+            rate_in: RateGauge::new(pressure),
+            rate_out: RateGauge::new(pressure),
+            head: Vec::new(),
+            stage: Stage::Awaited,
+        }
+    }
+
+    fn has_body_ended(&self) -> bool {
+        self.body.remaining() == Some(0)
+    }
+
+    /// Whether the connection can serve another request after a response that begins now. A client that waits to be told
+    /// to go on with its body might send it after all, or another request instead: nobody could tell which
+    /// (RFC 9110 §10.1.1).
+    fn may_keep_alive(&self) -> bool {
+        let is_small = || self.body.remaining().is_some_and(|left| left <= DISCARDED);
+        let can_end = self.has_body_ended() || (!self.expect_continue && is_small());
+        self.keep_alive && can_end && !self.body_given_up && !self.sessions.draining()
+    }
+
+    /// What becomes of the connection, now that the exchange is over.
+    pub(super) async fn finish(mut self) -> Next {
+        let keep_alive = match self.stage {
+            Stage::Begun(Encoded { coding: Coding::UntilClose, .. }) | Stage::Tunnel => return Next::Reset,
+            Stage::Ended(encoded) => encoded.keep_alive && !self.body_given_up,
+            Stage::Awaited | Stage::Begun(_) | Stage::TunnelEnded => false,
+        };
+        match (keep_alive, self.has_body_ended()) {
+            (false, true) => Next::Close,
+            (true, true) => Next::KeepAlive,
+            // A client that waits for 100 (Continue) may send another request instead of the body.
+            (true, false) if !self.expect_continue && self.discard_body().await => Next::KeepAlive,
+            (_, false) => Next::CloseLingering,
+        }
+    }
+
+    /// Reads and drops what is left of the request body; false where that is too much, or takes too long.
+    async fn discard_body(&mut self) -> bool {
+        let Connection { conn, timer, .. } = &mut *self.connection;
+        timer.set(DISCARD_FOR);
+        let mut limit = DISCARDED;
+        poll_fn(|cx| {
+            loop {
+                match self.body.poll_step(conn, cx) {
+                    Poll::Ready(Ok(BodyStep::Data(range))) => {
+                        conn.consume(range.end);
+                        limit = limit.saturating_sub(range.len() as u64);
+                        if limit == 0 {
+                            return Poll::Ready(false);
+                        }
+                    }
+                    Poll::Ready(Ok(BodyStep::End(_))) => return Poll::Ready(true),
+                    Poll::Ready(Err(_)) => return Poll::Ready(false),
+                    Poll::Pending => {
+                        ready!(timer.poll(cx));
+                        return Poll::Ready(false);
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    fn coding(&self) -> Coding {
+        match self.stage {
+            Stage::Begun(encoded) => encoded.coding,
+            _ => unreachable!("a response is written before it is begun"),
+        }
+    }
+}
+
+impl Client for Http1Client<'_> {
+    fn peer(&self) -> &Peer {
+        &self.connection.peer
+    }
+
+    fn timer(&mut self) -> &mut Timer {
+        &mut self.connection.timer
+    }
+
+    fn body_remaining(&self) -> Option<u64> {
+        self.body.remaining()
+    }
+
+    fn body_arrived(&self) -> Result<u64, Refusal> {
+        self.body.survey(self.connection.conn.data())
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
+        match self.body.poll_step(&mut self.connection.conn, cx) {
+            Poll::Ready(step) => {
+                self.body_deadline.clear();
+                self.awaits_continue = false;
+                match &step {
+                    Ok(BodyStep::Data(range)) => self.body_received += range.len() as u64,
+                    Ok(BodyStep::End(_)) => {}
+                    Err(_) => self.body_given_up = true,
+                }
+                Poll::Ready(step)
+            }
+            Poll::Pending if self.awaits_continue => Poll::Pending,
+            Poll::Pending => {
+                if !self.body_deadline.is_set() {
+                    self.body_deadline.set(self.limits.body_timeout);
+                }
+                let is_fast = self.rate_in.waits(self.body_received, self.limits.min_rate_in).is_some();
+                if !is_fast || self.body_deadline.poll(cx).is_ready() {
+                    self.body_given_up = true;
+                    return Poll::Ready(Err(BodyError::Late));
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn body_data(&self, range: &Range<usize>) -> &[u8] {
+        &self.connection.conn.data()[range.clone()]
+    }
+
+    fn consume_body(&mut self, range: &Range<usize>) {
+        self.connection.conn.consume(range.end);
+    }
+
+    fn awaits_continue(&self) -> bool {
+        self.awaits_continue
+    }
+
+    fn pause_body(&mut self) {
+        self.rate_in.goes_on(self.body_received);
+        self.body_deadline.clear();
+    }
+
+    fn give_up_body(&mut self) {
+        self.body_given_up = true;
+    }
+
+    fn poll_left(&mut self, cx: &mut Context<'_>, closed_is_left: bool) -> Poll<()> {
+        let has_body_ended = self.has_body_ended();
+        let conn = &mut self.connection.conn;
+        // Behind the next request nothing can be seen without taking in what was not asked for yet.
+        while conn.data().is_empty() || !has_body_ended {
+            match conn.poll_fill(cx) {
+                Poll::Ready(Ok(received)) if received > 0 => {}
+                Poll::Ready(Ok(_)) if closed_is_left => return Poll::Ready(()),
+                Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
+                _ => break,
+            }
+        }
+        Poll::Pending
+    }
+
+    fn has_closed(&self) -> bool {
+        self.connection.conn.unread() == Unread::End
+    }
+
+    fn interim(&mut self, cx: &mut Context<'_>, status: u16, reason: &[u8], fields: Fields<'_>) {
+        if self.version == Version::Http10 {
+            return;
+        }
+        self.awaits_continue &= status != 100;
+        let mut head = Vec::new();
+        encoder::bare_head(&mut head, status, reason, fields);
+        // A client that has left is noticed when the final response is written.
+        let _ = self.connection.conn.write(cx, &[IoSlice::new(&head)]);
+    }
+
+    fn begin(&mut self, response: Response<'_>) {
+        debug_assert_eq!(self.stage, Stage::Awaited, "a response begins once");
+        let keep_alive = self.may_keep_alive();
+        let encoded = encoder::head(&mut self.head, response, self.version, keep_alive);
+        self.stage = Stage::Begun(encoded);
+        if encoded.coding == Coding::UntilClose {
+            // Until the body has ended. Holds also where the process is killed.
+            self.connection.conn.reset_when_dropped(true);
+        }
+    }
+
+    fn send_begun(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.head.is_empty() {
+            return Ok(());
+        }
+        self.connection.conn.write(cx, &[IoSlice::new(&std::mem::take(&mut self.head))])
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> io::Result<()> {
+        let coding = self.coding();
+        let mut head = std::mem::take(&mut self.head);
+        encoder::before_piece(&mut head, coding, piece.len());
+        let after = encoder::after_piece(coding);
+        if piece.len() <= COPIED && !head.is_empty() {
+            head.extend_from_slice(piece);
+            head.extend_from_slice(after);
+            return self.connection.conn.write(cx, &[IoSlice::new(&head)]);
+        }
+        let slices = [IoSlice::new(&head), IoSlice::new(piece), IoSlice::new(after)];
+        let from = usize::from(head.is_empty());
+        let to = if after.is_empty() { 2 } else { 3 };
+        self.connection.conn.write(cx, &slices[from..to])
+    }
+
+    fn share(&mut self, cx: &mut Context<'_>, piece: Bytes) -> io::Result<()> {
+        let coding = self.coding();
+        let mut output = Output::beginning(std::mem::take(&mut self.head));
+        encoder::before_piece(output.inline(), coding, piece.len());
+        output.share(piece);
+        output.inline().extend_from_slice(encoder::after_piece(coding));
+        self.connection.conn.write_output(cx, &mut output)
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, trailers: Fields<'_>) -> io::Result<()> {
+        let Stage::Begun(encoded) = self.stage else {
+            unreachable!("a response ends once, after it has begun")
+        };
+        encoder::end(&mut self.head, encoded.coding, trailers);
+        self.send_begun(cx)?;
+        self.stage = Stage::Ended(encoded);
+        if encoded.coding == Coding::UntilClose {
+            self.connection.conn.reset_when_dropped(false);
+        }
+        Ok(())
+    }
+
+    fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
+        let Connection { conn, timer, .. } = &mut *self.connection;
+        poll_room(cx, conn, timer, window, &self.limits, &mut self.rate_out)
+    }
+
+    fn switch(
+        &mut self,
+        cx: &mut Context<'_>,
+        status: u16,
+        reason: &[u8],
+        fields: Fields<'_>,
+    ) -> io::Result<()> {
+        let mut head = Vec::new();
+        encoder::bare_head(&mut head, status, reason, fields);
+        self.stage = Stage::Tunnel;
+        self.connection.conn.write(cx, &[IoSlice::new(&head)])
+    }
+
+    fn tunnel(&mut self) -> (&mut Conn, &mut Timer) {
+        (&mut self.connection.conn, &mut self.connection.timer)
+    }
+
+    fn end_tunnel(&mut self) {
+        self.stage = Stage::TunnelEnded;
+    }
+}

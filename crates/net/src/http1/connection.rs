@@ -1,0 +1,362 @@
+//! One client connection: the requests on it, parsed and answered from memory in place as far as they can be.
+
+use super::encoder::{self, Coding};
+use super::session::NewConnection;
+use crate::lent::{Lend, Lent, Spare};
+use crate::response::{Body, Responder, Response};
+use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
+use crate::sessions::Sessions;
+use crate::{Conn, Output, RateGauge, Timer};
+use sandarac_message::{RequestHeadBuf, Span, Version};
+use sandarac_wire::h1::{BodyFraming, Parsed, may_be_complete, request};
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::thread::LocalKey;
+use std::time::{Duration, Instant};
+
+/// Pipelined requests answered before the answers are written.
+const BATCH: usize = 32;
+
+/// How long a connection accepted while draining is given to make its request.
+const LAST_REQUEST: Duration = Duration::from_millis(500);
+
+/// How often a client that is waited for is looked at: memory pressure can come and go meanwhile.
+const CHECK_RATE_EVERY: Duration = Duration::from_secs(1);
+
+/// The least time that a deadline can be off: what is less has passed on the coarse clock.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A connection of a client, between exchanges.
+pub(crate) struct Connection {
+    pub(crate) conn: Conn,
+    /// The deadline of whatever is being waited for. An exchange borrows it, because each takes a place in the runtime's wheel.
+    pub(crate) timer: Timer,
+    pub(crate) peer: Peer,
+    /// Whether [`Conn::data`] is the beginning of a head that needs more bytes.
+    partial: bool,
+    /// Whether the current deadline is for a head rather than for the next request.
+    in_head: bool,
+    /// Whether the connection ends when what is queued was taken.
+    pub(super) close: bool,
+    /// Whether the client sends nothing more: its last request said so, and had no body. Some clients send an empty line after one.
+    is_last: bool,
+}
+
+/// A request that takes an exchange.
+pub(crate) struct Exchange<D> {
+    pub(super) incoming: Box<Incoming<D>>,
+    pub(super) framing: BodyFraming,
+    /// Whether the client wants the connection to stay open, and it may.
+    pub(super) keep_alive: bool,
+}
+
+/// The end of a stretch of requests answered in place.
+pub(super) enum Turn<D> {
+    Exchange(Exchange<D>),
+    Refused(Refused),
+    /// The client has to take what is queued before anything else.
+    Flush,
+    Close,
+    CloseLingering,
+}
+
+/// Parsing and encoding memory.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    spans: Vec<Span>,
+    pub(crate) output: Output,
+}
+
+thread_local! {
+    static SCRATCH: Spare<Scratch> = const { RefCell::new(Vec::new()) };
+}
+
+impl Lend for Scratch {
+    /// A core works for one connection at a time.
+    const KEPT: usize = 1;
+
+    fn make() -> Scratch {
+        Scratch::default()
+    }
+
+    fn spare() -> &'static LocalKey<Spare<Scratch>> {
+        &SCRATCH
+    }
+
+    fn clear(&mut self) {
+        self.spans.clear();
+        self.output.clear();
+    }
+
+    fn is_clear(&self) -> bool {
+        self.spans.is_empty() && self.output.is_empty()
+    }
+}
+
+/// A request that is answered in place: its response goes behind those before it.
+pub(super) struct InPlace<'o> {
+    output: &'o mut Output,
+    version: Version,
+    coding: Coding,
+    /// Whether another request may follow.
+    keep_alive: bool,
+    /// Whether the response is not whole.
+    broken: bool,
+}
+
+impl<'o> InPlace<'o> {
+    pub(super) fn new(output: &'o mut Output, version: Version, keep_alive: bool) -> InPlace<'o> {
+        InPlace { output, version, coding: Coding::Plain, keep_alive, broken: false }
+    }
+}
+
+impl Responder for InPlace<'_> {
+    fn begin(&mut self, response: Response<'_>) {
+        let encoded = encoder::head(self.output.inline(), response, self.version, self.keep_alive);
+        (self.coding, self.keep_alive) = (encoded.coding, encoded.keep_alive);
+    }
+
+    fn send(&mut self, mut body: impl Body + 'static) -> u64 {
+        let mut bytes = 0;
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            match body.poll_piece(&mut cx) {
+                Poll::Ready(Some(Ok(piece))) => {
+                    bytes += piece.len() as u64;
+                    encoder::before_piece(self.output.inline(), self.coding, piece.len());
+                    self.output.share(piece);
+                    self.output.inline().extend_from_slice(encoder::after_piece(self.coding));
+                }
+                Poll::Ready(None) => {
+                    if self.coding == Coding::Chunked {
+                        let trailers = body.trailers().unwrap_or_default();
+                        encoder::end(self.output.inline(), self.coding, trailers.view());
+                    }
+                    return bytes;
+                }
+                Poll::Ready(Some(Err(_))) | Poll::Pending => {
+                    debug_assert!(false, "a body is sent in place that is not ready");
+                    self.broken = true;
+                    return bytes;
+                }
+            }
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new<S: Service>(new: NewConnection, service: &Rc<S>) -> Connection {
+        let NewConnection { transport, remote, listener } = new;
+        Connection {
+            conn: Conn::metered(transport, service.clone()),
+            timer: Timer::new(),
+            peer: Peer { number: service.number(), client: remote.map(canonical), listener, requests: 0 },
+            partial: false,
+            in_head: true,
+            close: false,
+            is_last: false,
+        }
+    }
+
+    pub(super) fn await_request(&mut self, limits: &SessionLimits) {
+        self.partial = false;
+        self.in_head = false;
+        self.timer.set(limits.idle_timeout);
+    }
+
+    /// Serves requests from memory until one needs an exchange, or the connection is to end.
+    pub(super) fn poll_turn<S: Service>(
+        &mut self,
+        cx: &mut Context<'_>,
+        service: &S,
+        sessions: &Sessions,
+    ) -> Poll<Turn<S::Deferred>> {
+        loop {
+            if self.conn.queued() > 0 {
+                return Poll::Ready(Turn::Flush);
+            }
+            if self.close {
+                // What a client sends to a closed connection resets it, and what was on its way to that client is lost: one that
+                // may not know yet that this is the end is read from for a while.
+                let silent = self.is_last && self.conn.data().is_empty();
+                return Poll::Ready(if silent { Turn::Close } else { Turn::CloseLingering });
+            }
+            if self.conn.data().is_empty() || self.partial {
+                let seen = self.conn.data().len();
+                match self.conn.poll_fill(cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Turn::Close),
+                    // A head in many small pieces is not parsed anew for each.
+                    Poll::Ready(Ok(_))
+                        if self.partial
+                            && !may_be_complete(self.conn.data(), seen, &service.limits().head) =>
+                    {
+                        continue;
+                    }
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Pending => {
+                        self.conn.park();
+                        if sessions.draining() && !self.partial {
+                            if self.peer.requests > 0 {
+                                return Poll::Ready(Turn::Close);
+                            }
+                            // It was accepted on the way out: its request may be on its way, too.
+                            self.timer.set_earlier(LAST_REQUEST);
+                        }
+                        ready!(self.timer.poll(cx));
+                        let late = self.partial;
+                        return Poll::Ready(if late { Turn::Refused(Refused::Late) } else { Turn::Close });
+                    }
+                }
+            }
+            let limits = service.limits();
+            let mut scratch = Lent::<Scratch>::take();
+            let turn = self.answer_what_is_there(service, &limits, sessions, &mut scratch);
+            if self.conn.write_output(cx, &mut scratch.output).is_err() {
+                return Poll::Ready(Turn::Close);
+            }
+            if let Some(turn) = turn {
+                return Poll::Ready(turn);
+            }
+        }
+    }
+
+    /// Answers the requests in the read buffer, as far as they are complete and can be answered from memory.
+    fn answer_what_is_there<S: Service>(
+        &mut self,
+        service: &S,
+        limits: &SessionLimits,
+        sessions: &Sessions,
+        scratch: &mut Scratch,
+    ) -> Option<Turn<S::Deferred>> {
+        let began = Instant::now();
+        for _ in 0..BATCH {
+            if self.conn.data().is_empty() {
+                break;
+            }
+            let parsed = request::parse(self.conn.data(), &limits.head, &mut scratch.spans);
+            let request = match parsed {
+                Ok(Parsed::Complete(request)) => request,
+                Ok(Parsed::Partial) => {
+                    if !self.in_head {
+                        self.in_head = true;
+                        self.timer.set(limits.head_timeout);
+                    }
+                    self.partial = true;
+                    break;
+                }
+                Err(refusal) => return Some(Turn::Refused(Refused::Message(refusal))),
+            };
+            self.peer.requests += 1;
+            self.is_last = !request.keep_alive && request.framing.is_empty();
+            let keep_alive =
+                request.keep_alive && self.peer.requests < limits.max_requests && !sessions.draining();
+            let before = scratch.output.len();
+            let mut client = InPlace::new(&mut scratch.output, request.head.version, keep_alive);
+            let asked = Request { head: request.head, has_body: !request.framing.is_empty(), began };
+            match service.answer(&self.peer, &asked, &mut client) {
+                Answer::Answered => {
+                    let (keep_alive, broken) = (client.keep_alive, client.broken);
+                    let head_len = request.head_len;
+                    self.conn.consume(head_len);
+                    self.await_request(limits);
+                    if broken {
+                        self.conn.reset_when_dropped(true);
+                    }
+                    if !keep_alive || broken {
+                        self.close = true;
+                        break;
+                    }
+                }
+                Answer::Deferred(deferred) => {
+                    debug_assert_eq!(scratch.output.len(), before, "a part of an answer was left");
+                    let exchange = Exchange {
+                        incoming: Box::new(Incoming {
+                            head: RequestHeadBuf::copy_of(&request.head),
+                            expect_continue: request.expect_continue,
+                            began,
+                            deferred,
+                        }),
+                        framing: request.framing,
+                        keep_alive,
+                    };
+                    let head_len = request.head_len;
+                    self.conn.consume(head_len);
+                    if self.conn.data().is_empty() {
+                        self.conn.park();
+                    }
+                    self.partial = false;
+                    return Some(Turn::Exchange(exchange));
+                }
+            }
+        }
+        None
+    }
+
+    /// Waits until no more than `window` bytes are queued for the client, as long as it takes some in time and enough
+    /// on average.
+    pub(super) async fn flush(
+        &mut self,
+        window: usize,
+        limits: &SessionLimits,
+        rate: &mut RateGauge<'_>,
+    ) -> io::Result<()> {
+        self.timer.clear();
+        std::future::poll_fn(|cx| poll_room(cx, &mut self.conn, &mut self.timer, window, limits, rate)).await
+    }
+}
+
+/// Ready when no more than `window` bytes are queued for the client; fails where it takes nothing in time, or too little on average.
+/// The timer MUST be clear, or set by an earlier call.
+pub(super) fn poll_room(
+    cx: &mut Context<'_>,
+    conn: &mut Conn,
+    timer: &mut Timer,
+    window: usize,
+    limits: &SessionLimits,
+    rate: &mut RateGauge<'_>,
+) -> Poll<io::Result<()>> {
+    if conn.queued() == 0 {
+        return Poll::Ready(Ok(()));
+    }
+    // A deadline that was for the client must not fall on whoever is waited for next.
+    let has_room = |conn: &Conn, timer: &mut Timer, rate: &mut RateGauge<'_>| {
+        if rate.goes_on(conn.sent()) {
+            timer.clear();
+        }
+    };
+    match conn.poll_flush(cx) {
+        Poll::Ready(result) => {
+            has_room(conn, timer, rate);
+            Poll::Ready(result)
+        }
+        Poll::Pending if conn.queued() <= window => {
+            has_room(conn, timer, rate);
+            Poll::Ready(Ok(()))
+        }
+        Poll::Pending => {
+            let sent = conn.sent();
+            loop {
+                let minimum = if rate.is_under_pressure() {
+                    limits.min_rate_under_pressure
+                } else {
+                    limits.min_rate_out
+                };
+                let left = rate.waits(sent, minimum);
+                let still = limits.send_timeout.saturating_sub(rate.still(sent));
+                let Some(left) = left.filter(|_| !still.is_zero()) else {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                };
+                // One that takes next to nothing wakes nobody: it is too slow all the same.
+                timer.set(left.min(still).min(CHECK_RATE_EVERY).max(TICK));
+                ready!(timer.poll(cx));
+            }
+        }
+    }
+}
+
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

@@ -1,0 +1,10 @@
+//! HTTP/1.1 with clients.
+
+mod client;
+mod connection;
+mod encoder;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use session::{NewConnection, serve, turn_away};

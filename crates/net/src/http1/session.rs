@@ -1,0 +1,215 @@
+//! The session of one connection, from accept to close.
+//!
+//! Requests that the service answers from memory are parsed, answered and written without a task, an allocation or a
+//! wait of their own; pipelined ones go out in one write. Any other request becomes an exchange that has the
+//! connection to itself until it is done.
+
+use super::client::{Http1Client, Next};
+use super::connection::{Connection, Exchange, InPlace, Turn, canonical};
+use crate::listen::ListenerId;
+use crate::service::{Refused, Service};
+use crate::sessions::{Lingering, Membership, Sessions};
+use crate::{Output, RateGauge, Transport};
+use sandarac_message::Version;
+use sandarac_wire::proxy_protocol::{self, Origin};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+/// How long, and for how many bytes, the input of a client is still read, so that closing does not destroy the
+/// answer on its way (RFC 9112 §9.6).
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 256 * 1024;
+
+/// The same where there are too many connections, or the process is to end: a round trip to most clients.
+const LINGER_SHORT: Duration = Duration::from_millis(200);
+
+/// A connection that was accepted.
+pub(crate) struct NewConnection {
+    pub(crate) transport: Transport,
+    pub(crate) remote: Option<SocketAddr>,
+    pub(crate) listener: ListenerId,
+}
+
+/// Tells a client that there are too many connections. Where it has a `place` to linger in, it is given the time to read
+/// that; else this waits for nothing, and the answer may be lost with the connection.
+pub(crate) async fn turn_away<S: Service>(new: NewConnection, service: Rc<S>, place: Option<Lingering>) {
+    let mut connection = Connection::new(new, &service);
+    let mut output = Output::new();
+    let mut answer = InPlace::new(&mut output, Version::Http11, false);
+    service.refuse(&connection.peer, &Refused::Crowded, &[], &mut answer);
+    let written = poll_fn(|cx| Poll::Ready(connection.conn.write_output(cx, &mut output))).await;
+    if place.is_some() && written.is_ok() {
+        linger(&mut connection, LINGER_SHORT).await;
+    }
+}
+
+/// Serves one connection, which was admitted, to its end.
+pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessions: Rc<Sessions>) {
+    let mut connection = Connection::new(new, &service);
+    let _place = Place {
+        service: &*service,
+        _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
+    };
+    connection.timer.set(service.limits().head_timeout);
+    if service.expects_proxy_header(connection.peer.listener)
+        && !Box::pin(receive_proxy_header(&mut connection)).await
+    {
+        return;
+    }
+    loop {
+        match poll_fn(|cx| connection.poll_turn(cx, &*service, &sessions)).await {
+            Turn::Exchange(request) => match exchange(&*service, &mut connection, &sessions, request).await {
+                Next::KeepAlive => {
+                    connection.conn.park();
+                    connection.await_request(&service.limits());
+                }
+                Next::Close => connection.close = true,
+                Next::Reset => {
+                    connection.conn.reset();
+                    return;
+                }
+                Next::CloseLingering => {
+                    // The client has its time to take the answer, and no more than that.
+                    if connection.conn.queued() == 0 || Box::pin(flush(&mut connection, &*service)).await {
+                        Box::pin(linger(&mut connection, time_to_linger(&*service))).await;
+                    }
+                    return;
+                }
+            },
+            Turn::Refused(refused) => {
+                Box::pin(refuse(&mut connection, &*service, refused)).await;
+                return;
+            }
+            Turn::Flush => {
+                if !Box::pin(flush(&mut connection, &*service)).await {
+                    return;
+                }
+            }
+            Turn::Close => return,
+            Turn::CloseLingering => {
+                Box::pin(linger(&mut connection, time_to_linger(&*service))).await;
+                return;
+            }
+        }
+    }
+}
+
+fn time_to_linger<S: Service>(service: &S) -> Duration {
+    if service.memory_pressure().load(Ordering::Relaxed) { LINGER_SHORT } else { LINGER }
+}
+
+/// The exchange in memory of its own. Not a block of [`serve`], whose state would keep room for what is moved out of it:
+/// that state is most of what an idle connection costs.
+fn exchange<'a, S: Service>(
+    service: &'a S,
+    connection: &'a mut Connection,
+    sessions: &'a Sessions,
+    exchange: Exchange<S::Deferred>,
+) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
+    Box::pin(async move {
+        let mut client = Http1Client::new(service, connection, sessions, &exchange);
+        service.exchange(&mut client, exchange.incoming).await;
+        client.finish().await
+    })
+}
+
+/// Lets the client take what is queued; false where it does not.
+async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
+    let limits = service.limits();
+    let flushed = connection.flush(0, &limits, &mut RateGauge::new(service.memory_pressure())).await;
+    connection.timer.set(limits.idle_timeout);
+    if flushed.is_err() {
+        service.cut_off();
+    }
+    flushed.is_ok()
+}
+
+/// Counts a connection for as long as it is there, however it ends.
+struct Place<'a, S: Service> {
+    service: &'a S,
+    _membership: Membership,
+}
+
+impl<S: Service> Drop for Place<'_, S> {
+    fn drop(&mut self) {
+        self.service.closed();
+        if std::thread::panicking() {
+            self.service.panicked();
+        }
+    }
+}
+
+async fn refuse<S: Service>(connection: &mut Connection, service: &S, refused: Refused) {
+    let mut output = Output::new();
+    let mut answer = InPlace::new(&mut output, Version::Http11, false);
+    service.refuse(&connection.peer, &refused, connection.conn.data(), &mut answer);
+    if poll_fn(|cx| Poll::Ready(connection.conn.write_output(cx, &mut output))).await.is_ok() {
+        let limits = service.limits();
+        let mut rate = RateGauge::new(service.memory_pressure());
+        if connection.flush(0, &limits, &mut rate).await.is_ok() {
+            linger(connection, LINGER).await;
+        }
+    }
+}
+
+/// Ends the writing direction, and reads on for a while so that what was written arrives.
+async fn linger(connection: &mut Connection, time: Duration) {
+    connection.timer.set(time);
+    let mut left = LINGER_BYTES;
+    poll_fn(|cx| {
+        loop {
+            if ready!(connection.conn.poll_flush(cx)).is_err()
+                || connection.conn.poll_shutdown(cx).is_pending()
+            {
+                return Poll::Ready(());
+            }
+            let pending = connection.conn.data().len();
+            connection.conn.consume(pending);
+            left = left.saturating_sub(pending);
+            match connection.conn.poll_fill(cx) {
+                Poll::Ready(Ok(1..)) if left > 0 => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    connection.conn.park();
+                    return connection.timer.poll(cx);
+                }
+            }
+        }
+    })
+    .await;
+}
+
+/// Reads the PROXY protocol header; false where there is none, or it is wrong: such a connection is closed without a
+/// word, since its peer does not speak HTTP yet.
+async fn receive_proxy_header(connection: &mut Connection) -> bool {
+    poll_fn(|cx| {
+        loop {
+            match proxy_protocol::parse(connection.conn.data()) {
+                Ok(Some(header)) => {
+                    connection.conn.consume(header.len);
+                    if let Origin::Proxied { source, .. } = header.origin {
+                        connection.peer.client = Some(canonical(source));
+                    }
+                    return Poll::Ready(true);
+                }
+                Ok(None) => {}
+                Err(_) => return Poll::Ready(false),
+            }
+            match connection.conn.poll_fill(cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(false),
+                Poll::Pending => {
+                    connection.conn.park();
+                    ready!(connection.timer.poll(cx));
+                    return Poll::Ready(false);
+                }
+            }
+        }
+    })
+    .await
+}

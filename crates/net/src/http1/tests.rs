@@ -1,0 +1,236 @@
+//! Sessions in memory: the pace of clients, and a transport that holds bytes back.
+
+use super::connection::poll_room;
+use super::session::{NewConnection, serve};
+use crate::held_transport::Held;
+use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
+use crate::service::{Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
+use crate::sessions::Sessions;
+use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, RateGauge, Stream, Timer, Transport};
+use bytes::Bytes;
+use sandarac_message::{Fields, FieldsBuf};
+use sandarac_wire::h1::Limits;
+use std::future::poll_fn;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::runtime::{Builder, LocalOptions};
+
+const UNHURRIED: Duration = Duration::from_secs(3600);
+
+fn limits() -> SessionLimits {
+    let none = MinimumRate { bytes: 0, after: UNHURRIED };
+    SessionLimits {
+        head: Limits::default(),
+        idle_timeout: UNHURRIED,
+        head_timeout: UNHURRIED,
+        body_timeout: UNHURRIED,
+        send_timeout: UNHURRIED,
+        min_rate_in: none,
+        min_rate_out: none,
+        min_rate_under_pressure: MinimumRate { bytes: u64::MAX, after: Duration::ZERO },
+        max_requests: u32::MAX,
+    }
+}
+
+const BODY: usize = 8 << 20;
+
+/// Our end of a connection, and the client's.
+fn pair() -> (Stream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    (Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()), theirs)
+}
+
+/// Runs `test` with a connection whose client has [`BODY`] bytes to take, and the client's end of it.
+fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Conn, Timer, UnixStream)) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (ours, theirs) = pair();
+        let mut conn = Conn::new(ours);
+        conn.enqueue(Bytes::from(vec![b'x'; BODY]));
+        test(conn, Timer::new(), theirs).await;
+    });
+}
+
+#[test]
+fn the_time_to_take_something_ends_when_there_is_room_again() {
+    with_a_client_that_is_waited_for(async |mut conn, mut timer, mut theirs| {
+        let calm = AtomicBool::new(false);
+        let (limits, mut rate) = (limits(), RateGauge::new(&calm));
+        let mut room = |conn: &mut Conn, timer: &mut Timer, cx: &mut Context<'_>| {
+            poll_room(cx, conn, timer, BODY / 2, &limits, &mut rate)
+        };
+        let waits = poll_fn(|cx| Poll::Ready(room(&mut conn, &mut timer, cx).is_pending())).await;
+        assert!(waits && timer.is_set());
+        let reader = std::thread::spawn(move || {
+            theirs.read_exact(&mut vec![0; BODY / 2]).unwrap();
+            theirs
+        });
+        poll_fn(|cx| room(&mut conn, &mut timer, cx)).await.unwrap();
+        assert!(!timer.is_set(), "the next wait, for the origin, would have what is left of it");
+        let _theirs = reader.join().unwrap();
+        // A deadline that was set for something else is left alone.
+        timer.set(UNHURRIED);
+        poll_fn(|cx| room(&mut conn, &mut timer, cx)).await.unwrap();
+        assert!(timer.is_set());
+    });
+}
+
+#[test]
+fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
+    with_a_client_that_is_waited_for(async |mut conn, mut timer, _theirs| {
+        static PRESSURE: AtomicBool = AtomicBool::new(false);
+        let (limits, mut rate) = (limits(), RateGauge::new(&PRESSURE));
+        let room = poll_fn(|cx| {
+            let room = poll_room(cx, &mut conn, &mut timer, 0, &limits, &mut rate);
+            PRESSURE.store(true, Ordering::Relaxed);
+            room
+        });
+        let room = room.await;
+        assert_eq!(room.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    });
+}
+
+/// Answers `/whole` in place and everything else with what the request body holds.
+struct Echo(AtomicBool);
+
+/// A body of these pieces.
+struct Pieces(std::vec::IntoIter<&'static [u8]>);
+
+impl Body for Pieces {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
+        Poll::Ready(self.0.next().map(|piece| Ok(Bytes::from_static(piece))))
+    }
+
+    fn trailers(&self) -> Option<FieldsBuf> {
+        None
+    }
+}
+
+impl Meter for Echo {
+    fn wrote(&self, _: u64) {}
+}
+
+impl Service for Echo {
+    type Deferred = ();
+
+    fn limits(&self) -> SessionLimits {
+        limits()
+    }
+
+    fn number(&self) -> u64 {
+        1
+    }
+
+    fn expects_proxy_header(&self, _: ListenerId) -> bool {
+        false
+    }
+
+    fn admit(&self) -> bool {
+        true
+    }
+
+    fn closed(&self) {}
+
+    fn panicked(&self) {}
+
+    fn cut_off(&self) {}
+
+    fn memory_pressure(&self) -> &AtomicBool {
+        &self.0
+    }
+
+    fn accept_failed(&self, _: &io::Error) {}
+
+    fn answer(&self, _: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<()> {
+        if request.head.target != b"/whole" {
+            return Answer::Deferred(());
+        }
+        let fields: FieldsBuf = [("Content-Type", "text/plain")].into_iter().collect();
+        client.begin(Response::new(200, b"OK", Base::Owned(fields), Length::Known(6)));
+        client.send(Pieces(vec![&b"who"[..], b"le\n"].into_iter()));
+        Answer::Answered
+    }
+
+    async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<()>>) {
+        let fields: FieldsBuf = [("X-Target", request.head.view().target)].into_iter().collect();
+        client.interim(&mut Context::from_waker(std::task::Waker::noop()), 103, b"", Fields::default());
+        client.begin(Response::new(200, b"OK", Base::Owned(fields), Length::Unknown));
+        poll_fn(|cx| {
+            loop {
+                ready!(client.poll_room(cx, 100)).unwrap();
+                match ready!(client.poll_body(cx)).unwrap() {
+                    BodyStep::Data(range) => {
+                        let data = client.body_data(&range).to_vec();
+                        client.write(cx, &data).unwrap();
+                        client.consume_body(&range);
+                    }
+                    BodyStep::End(_) => {
+                        client.end(cx, Fields::default()).unwrap();
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        })
+        .await;
+    }
+
+    fn refuse(&self, _: &Peer, _: &Refused, _: &[u8], client: &mut impl Responder) {
+        client.begin(Response::new(400, b"Bad Request", Base::Owned(FieldsBuf::new()), Length::Known(0)));
+    }
+}
+
+/// What comes back over `transport` for what is sent, until the connection ends.
+fn exchanged(transport: impl FnOnce(Stream) -> Transport, request: Vec<u8>) -> Vec<u8> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let (ours, mut theirs) = pair();
+        let client = std::thread::spawn(move || {
+            let mut sender = theirs.try_clone().unwrap();
+            let sending = std::thread::spawn(move || sender.write_all(&request));
+            let mut received = Vec::new();
+            theirs.read_to_end(&mut received).unwrap();
+            sending.join().unwrap().unwrap();
+            received
+        });
+        let new = NewConnection { transport: transport(ours), remote: None, listener: ListenerId::unused() };
+        serve(new, Rc::new(Echo(AtomicBool::new(false))), Rc::new(Sessions::default())).await;
+        tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap()
+    })
+}
+
+/// A transport that holds bytes back, and hands on a few at a time, changes nothing that a client sees.
+#[test]
+fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
+    let body: Vec<u8> = (0..20_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
+    let mut request =
+        b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\nGET /whole HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+    request.extend_from_slice(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n");
+    request.extend_from_slice(&body);
+    request.extend_from_slice(b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let whole = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nwhole\n";
+    let received = exchanged(|stream| Transport::Held(Box::new(Held::new(stream))), request.clone());
+    let text = String::from_utf8(received).unwrap();
+    let rest = text.strip_prefix(&whole.repeat(2)).expect("two answers in place come first");
+    let echo =
+        "HTTP/1.1 103 \r\n\r\nHTTP/1.1 200 OK\r\nX-Target: /echo\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let rest = rest.strip_prefix(echo).unwrap_or_else(|| panic!("{}", &rest[..rest.len().min(300)]));
+    let (chunks, rest) = rest.split_once("\r\n0\r\n\r\n").expect("the last chunk");
+    let mut lines = chunks.split("\r\n");
+    let mut echoed = String::new();
+    while let (Some(size), Some(data)) = (lines.next(), lines.next()) {
+        assert_eq!(usize::from_str_radix(size, 16).unwrap(), data.len());
+        echoed.push_str(data);
+    }
+    assert_eq!(echoed.as_bytes(), body);
+    let last = whole.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    assert_eq!(rest, last);
+
+    let plain = String::from_utf8(exchanged(Transport::Plain, request)).unwrap();
+    assert!(plain.starts_with(&whole.repeat(2)), "{plain}");
+    assert!(plain.ends_with(&last), "{plain}");
+}

@@ -1,0 +1,111 @@
+//! A response as a step decides it, before any protocol has encoded it: a head, and a body that is pulled.
+
+use bytes::Bytes;
+use sandarac_message::status_fields::CacheStatus;
+use sandarac_message::{Field, Fields, FieldsBuf, Name, StoredHead};
+use std::task::{Context, Poll};
+
+/// The head of a final response. What belongs to the connection, and the framing of the body, is for the encoder to add.
+pub struct Response<'a> {
+    /// The status code, of three digits.
+    pub status: u16,
+    /// The reason phrase, for protocols that have one.
+    pub reason: &'a [u8],
+    /// Most of its fields.
+    pub base: Base<'a>,
+    /// Fields that stand after those of the base.
+    pub added: &'a [(Name, &'a [u8])],
+    /// Fields for this client alone, after these.
+    pub own: Option<&'a FieldsBuf>,
+    /// Age in seconds (RFC 9111 §5.1).
+    pub age: Option<u64>,
+    /// Cache-Status (RFC 9211), with the name of the cache.
+    pub cache_status: Option<(CacheStatus<'a>, &'a str)>,
+    /// The length of the body.
+    pub length: Length,
+}
+
+/// Most of the fields of a response.
+pub enum Base<'a> {
+    /// All that clients get of a stored head, which has its encoded form.
+    Stored(&'a StoredHead),
+    /// Those fields that a predicate selects.
+    Selected(Fields<'a>, &'a dyn Fn(&Field<'_>) -> bool),
+    /// Fields whose memory is at the encoder's disposal. Where their first line is not empty, it is the status line in HTTP/1.1.
+    Owned(FieldsBuf),
+}
+
+/// The length of a response's body, as its head announces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// There is no body, or the length stands in a [`Base::Stored`] or [`Base::Selected`].
+    Told,
+    /// So many bytes. Content-Length is added; a response to HEAD has it too, without the body.
+    Known(u64),
+    /// Known when the body ends.
+    Unknown,
+}
+
+impl<'a> Response<'a> {
+    /// A response with these fields and nothing else.
+    pub fn new(status: u16, reason: &'a [u8], base: Base<'a>, length: Length) -> Response<'a> {
+        Response { status, reason, base, added: &[], own: None, age: None, cache_status: None, length }
+    }
+
+    /// Calls `put` with name and value of each field, in their order, for encoders that keep no lines.
+    pub fn for_each_field(&self, mut put: impl FnMut(&[u8], &[u8])) {
+        let mut put_all = |fields: Fields<'_>, keep: &dyn Fn(&Field<'_>) -> bool| {
+            fields.iter().filter(keep).for_each(|field| put(field.name, field.value));
+        };
+        match &self.base {
+            Base::Stored(head) => put_all(head.shown(), &|_| true),
+            Base::Selected(fields, keep) => put_all(*fields, keep),
+            // Its length is put below.
+            Base::Owned(fields) => put_all(fields.view(), &|field| field.id != Name::ContentLength),
+        }
+        if let Some(own) = self.own {
+            put_all(own.view(), &|_| true);
+        }
+        for (name, value) in self.added {
+            put(name.text().as_bytes(), value);
+        }
+        if let Length::Known(length) = self.length {
+            put(Name::ContentLength.text().as_bytes(), length.to_string().as_bytes());
+        }
+        if let Some(age) = self.age {
+            put(Name::Age.text().as_bytes(), age.to_string().as_bytes());
+        }
+        if let Some((status, name)) = &self.cache_status {
+            let mut value = Vec::new();
+            status.write(name, &mut value);
+            put(b"Cache-Status", &value);
+        }
+    }
+}
+
+/// The body of a response. Its sender pulls piece after piece, when there is room for one, and keeps the body across waits.
+pub trait Body {
+    /// The next piece, never an empty one; `None` at the end.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>>;
+
+    /// The trailer fields. Asked for at the end.
+    fn trailers(&self) -> Option<FieldsBuf>;
+}
+
+/// Why a body ends before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyBroken {
+    /// Its source broke off.
+    Source,
+    /// The client took it too slowly, and was in the way of others.
+    ClientSlow,
+}
+
+/// A client whose request was answered at once, with a response that is there whole.
+pub trait Responder {
+    /// Sends the head of the response.
+    fn begin(&mut self, response: Response<'_>);
+
+    /// Sends its body, which MUST be ready to its end, and returns how many bytes it has. Not called where there is none.
+    fn send(&mut self, body: impl Body + 'static) -> u64;
+}

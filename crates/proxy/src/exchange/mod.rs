@@ -1,0 +1,198 @@
+//! One request from receipt to record: the steps in their order, and the ways between them.
+//!
+//! ```text
+//! receive ─ hash ─ lookup ┬ hit ───────────────────────────────┬ deliver ─ record
+//!    │                    ├ wait ─ (hit, or the lead of a miss)│
+//!    │                    └ miss ─ fetch ─ store ──────────────┤
+//!    ├ pass ──────────────────── fetch ─ (invalidate) ─ relay ─┤
+//!    ├ pipe ────────────────────────────────────────────────── ┤
+//!    └ synth, purge ───────────────────────────────────────────┘
+//! ```
+//!
+//! A request that can be answered from memory at once never gets here: see [`crate::service`].
+
+pub(crate) mod state;
+
+use crate::downstream::Downstream;
+use crate::handling::{Detail, Handling};
+use crate::record::Outcome;
+use crate::respond::Synthetic;
+use crate::site::{LocalSite, Site};
+use crate::step::fetch::FetchTrace;
+use crate::step::receive::{Judged, Received, Verdict};
+use crate::step::{deliver, lookup, pass, pipe, purge};
+use crate::tally::StatusClass;
+use crate::worker::Worker;
+use crate::{Counter, Fault};
+use sandarac_cache::{Key, Lookup};
+use sandarac_message::{RequestHead, hop};
+use sandarac_net::{Client, Incoming, Peer, wall};
+use state::{Exchange, Sent};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How often a request may have passed this proxy already: no deployment has more tiers of one name.
+const MAX_PASSES: usize = 5;
+
+/// What the log calls a request whose client left before its response began. No client receives it. nginx introduced it.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// What was found out about a request before it became an exchange.
+pub struct Deferred {
+    pub(crate) site: LocalSite,
+    pub(crate) judged: Result<Judged, Fault>,
+    pub(crate) found: Option<(Key, Lookup)>,
+}
+
+/// Serves a request that could not be answered from memory at once.
+pub(crate) async fn run(worker: &Worker, client: &mut dyn Client, incoming: Box<Incoming<Deferred>>) {
+    let Incoming { head, expect_continue, began, deferred } = *incoming;
+    let Deferred { site, judged, found } = deferred;
+    let transaction = worker.transaction();
+    // A fetch for the store may outlive the exchange, and keeps the head with it.
+    let head = Rc::new(head);
+    let mut exchange = Exchange {
+        worker,
+        site: &site,
+        head: &head,
+        request: head.view(),
+        expect_continue,
+        handling: Handling::new(Outcome::Error),
+        transaction,
+        trace: FetchTrace::default(),
+        origin_fault: None,
+        counted: Cell::new(false),
+        edits: None,
+    };
+    worker.counters.one(Counter::Requests);
+    let mut down = Downstream::new(client, site.body_limit);
+    down.is_logged = worker.recorder.wants();
+    let (sent, fault) = match steps(&mut exchange, &mut down, judged, found).await {
+        Ok(sent) => (sent, None),
+        // After a response has begun none can follow.
+        Err(fault) if down.answered.is_some() => (Sent { status: 0, bytes: 0 }, Some(fault)),
+        Err(fault) => {
+            exchange.handling.outcome = Outcome::Error;
+            exchange.handling.detail = Some(Detail::Fault(fault));
+            exchange.count(Some(&fault));
+            if fault == Fault::ClientGone {
+                (Sent { status: 0, bytes: 0 }, Some(fault))
+            } else {
+                if !down.is_uploaded() {
+                    // The rest of a body that was part of the fault is not read.
+                    down.client.give_up_body();
+                }
+                let answer = Synthetic::fault(&fault, site.name());
+                (deliver::synth(&exchange, &mut down, answer).await, Some(fault))
+            }
+        }
+    };
+    exchange.count(None);
+    let first_byte = down.answered.map(|answered| answered.duration_since(began));
+    let left = down.left || fault == Some(Fault::ClientGone) && down.answered.is_none();
+    let status = if left { CLIENT_CLOSED_REQUEST } else { sent.status };
+    exchange.record(down.client.peer(), Sent { status, ..sent }, fault.as_ref(), began, first_byte);
+}
+
+/// Whether a request has passed this proxy too often.
+pub(crate) fn is_loop(site: &Site, request: &RequestHead<'_>) -> bool {
+    hop::passes(request.fields, site.name()) > MAX_PASSES
+}
+
+/// What is asked for, and what is to be done.
+fn judge<'e>(
+    exchange: &Exchange<'e>,
+    down: &Downstream<'_>,
+    judged: Result<Judged, Fault>,
+) -> Result<(Received<'e>, Verdict), Fault> {
+    let judged = judged?;
+    let site: &'e Site = exchange.site;
+    if is_loop(site, &exchange.request) {
+        return Err(Fault::Loop);
+    }
+    down.check()?;
+    if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
+        exchange.worker.counters.one(Counter::PurgesDenied);
+    }
+    let received = judged.facts.received(site, &exchange.request)?;
+    Ok((received, judged.verdict?))
+}
+
+async fn steps(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    judged: Result<Judged, Fault>,
+    found: Option<(Key, Lookup)>,
+) -> Result<Sent, Fault> {
+    let (received, verdict) = judge(exchange, down, judged)?;
+    exchange.edits = Some(&received.route.response);
+    if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
+        down.closed_is_gone = exchange.site.pool_by_id(pool).abort_on_close;
+    }
+    match verdict {
+        // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
+        Verdict::Lookup(pool) => Box::pin(lookup::lookup(exchange, down, &received, pool, found)).await,
+        Verdict::Pass(pool, reason) => {
+            exchange.passing(reason);
+            pass::pass(exchange, down, &received, pool).await
+        }
+        Verdict::Pipe(pool) => {
+            exchange.handling = Handling::new(Outcome::Pipe);
+            Box::pin(pipe::pipe(exchange, down, &received, pool)).await
+        }
+        Verdict::Synth(answer) => {
+            exchange.handling = Handling::new(Outcome::Synth);
+            Ok(deliver::synth(exchange, down, *answer).await)
+        }
+        Verdict::Purge => {
+            exchange.handling = Handling::new(Outcome::Purge);
+            let answer = purge::purge(exchange, &received);
+            Ok(deliver::synth(exchange, down, answer).await)
+        }
+    }
+}
+
+impl Exchange<'_> {
+    fn record(
+        &self,
+        peer: &Peer,
+        sent: Sent,
+        fault: Option<&Fault>,
+        began: Instant,
+        first_byte: Option<Duration>,
+    ) {
+        let duration = began.elapsed();
+        self.worker.counters.responses.one(&StatusClass(sent.status));
+        self.worker.counters.latency.observe(duration);
+        if !self.worker.recorder.wants() {
+            return;
+        }
+        let broke = (self.handling.detail == Some(Detail::OriginBroke))
+            .then(|| "the response broke off at the backend".to_owned());
+        let error = fault.map(Fault::text).or(broke).or_else(|| {
+            let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
+            self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
+        });
+        self.worker.record(
+            self.site,
+            peer,
+            self.request.fields,
+            &crate::Record {
+                request: self.transaction,
+                fetch: self.trace.number,
+                status: sent.status,
+                bytes: sent.bytes,
+                outcome: self.handling.outcome,
+                reason: self.handling.detail.map(Detail::text),
+                duration,
+                first_byte,
+                origin: self.trace.time,
+                id: self.trace.id.as_deref(),
+                backend: self.trace.backend.as_deref(),
+                error: error.as_deref(),
+                ..crate::Record::of(&self.request, wall().minus(duration))
+            },
+        );
+    }
+}

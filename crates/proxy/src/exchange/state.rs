@@ -1,0 +1,106 @@
+//! The state of one exchange, which its steps share.
+
+use crate::Fault;
+use crate::downstream::Downstream;
+use crate::forward::Purpose;
+use crate::handling::{Detail, Handling};
+use crate::record::Outcome;
+use crate::site::LocalSite;
+use crate::step::fetch::{Fetch, FetchTrace, OriginResponse, Recipient};
+use crate::step::receive::{PassReason, Received};
+use crate::tally::MissReason;
+use crate::trailers::TrailerRule;
+use crate::worker::Worker;
+use sandarac_config::{PoolId, ResponseEdits};
+use sandarac_message::caching::BypassReason;
+use sandarac_message::status_fields::Forward as Forwarded;
+use sandarac_message::{RequestHead, RequestHeadBuf, hop};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// One exchange.
+pub(crate) struct Exchange<'e> {
+    pub(crate) worker: &'e Worker,
+    pub(crate) site: &'e LocalSite,
+    /// The head of the request, and a view of it.
+    pub(crate) head: &'e Rc<RequestHeadBuf>,
+    pub(crate) request: RequestHead<'e>,
+    /// Whether the client waits for 100 (Continue) before it sends its body.
+    pub(super) expect_continue: bool,
+    pub(crate) handling: Handling,
+    pub(crate) transaction: u64,
+    /// What is known of the fetch, if there was one.
+    pub(crate) trace: FetchTrace,
+    /// Why a stale response stands in for that of the origin.
+    pub(crate) origin_fault: Option<String>,
+    /// Whether the outcome has been counted.
+    pub(super) counted: Cell<bool>,
+    /// The edits of the response's fields.
+    pub(super) edits: Option<&'e ResponseEdits>,
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// 0 where no response was begun.
+    pub(crate) status: u16,
+    /// Bytes of the body.
+    pub(crate) bytes: u64,
+}
+
+impl Exchange<'_> {
+    /// Sends a request to a backend of the pool, for this client alone, and waits for the head of its response.
+    pub(crate) async fn fetch(
+        &mut self,
+        down: &mut Downstream<'_>,
+        received: &Received<'_>,
+        pool: PoolId,
+        target: &[u8],
+        purpose: Purpose<'_>,
+    ) -> Result<Box<OriginResponse>, Fault> {
+        let fetch = Fetch {
+            worker: self.worker,
+            site: self.site,
+            request: self.request,
+            received,
+            pool,
+            target,
+            purpose,
+            expect_continue: self.expect_continue,
+            transaction: self.transaction,
+        };
+        fetch.run(&mut Recipient::Client(down), &mut self.trace).await
+    }
+
+    /// Counts the outcome, once: as the response begins, or as the exchange ends without one.
+    pub(crate) fn count(&self, fault: Option<&Fault>) {
+        if !self.counted.replace(true) {
+            self.worker.counters.outcome(&self.handling, fault);
+        }
+    }
+
+    /// Which trailers of the response the client gets; none unless it reads them.
+    pub(crate) fn trailers(&self) -> Option<TrailerRule> {
+        let edits = self.edits.filter(|_| hop::accepts_trailers(self.request.fields));
+        edits.map(|edits| TrailerRule::new(edits.edited()))
+    }
+
+    /// Notes that the request leads a fetch for the store.
+    pub(crate) fn missing(&mut self, reason: MissReason, forward: Forwarded) {
+        self.handling.outcome = Outcome::Miss;
+        self.handling.miss = Some(reason);
+        self.handling.forward = Some(forward);
+    }
+
+    /// Notes that the request goes past the store.
+    pub(crate) fn passing(&mut self, reason: PassReason) {
+        self.handling.outcome = Outcome::Pass;
+        self.handling.pass = Some(reason);
+        self.handling.forward = Some(match reason {
+            PassReason::Bypass(BypassReason::Method) => Forwarded::Method,
+            PassReason::NotWorthWaiting => Forwarded::Miss,
+            _ => Forwarded::Bypass,
+        });
+        self.handling.detail = Some(Detail::Pass(reason));
+    }
+}

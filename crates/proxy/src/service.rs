@@ -1,0 +1,252 @@
+//! The service behind the sessions of one core: what is answered from memory at once, and what is handed to an exchange.
+
+use crate::complaints::Subject;
+use crate::exchange::{self, Deferred, is_loop};
+use crate::handling::Handling;
+use crate::record::Outcome;
+use crate::respond::Synthetic;
+use crate::site::LocalSite;
+use crate::step::deliver::{Delivered, Delivery};
+use crate::step::receive::{Judged, Received, RequestFacts, Verdict, receive, verdict};
+use crate::step::shared_fetch::revalidate;
+use crate::step::{hash, query};
+use crate::tally::{StatusClass, refused_text};
+use crate::worker::Worker;
+use crate::{Counter, Record};
+use sandarac_cache::{Key, Lookup};
+use sandarac_config::PoolId;
+use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
+use sandarac_net::{
+    Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Service, SessionLimits,
+    wall,
+};
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+/// A request that can be answered at once.
+struct Known<'a> {
+    worker: &'a Worker,
+    site: &'a LocalSite,
+    peer: &'a Peer,
+    request: &'a Request<'a>,
+}
+
+impl Known<'_> {
+    /// Answers from the store where the object is there whole, or returns what was looked up.
+    fn stored(
+        &self,
+        received: &Received<'_>,
+        pool: PoolId,
+        client: &mut impl Responder,
+    ) -> Result<(), Option<(Key, Lookup)>> {
+        let Known { worker, site, request: Request { head, .. }, .. } = *self;
+        let rule = received.route.cache_rule().ok_or(None)?;
+        let now = wall();
+        let directives = rule.policy.directives(head.fields);
+        let path = received.target.path_and_query;
+        let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, head.fields);
+        let query = query::query(head, rule, &directives);
+        let (object, flight, outcome) = match worker.shared.store.lookup(key, &query, now) {
+            Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
+            Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
+            other => return Err(Some((key, other))),
+        };
+        if let Some(flight) = flight {
+            revalidate(worker, site, head, received, pool, flight);
+        }
+        let ttl = object.lifetimes().ttl(now);
+        let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
+        let transaction = object.transaction();
+        let delivery = Delivery {
+            site,
+            object,
+            reader: None,
+            request: head,
+            now,
+            handling: &handling,
+            own: None,
+            trailers: None,
+        };
+        let delivered = delivery.begin(|response| client.begin(response));
+        let Delivered { status, body } = delivered.expect("a whole body can be read");
+        let bytes = body.map_or(0, |body| client.send(body));
+        self.answered(&handling, Some(transaction), status, bytes, now);
+        Ok(())
+    }
+
+    /// Answers with what the route says.
+    fn fixed(&self, answer: &Synthetic, client: &mut impl Responder) {
+        let now = wall();
+        let method = self.request.head.method;
+        if let Some(body) = answer.begin(method, None, now, |response| client.begin(response)) {
+            client.send(body);
+        }
+        self.answered(&Handling::new(Outcome::Synth), None, answer.status, answer.body.len() as u64, now);
+    }
+
+    /// Counts and records the answer.
+    fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64, now: Timestamp) {
+        let Known { worker, site, peer, request } = *self;
+        worker.counters.one(Counter::Requests);
+        worker.counters.outcome(handling, None);
+        let duration = request.began.elapsed();
+        worker.counters.responses.one(&StatusClass(status));
+        worker.counters.latency.observe(duration);
+        if worker.recorder.wants() {
+            worker.record(
+                site,
+                peer,
+                request.head.fields,
+                &Record {
+                    request: worker.transaction(),
+                    fetch,
+                    status,
+                    bytes,
+                    outcome: handling.outcome,
+                    duration,
+                    first_byte: Some(duration),
+                    ..Record::of(&request.head, now)
+                },
+            );
+        }
+    }
+}
+
+impl Meter for Worker {
+    fn wrote(&self, bytes: u64) {
+        self.counters.add(Counter::BytesToClients, bytes);
+    }
+}
+
+impl Service for Worker {
+    type Deferred = Deferred;
+
+    fn limits(&self) -> SessionLimits {
+        self.site().session
+    }
+
+    fn number(&self) -> u64 {
+        self.transaction()
+    }
+
+    fn expects_proxy_header(&self, listener: ListenerId) -> bool {
+        self.site().listener(listener).is_some_and(|listener| listener.proxy_protocol)
+    }
+
+    fn admit(&self) -> bool {
+        let admitted = self.shared.admit();
+        self.counters.one(if admitted { Counter::Connections } else { Counter::ConnectionsRefused });
+        admitted
+    }
+
+    fn closed(&self) {
+        self.shared.closed();
+    }
+
+    fn panicked(&self) {
+        self.counters.one(Counter::Panics);
+    }
+
+    fn cut_off(&self) {
+        self.counters.one(Counter::ClientsSlow);
+    }
+
+    fn memory_pressure(&self) -> &AtomicBool {
+        &self.shared.memory_pressure
+    }
+
+    fn accept_failed(&self, error: &io::Error) {
+        self.counters.one(Counter::AcceptFailures);
+        self.shared.complain(Subject::Accepting, || format!("cannot accept connections: {error}"));
+    }
+
+    fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {
+        let site = self.site();
+        let head = &request.head;
+        let mut found = None;
+        let judged = receive(&site, peer, head).map(|received| {
+            let verdict = verdict(&site, &received, head);
+            (received, verdict)
+        });
+        // A body has to be read first, or let through.
+        if let Ok((received, Ok(verdict))) = &judged
+            && !request.has_body
+        {
+            let known = Known { worker: self, site: &site, peer, request };
+            match verdict {
+                Verdict::Lookup(pool) => match known.stored(received, *pool, client) {
+                    Ok(()) => return Answer::Answered,
+                    Err(looked_up) => found = looked_up,
+                },
+                Verdict::Synth(answer) if !is_loop(&site, head) => {
+                    known.fixed(answer, client);
+                    return Answer::Answered;
+                }
+                _ => {}
+            }
+        }
+        let judged = judged.map(|(received, verdict)| Judged { facts: RequestFacts::of(&received), verdict });
+        Answer::Deferred(Deferred { site, judged, found })
+    }
+
+    async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<Deferred>>) {
+        exchange::run(self, client, request).await;
+    }
+
+    fn refuse(&self, peer: &Peer, refused: &Refused, received: &[u8], client: &mut impl Responder) {
+        let site = self.site();
+        let answer = match refused {
+            Refused::Message(refusal) => Synthetic::refusal(*refusal, site.name()),
+            Refused::Late => {
+                Synthetic::turned_away(408, "the request head did not arrive in time", site.name())
+            }
+            Refused::Crowded => Synthetic::turned_away(503, "too many connections are open", site.name()),
+        };
+        self.counters.refused.one(refused);
+        self.counters.responses.one(&StatusClass(answer.status));
+        let now = wall();
+        if let Some(body) = answer.begin(Method::Get, None, now, |response| client.begin(response)) {
+            client.send(body);
+        }
+        if self.recorder.wants() {
+            let (method_text, target) = request_line(received);
+            let what_came = RequestHead {
+                method: Method::Other,
+                method_text,
+                target,
+                version: Version::Http11,
+                fields: Fields::default(),
+            };
+            self.record(
+                &site,
+                peer,
+                what_came.fields,
+                &Record {
+                    request: self.transaction(),
+                    status: answer.status,
+                    bytes: answer.body.len() as u64,
+                    outcome: Outcome::Error,
+                    reason: Some(refused_text(refused)),
+                    ..Record::of(&what_came, now)
+                },
+            );
+        }
+    }
+}
+
+/// Method and target of what was refused, as far as it shows them: for the log, which must not take up more than the
+/// beginning of what is no request.
+fn request_line(received: &[u8]) -> (&[u8], &[u8]) {
+    const METHOD: usize = 32;
+    const TARGET: usize = 1024;
+    let line = received
+        .split(|byte| matches!(byte, b'\r' | b'\n'))
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    let mut words = line.split(|&byte| byte == b' ');
+    let method = words.next().filter(|word| word.len() <= METHOD && word.iter().all(u8::is_ascii_graphic));
+    match (method, words.next()) {
+        (Some(method), Some(target)) => (method, &target[..target.len().min(TARGET)]),
+        _ => (b"", b""),
+    }
+}

@@ -1,0 +1,119 @@
+//! Bodies of responses: a stored one, whole or as it arrives, or one that was made here.
+
+use crate::trailers::{TrailerRule, for_client};
+use bytes::Bytes;
+use sandarac_cache::{Broken, Object, Reader};
+use sandarac_message::FieldsBuf;
+use sandarac_net::{Body, BodyBroken};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// The body of a response from the store.
+pub(crate) enum ObjectBody {
+    /// A range of a body that is there whole.
+    Whole { object: Arc<Object>, range: Range<u64> },
+    /// Several ranges of one, and the texts between them.
+    Parts { object: Arc<Object>, parts: VecDeque<Part> },
+    /// A range of a body as it arrives.
+    Arriving(ArrivingBody),
+}
+
+/// A part of a multipart body.
+pub(crate) enum Part {
+    Text(Bytes),
+    Range(Range<u64>),
+}
+
+/// A range of a body as it arrives.
+pub(crate) struct ArrivingBody {
+    reader: Reader,
+    range: Range<u64>,
+    /// Which trailers go on.
+    rule: Option<TrailerRule>,
+}
+
+impl ArrivingBody {
+    /// `range` of what `reader` reads; up to the end where it ends at `u64::MAX`.
+    pub(crate) fn new(reader: Reader, range: Range<u64>, rule: Option<TrailerRule>) -> ArrivingBody {
+        ArrivingBody { reader, range, rule }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
+        while !self.range.is_empty() {
+            let at = self.reader.position();
+            let chunk = match ready!(self.reader.poll_chunk(cx)) {
+                Some(Ok(chunk)) => chunk,
+                Some(Err(Broken::TooSlow)) => return Poll::Ready(Some(Err(BodyBroken::ClientSlow))),
+                Some(Err(Broken::Aborted)) => return Poll::Ready(Some(Err(BodyBroken::Source))),
+                None if self.range.end == u64::MAX => return Poll::Ready(None),
+                None => return Poll::Ready(Some(Err(BodyBroken::Source))),
+            };
+            let len = chunk.len() as u64;
+            let from = self.range.start.saturating_sub(at).min(len);
+            let end = self.range.end.saturating_sub(at).min(len);
+            if from < end {
+                self.range.start = at + end;
+                return Poll::Ready(Some(Ok(chunk.slice(from as usize..end as usize))));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl Body for ObjectBody {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
+        match self {
+            ObjectBody::Whole { object, range } => Poll::Ready(next(object, range).map(Ok)),
+            ObjectBody::Parts { object, parts } => loop {
+                match parts.front_mut() {
+                    Some(Part::Range(range)) => {
+                        if let Some(piece) = next(object, range) {
+                            return Poll::Ready(Some(Ok(piece)));
+                        }
+                        parts.pop_front();
+                    }
+                    Some(Part::Text(text)) => {
+                        let text = std::mem::take(text);
+                        parts.pop_front();
+                        return Poll::Ready(Some(Ok(text)));
+                    }
+                    None => return Poll::Ready(None),
+                }
+            },
+            ObjectBody::Arriving(arriving) => arriving.poll_piece(cx),
+        }
+    }
+
+    fn trailers(&self) -> Option<FieldsBuf> {
+        let ObjectBody::Arriving(ArrivingBody { reader, rule, .. }) = self else { return None };
+        Some(for_client(reader.object().trailers()?, rule.as_ref()))
+    }
+}
+
+/// The next piece of a whole body in `range`, which moves on behind it.
+fn next(object: &Object, range: &mut Range<u64>) -> Option<Bytes> {
+    let piece = object.body().slice(range.clone()).next()?;
+    range.start += piece.len() as u64;
+    Some(piece)
+}
+
+/// A body that was made here.
+pub(crate) struct FixedBody(Option<Bytes>);
+
+impl FixedBody {
+    pub(crate) fn new(bytes: &Bytes) -> FixedBody {
+        FixedBody(Some(bytes.clone()).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl Body for FixedBody {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+
+    fn trailers(&self) -> Option<FieldsBuf> {
+        None
+    }
+}

@@ -1,0 +1,104 @@
+//! HEAD that nothing stored answers: it goes to the origin, and its response tells something of what is stored.
+
+use super::fetch::OriginResponse;
+use super::receive::Received;
+use super::relay::{edit, edit_passed, relay};
+use super::store::{add_date, tags_of};
+use crate::Fault;
+use crate::downstream::Downstream;
+use crate::exchange::state::{Exchange, Sent};
+use crate::forward::{Purpose, is_for_all};
+use sandarac_cache::{Arrival, Flight, Object, Purge};
+use sandarac_config::{CacheRule, PoolId};
+use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
+use sandarac_message::vary::VarySpec;
+use sandarac_message::{Method, Name, RequestHead, ResponseHead};
+use std::sync::Arc;
+
+/// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored
+/// (RFC 9111 §4.3.5).
+pub(crate) async fn head(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    rule: &CacheRule,
+    candidate: Option<Arc<Object>>,
+) -> Result<Sent, Fault> {
+    let target = received.target.path_and_query;
+    let stored = candidate.filter(|_| is_for_all(&exchange.request, received, rule));
+    let flight = stored.map(|stored| exchange.worker.shared.store.open_for(&stored));
+    let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Head { rule }).await?;
+    edit(exchange, received, &mut arrived)?;
+    if let Some(flight) = flight {
+        learn_from_head(exchange, received, rule, flight, &arrived);
+    }
+    edit_passed(received, &mut arrived)?;
+    relay(exchange, down, arrived, pool).await
+}
+
+/// What a response to HEAD says of the stored response to GET (RFC 9111 §4.3.5): where it is of the same
+/// representation it freshens it, else the stored one is invalid. `flight` is that of the stored one, from before the request.
+fn learn_from_head(
+    exchange: &Exchange<'_>,
+    received: &Received<'_>,
+    rule: &CacheRule,
+    flight: Flight,
+    arrived: &OriginResponse,
+) {
+    let store = &exchange.worker.shared.store;
+    let Some(stored) = flight.candidate() else { return };
+    let key = flight.key();
+    let now = arrived.received;
+    let fresh = arrived.head.fields.view();
+    if arrived.head.status != 200 || stored.head().status() != 200 {
+        return;
+    }
+    match head_agrees(stored.fields(), fresh) {
+        Some(true) => {}
+        Some(false) => {
+            store.purge(key, Purge::Hard, now);
+            return;
+        }
+        None => return,
+    }
+    let Ok(mut fields) = freshen(stored.fields(), fresh) else { return };
+    let path = received.target.path_and_query;
+    let edits = received.edits(path);
+    if edits.take_cookies() {
+        fields.remove(Name::SetCookie);
+    }
+    let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
+    let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
+    let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
+    let lifetimes = match storable {
+        Storability::Store(lifetimes) => lifetimes,
+        Storability::NoStore(reason) if reason.is_of_request() => return,
+        Storability::NoStore(_) => {
+            store.purge(key, Purge::Hard, now);
+            return;
+        }
+    };
+    let (status, reason) = (stored.head().status(), stored.head().reason());
+    // It is in the lifetimes now.
+    fields.remove(Name::Age);
+    add_date(&mut fields, now);
+    let Ok(head) = edits.stored_head(status, reason, &fields) else { return };
+    let vary = VarySpec::of(fields.view(), &rule.policy.vary);
+    let tags = tags_of(fields.view(), &received.host, path, &rule.key);
+    let arrival = Arrival {
+        head,
+        lifetimes,
+        vary: &vary,
+        request: exchange.request.fields,
+        host: &received.host,
+        path,
+        tags: &tags,
+        range: None,
+        len: None,
+        limit: None,
+        resumable: false,
+        transaction: exchange.transaction,
+    };
+    flight.refresh(arrival);
+}

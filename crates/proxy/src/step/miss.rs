@@ -1,0 +1,110 @@
+//! Miss: a request leads a fetch for the store, and for all who wait.
+
+use super::deliver::deliver;
+use super::fetch::{Audience, address};
+use super::query::forward;
+use super::receive::{Received, RequestFacts};
+use super::relay::relay;
+use super::shared_fetch::{Answer, Fetched, SharedFetch, revalidate};
+use super::stand_in::{stand_in, stands_in_after};
+use super::store::Landed;
+use crate::downstream::Downstream;
+use crate::exchange::state::{Exchange, Sent};
+use crate::handling::{Detail, StandIn};
+use crate::tally::MissReason;
+use crate::{Counter, Fault};
+use sandarac_cache::Flight;
+use sandarac_config::{CacheRule, PoolId};
+use sandarac_message::caching::RequestDirectives;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Fetches for the store, and for all who wait.
+pub(crate) async fn miss(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    rule: &CacheRule,
+    directives: RequestDirectives,
+    flight: Flight,
+) -> Result<Sent, Fault> {
+    if let Some(object) = flight.candidate().cloned()
+        && stands_in_after(exchange, pool, rule, &object, &directives) == Some(Duration::ZERO)
+    {
+        revalidate(exchange.worker, exchange.site, &exchange.request, received, pool, flight);
+        return stand_in(exchange, down, &object, Fault::NoResponse, StandIn::Silent).await;
+    }
+    let (store, candidate) = (&exchange.worker.shared.store, flight.candidate());
+    let fields = exchange.request.fields;
+    let why = forward(store, flight.key(), fields, candidate.map(|object| &**object), &directives);
+    let marked = exchange.handling.detail == Some(Detail::HitForMiss);
+    let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(why) };
+    exchange.missing(reason, why);
+    match attend(exchange, down, received, pool, directives, flight).await? {
+        Answer::Landed(Landed::Object(object, reader, own)) => {
+            deliver(exchange, down, object, reader, own.as_ref()).await
+        }
+        Answer::Landed(Landed::Relay(arrived)) => relay(exchange, down, arrived, pool).await,
+        Answer::StandIn(object, fault) => {
+            exchange.origin_fault = Some(fault.text());
+            stand_in(exchange, down, &object, fault, StandIn::Failed).await
+        }
+    }
+}
+
+/// Fetches for the store while the client stays. Where it leaves, the fetch goes on without it: those who wait, and those who
+/// come, are served all the same. Where too many go on so already it is given up, and one of those who wait takes over.
+async fn attend(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    directives: RequestDirectives,
+    flight: Flight,
+) -> Result<Answer, Fault> {
+    let audience = Rc::new(Audience::attended());
+    let fetch = SharedFetch {
+        worker: exchange.worker.handle(),
+        site: exchange.site.clone(),
+        head: exchange.head.clone(),
+        facts: RequestFacts::of(received),
+        pool,
+        flight,
+        directives,
+        audience: audience.clone(),
+        handling: exchange.handling,
+        transaction: exchange.transaction,
+    };
+    audience.lend_timer(std::mem::take(down.client.timer()));
+    let mut fetch = Box::pin(fetch.run());
+    let fetched = poll_fn(|cx| {
+        let fetched = fetch.as_mut().poll(cx);
+        audience.drain_interims(|status, reason, fields| down.interim(cx, status, reason, fields));
+        match fetched {
+            Poll::Ready(fetched) => Poll::Ready(Some(fetched)),
+            Poll::Pending => down.poll_left(cx).map(|()| None),
+        }
+    })
+    .await;
+    let Some(Fetched { result, handling, trace }) = fetched else {
+        audience.leave();
+        exchange.trace = audience.begun();
+        let asked = audience.asked().filter(|_| exchange.worker.recorder.wants());
+        exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
+        if let Some(place) = exchange.worker.shared.detach() {
+            exchange.worker.counters.one(Counter::FetchesDetached);
+            tokio::task::spawn_local(async move {
+                fetch.await.leave();
+                drop(place);
+            });
+        }
+        return Err(Fault::ClientGone);
+    };
+    *down.client.timer() = audience.return_timer();
+    exchange.handling = handling;
+    exchange.trace = trace;
+    result
+}

@@ -1,0 +1,31 @@
+//! Pass: a request goes past the store.
+
+use super::deliver::deliver;
+use super::receive::Received;
+use super::relay::relay_edited;
+use super::store::Landed;
+use super::unsafe_method::passed;
+use crate::Fault;
+use crate::downstream::Downstream;
+use crate::exchange::state::{Exchange, Sent};
+use crate::forward::Purpose;
+use sandarac_config::PoolId;
+
+/// Goes past the store.
+pub(crate) async fn pass(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+) -> Result<Sent, Fault> {
+    let target = received.target.path_and_query;
+    let begun = exchange.worker.shared.store.begun();
+    let arrived = exchange.fetch(down, received, pool, target, Purpose::Pass).await?;
+    let arrived = match passed(exchange, received, pool, arrived, begun)? {
+        Landed::Object(object, reader, own) => {
+            return Box::pin(deliver(exchange, down, object, reader, own.as_ref())).await;
+        }
+        Landed::Relay(arrived) => arrived,
+    };
+    relay_edited(exchange, down, received, arrived, pool).await
+}

@@ -1,0 +1,73 @@
+//! The query that a request puts to the store, and why it is forwarded where that has no answer.
+
+use sandarac_cache::{Intent, Key, Object, Query, Store};
+use sandarac_config::CacheRule;
+use sandarac_message::caching::{Profile, RequestDirectives};
+use sandarac_message::range::{self, RangeSpec};
+use sandarac_message::status_fields::Forward;
+use sandarac_message::{Fields, Method, Name, RequestHead};
+use sandarac_net::wall;
+
+/// The question that a request puts to the store.
+pub(crate) fn query<'a>(
+    request: &RequestHead<'a>,
+    rule: &CacheRule,
+    directives: &'a RequestDirectives,
+) -> Query<'a> {
+    let fills = fills(request, rule) && !directives.only_if_cached;
+    Query {
+        fields: request.fields,
+        directives,
+        part: single_range(request),
+        intent: if fills { Intent::Fill } else { Intent::Peek },
+    }
+}
+
+/// Whether a request that finds nothing fetches for the store. Under the profile safe a HEAD does, by GET, as in Varnish
+/// and nginx: some origins send a body in response to HEAD, which would be read as the response to the next request. Under
+/// rfc it goes on as it is, and brings nothing to store.
+pub(crate) fn fills(request: &RequestHead<'_>, rule: &CacheRule) -> bool {
+    request.method != Method::Head || rule.policy.profile == Profile::Safe
+}
+
+/// The part of the representation that a request wants, where it is one range.
+pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
+    if request.method != Method::Get || request.fields.has(Name::IfRange) {
+        return None;
+    }
+    let specs = range::parse(request.fields.get(Name::Range)?)?;
+    match specs[..] {
+        [spec] => Some(spec),
+        _ => None,
+    }
+}
+
+/// The range to ask the origin for. One that begins at the start is a client that will want all of it, or a player that
+/// says so by habit: the whole is fetched, and serves both. Any other is fetched as it is, since the whole may be large.
+pub(crate) fn part_to_fetch(wanted: Option<RangeSpec>, candidate: Option<&Object>) -> Option<RangeSpec> {
+    let whole = candidate.is_some_and(|object| object.range().is_none());
+    wanted.filter(|spec| !whole && !spec.is_whole())
+}
+
+/// Why a request is forwarded, where `candidate` is what is stored for it.
+pub(crate) fn forward(
+    store: &Store,
+    key: Key,
+    request: Fields<'_>,
+    candidate: Option<&Object>,
+    directives: &RequestDirectives,
+) -> Forward {
+    let Some(candidate) = candidate else {
+        // What answers the request was stored since it was looked for, as by the fetch that it has waited for.
+        let variants = store.variants(key);
+        let others = !variants.is_empty() && variants.iter().all(|object| !object.vary().matches(request));
+        return if others { Forward::VaryMiss } else { Forward::UriMiss };
+    };
+    if candidate.range().is_some() {
+        Forward::Partial
+    } else if candidate.lifetimes().is_fresh(wall()) && *directives != RequestDirectives::default() {
+        Forward::Request
+    } else {
+        Forward::Stale
+    }
+}

@@ -1,0 +1,87 @@
+//! The responses to requests that go past the store: what they make invalid is removed, and one that is also the response to a
+//! GET is stored.
+
+use super::fetch::OriginResponse;
+use super::hash;
+use super::purge::{purge_target, route_of_get};
+use super::receive::Received;
+use super::store::{Landed, Landing};
+use crate::Fault;
+use crate::downstream::Upload;
+use crate::exchange::state::Exchange;
+use crate::forward::{fits_variant, is_for_all};
+use sandarac_cache::{Begun, Purge, Tag};
+use sandarac_config::{CacheRule, PoolId};
+use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
+use sandarac_message::target::{content_location_is_target, invalidated};
+use sandarac_message::{Method, Name, ResponseHead, tags};
+use sandarac_net::wall;
+
+/// Removes what a successful unsafe request made invalid: its target, what Location and Content-Location name on the
+/// same origin (RFC 9111 §4.4), and the groups that the response names (RFC 9875 §3).
+fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &ResponseHead<'_>) {
+    if !invalidates(exchange.request.method, response.status) {
+        return;
+    }
+    let store = &exchange.worker.shared.store;
+    let routes = &exchange.site.config.routes;
+    let others = invalidated(&received.target, received.asker.scheme, response.fields);
+    let targets = std::iter::once(received.target.path_and_query).chain(others.iter().map(Vec::as_slice));
+    for target in targets {
+        purge_target(store, routes, &received.host, target, Purge::Hard);
+    }
+    let groups = tags::groups(response.fields, Name::CacheGroupInvalidation);
+    if !groups.is_empty() {
+        let groups: Vec<Tag> =
+            groups.iter().map(|group| Tag::group(&received.host, group.as_bytes())).collect();
+        store.purge_tags(&groups, Purge::Hard, wall());
+    }
+}
+
+/// Takes the response to a request that went past the store: removes what it made invalid, and stores it where it answers a
+/// POST and says that it is also what a GET of the target would bring (RFC 9110 §9.3.3), if a GET with the same fields would
+/// have been for all. Gives it back where it is not of that kind, and where the request is still on its way: only a relay sees to
+/// the end of that. `begun` is from before the request.
+pub(crate) fn passed(
+    exchange: &mut Exchange<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    arrived: Box<OriginResponse>,
+    begun: Begun,
+) -> Result<Landed, Fault> {
+    let request = exchange.request;
+    let path = received.target.path_and_query;
+    let is_page = request.method == Method::Post
+        && arrived.upload == Upload::Done
+        && content_location_is_target(&request, arrived.head.fields.view());
+    let shares = |rule: &&CacheRule| {
+        !is_personal(&request, &rule.policy)
+            && is_for_all(&request, received, rule)
+            && fits_variant(request.fields, arrived.head.fields.view(), rule)
+    };
+    let rule_of_page = || {
+        // What edits are made, and what is keyed, is for the route to say that GETs take.
+        let route = route_of_get(&exchange.site.config.routes, &received.host, path)?;
+        received.route.cache_rule().filter(|_| route == received.route_id).filter(shares)
+    };
+    let Some(rule) = is_page.then(rule_of_page).flatten() else {
+        invalidate(exchange, received, &arrived.head.view());
+        return Ok(Landed::Relay(arrived));
+    };
+    let store = &exchange.worker.shared.store;
+    let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, request.fields);
+    let (worker, site, number) = (exchange.worker, exchange.site, exchange.trace.number);
+    let landing = Landing {
+        directives: rule.policy.directives(request.fields),
+        ..Landing::of(worker, site, &request, received, path, rule, pool, number)
+    };
+    let target = hash::target_tag(&rule.key, &received.host, path);
+    let purged = store.may_be_purged_since(begun, key, target);
+    invalidate(exchange, received, &arrived.head.view());
+    let view = arrived.head.view();
+    let storable = storability(&request, &view, None, &rule.policy, arrived.requested, arrived.received);
+    if purged || !matches!(storable, Storability::Store(_)) {
+        return Ok(Landed::Relay(arrived));
+    }
+    landing.land(store.open(key), arrived, &mut exchange.handling)
+}
