@@ -13,6 +13,7 @@ pub mod glob;
 mod head;
 pub mod hop;
 mod name;
+mod piece;
 pub mod printable;
 pub mod range;
 pub mod status_fields;
@@ -29,5 +30,6 @@ pub use fields::{
 };
 pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};
 pub use name::Name;
+pub use piece::{FileRange, Piece};
 pub use stored::StoredHead;
 pub use time::Timestamp;

@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::lent::Lent;
 use crate::{Output, Transport, Unread};
 use bytes::Bytes;
+use sandarac_message::Piece;
 use sandarac_wire::h1::repair::Repairs;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -25,7 +26,7 @@ pub struct Conn {
     buffer: Option<Lent<Buffer>>,
     /// Unconsumed input of a parked connection, in memory of its own size.
     parked: Vec<u8>,
-    queue: VecDeque<Bytes>,
+    queue: VecDeque<Piece>,
     queued: usize,
     sent: u64,
     /// Whether a write has failed.
@@ -136,7 +137,7 @@ impl Conn {
                 written -= slice.len();
                 continue;
             }
-            self.enqueue(Bytes::copy_from_slice(&slice[written..]));
+            self.enqueue(Bytes::copy_from_slice(&slice[written..]).into());
             written = 0;
         }
         Ok(())
@@ -155,7 +156,15 @@ impl Conn {
                 }
             }
         }
+        let queued = self.queue.len();
         output.drain(written, |rest| self.enqueue(rest));
+        // A file that is first in turn was not tried yet.
+        if queued == 0
+            && let Some(Piece::File(_)) = self.queue.front()
+            && let Poll::Ready(flushed) = self.poll_flush(cx)
+        {
+            return flushed;
+        }
         Ok(())
     }
 
@@ -202,10 +211,10 @@ impl Conn {
         self.queued = 0;
     }
 
-    /// Adds bytes to the queue without writing.
-    pub fn enqueue(&mut self, bytes: Bytes) {
-        self.queued += bytes.len();
-        self.queue.push_back(bytes);
+    /// Adds a piece to the queue without writing.
+    pub fn enqueue(&mut self, piece: Piece) {
+        self.queued += piece.len();
+        self.queue.push_back(piece);
     }
 
     /// Bytes that wait for the socket.
@@ -221,13 +230,21 @@ impl Conn {
     /// Writes the queue; ready when it is empty.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check()?;
-        while !self.queue.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let count = self.queue.len().min(SLICES);
-            for (slice, bytes) in slices.iter_mut().zip(&self.queue) {
-                *slice = IoSlice::new(bytes);
-            }
-            let written = self.transport.poll_write_vectored(cx, &slices[..count]);
+        while let Some(front) = self.queue.front() {
+            let written = match front {
+                // A file that has become shorter sends nothing, and cannot keep what the head has promised.
+                Piece::File(range) => self.transport.poll_send_file(cx, range),
+                Piece::Bytes(_) => {
+                    let mut slices = [IoSlice::new(&[]); SLICES];
+                    let mut count = 0;
+                    for (slice, piece) in slices.iter_mut().zip(&self.queue) {
+                        let Piece::Bytes(bytes) = piece else { break };
+                        *slice = IoSlice::new(bytes);
+                        count += 1;
+                    }
+                    self.transport.poll_write_vectored(cx, &slices[..count])
+                }
+            };
             let written = ready!(self.wrote(written))?;
             if written == 0 {
                 self.fail();
@@ -246,7 +263,7 @@ impl Conn {
     fn forget(&mut self, mut written: usize) {
         while let Some(front) = self.queue.front_mut() {
             if front.len() > written {
-                bytes::Buf::advance(front, written);
+                front.advance(written);
                 return;
             }
             written -= front.len();

@@ -1,6 +1,7 @@
 //! Bytes to be written, in pieces that are encoded here or shared with the store.
 
 use bytes::Bytes;
+use sandarac_message::Piece;
 use std::io::IoSlice;
 use std::ops::Range;
 
@@ -8,21 +9,21 @@ use std::ops::Range;
 /// of its pieces: importing the vector takes the kernel longer than copying this much (docs/decisions/0001).
 pub const COPIED: usize = 2048;
 
-enum Piece {
+enum Part {
     /// A range of [`Output::inline`].
     Inline(Range<usize>),
-    /// Bytes held elsewhere: a body in the store.
-    Shared(Bytes),
+    /// A piece of a body that is held elsewhere, as in the store.
+    Shared(Piece),
 }
 
-/// A list of pieces that goes out in one vectored write. Heads are encoded inline, one after another; bodies are
-/// shared. The memory is kept from use to use.
+/// A list of parts that goes out in one vectored write, as far as no file stands between them. Heads are encoded inline, one
+/// after another; bodies are shared. The memory is kept from use to use.
 #[derive(Default)]
 pub struct Output {
     inline: Vec<u8>,
-    pieces: Vec<Piece>,
+    parts: Vec<Part>,
     len: usize,
-    /// How much of `inline` stands in `pieces`.
+    /// How much of `inline` stands in `parts`.
     sealed: usize,
 }
 
@@ -42,22 +43,22 @@ impl Output {
         &mut self.inline
     }
 
-    /// Adds bytes that are held elsewhere, after everything encoded so far.
-    pub fn share(&mut self, bytes: Bytes) {
-        if bytes.len() <= COPIED {
-            self.inline.extend_from_slice(&bytes);
-            return;
-        }
-        self.seal();
-        self.len += bytes.len();
-        if !bytes.is_empty() {
-            self.pieces.push(Piece::Shared(bytes));
+    /// Adds a piece that is held elsewhere, after everything encoded so far.
+    pub fn share(&mut self, piece: Piece) {
+        match &piece {
+            Piece::Bytes(bytes) if bytes.len() <= COPIED => self.inline.extend_from_slice(bytes),
+            piece if piece.is_empty() => {}
+            _ => {
+                self.seal();
+                self.len += piece.len();
+                self.parts.push(Part::Shared(piece));
+            }
         }
     }
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.inline.is_empty() && self.pieces.is_empty()
+        self.inline.is_empty() && self.parts.is_empty()
     }
 
     /// Bytes to write.
@@ -65,52 +66,52 @@ impl Output {
         self.len + self.inline.len() - self.sealed
     }
 
-    /// The number of pieces.
-    pub fn pieces(&self) -> usize {
-        self.pieces.len()
-    }
-
     fn seal(&mut self) {
         let end = self.inline.len();
         if end > self.sealed {
             self.len += end - self.sealed;
-            match self.pieces.last_mut() {
-                Some(Piece::Inline(range)) => range.end = end,
-                _ => self.pieces.push(Piece::Inline(self.sealed..end)),
+            match self.parts.last_mut() {
+                Some(Part::Inline(range)) => range.end = end,
+                _ => self.parts.push(Part::Inline(self.sealed..end)),
             }
             self.sealed = end;
         }
     }
 
-    /// Calls `write` with up to `N` slices from the start.
+    /// Calls `write` with up to `N` slices from the start, none from behind a file.
     pub(crate) fn with_slices<const N: usize, T>(&mut self, write: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
         self.seal();
         let mut slices = [IoSlice::new(&[]); N];
-        let count = self.pieces.len().min(N);
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-            *slice = IoSlice::new(match piece {
-                Piece::Inline(range) => &self.inline[range.clone()],
-                Piece::Shared(bytes) => bytes,
+        let mut count = 0;
+        for (slice, part) in slices.iter_mut().zip(&self.parts) {
+            *slice = IoSlice::new(match part {
+                Part::Inline(range) => &self.inline[range.clone()],
+                Part::Shared(Piece::Bytes(bytes)) => bytes,
+                Part::Shared(Piece::File(_)) => break,
             });
+            count += 1;
         }
         write(&slices[..count])
     }
 
-    /// Empties the output; what stands after its first `written` bytes goes to `rest`, inline pieces copied.
-    pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Bytes)) {
+    /// Empties the output; what stands after its first `written` bytes goes to `rest`, inline parts copied.
+    pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Piece)) {
         self.seal();
-        for piece in self.pieces.drain(..) {
-            let len = match &piece {
-                Piece::Inline(range) => range.len(),
-                Piece::Shared(bytes) => bytes.len(),
+        for part in self.parts.drain(..) {
+            let len = match &part {
+                Part::Inline(range) => range.len(),
+                Part::Shared(piece) => piece.len(),
             };
             if written >= len {
                 written -= len;
                 continue;
             }
-            rest(match piece {
-                Piece::Inline(range) => Bytes::copy_from_slice(&self.inline[range][written..]),
-                Piece::Shared(bytes) => bytes.slice(written..),
+            rest(match part {
+                Part::Inline(range) => Bytes::copy_from_slice(&self.inline[range][written..]).into(),
+                Part::Shared(mut piece) => {
+                    piece.advance(written);
+                    piece
+                }
             });
             written = 0;
         }
@@ -120,7 +121,7 @@ impl Output {
     /// Forgets what was to be written.
     pub(crate) fn clear(&mut self) {
         self.inline.clear();
-        self.pieces.clear();
+        self.parts.clear();
         self.sealed = 0;
         self.len = 0;
     }

@@ -1,8 +1,7 @@
 //! A response as a step decides it, before any protocol has encoded it: a head, and a body that is pulled.
 
-use bytes::Bytes;
 use sandarac_message::status_fields::CacheStatus;
-use sandarac_message::{Field, Fields, FieldsBuf, Name, StoredHead};
+use sandarac_message::{Field, Fields, FieldsBuf, Name, Piece, StoredHead};
 use std::task::{Context, Poll};
 
 /// The head of a final response. What belongs to the connection, and the framing of the body, is for the encoder to add.
@@ -86,7 +85,7 @@ impl<'a> Response<'a> {
 /// The body of a response. Its sender pulls piece after piece, when there is room for one, and keeps the body across waits.
 pub trait Body {
     /// The next piece, never an empty one; `None` at the end.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>>;
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>>;
 
     /// The trailer fields. Asked for at the end.
     fn trailers(&self) -> Option<FieldsBuf>;

@@ -3,8 +3,7 @@
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::{BodyError, BodyStep, Conn, Meter, MinimumRate, Timer};
-use bytes::Bytes;
-use sandarac_message::{Fields, RequestHead, RequestHeadBuf};
+use sandarac_message::{Fields, Piece, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::{Limits, Refusal};
 use std::io;
 use std::net::SocketAddr;
@@ -203,7 +202,7 @@ pub trait Client {
     fn write(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> io::Result<()>;
 
     /// The same without a copy.
-    fn share(&mut self, cx: &mut Context<'_>, piece: Bytes) -> io::Result<()>;
+    fn share(&mut self, cx: &mut Context<'_>, piece: Piece) -> io::Result<()>;
 
     /// Ends the body.
     fn end(&mut self, cx: &mut Context<'_>, trailers: Fields<'_>) -> io::Result<()>;

@@ -1,14 +1,17 @@
 //! A connected socket, TCP or Unix.
 
+use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use sandarac_message::FileRange;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A connected socket.
@@ -120,6 +123,33 @@ impl Stream {
         }
     }
 
+    /// Writes as much of a file as the socket takes now, without a copy into memory of the process.
+    pub(crate) fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        range: &FileRange,
+    ) -> Poll<io::Result<usize>> {
+        if let Some(done) = self.at_once(|stream| send_file(&*stream, range)) {
+            return Poll::Ready(done);
+        }
+        loop {
+            match self {
+                Stream::Tcp(stream) => ready!(stream.poll_write_ready(cx))?,
+                Stream::Unix(stream) => ready!(stream.poll_write_ready(cx))?,
+                Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
+            }
+            let sent = match self {
+                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send_file(&*stream, range)),
+                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, || send_file(&*stream, range)),
+                Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
+            };
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
     /// Bytes taken that the system does not have: none, ever.
     #[expect(clippy::unused_self, reason = "a transport that transforms bytes holds some")]
     pub(crate) fn held(&self) -> usize {
@@ -189,6 +219,11 @@ impl Stream {
             Stream::Unix(_) => None,
         }
     }
+}
+
+fn send_file(socket: impl AsFd, range: &FileRange) -> io::Result<usize> {
+    let mut start = range.start;
+    Ok(sendfile(socket, &*range.file, Some(&mut start), range.len)?)
 }
 
 /// A connection that the runtime would not take is of no further use.

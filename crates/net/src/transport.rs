@@ -2,6 +2,7 @@
 //! transport, never the socket.
 
 use crate::{Stream, Unread};
+use sandarac_message::FileRange;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -45,6 +46,11 @@ impl Transport {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         carry!(self, poll_write_vectored(cx, slices))
+    }
+
+    /// Takes as much of a file as it can now; 0 where that ends before the range begins.
+    pub fn poll_send_file(&mut self, cx: &mut Context<'_>, range: &FileRange) -> Poll<io::Result<usize>> {
+        carry!(self, poll_send_file(cx, range))
     }
 
     /// Bytes that were taken and that the socket does not have yet.

@@ -6,8 +6,7 @@ use crate::response::Response;
 use crate::service::{Client, Peer, Service, SessionLimits};
 use crate::sessions::Sessions;
 use crate::{BodyError, BodyStep, COPIED, Conn, Framer, Output, RateGauge, Timer, Unread};
-use bytes::Bytes;
-use sandarac_message::{Fields, Version};
+use sandarac_message::{Fields, Piece, Version};
 use sandarac_wire::h1::Refusal;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
@@ -294,7 +293,7 @@ impl Client for Http1Client<'_> {
         self.connection.conn.write(cx, &slices[from..to])
     }
 
-    fn share(&mut self, cx: &mut Context<'_>, piece: Bytes) -> io::Result<()> {
+    fn share(&mut self, cx: &mut Context<'_>, piece: Piece) -> io::Result<()> {
         let coding = self.coding();
         let mut output = Output::beginning(std::mem::take(&mut self.head));
         encoder::before_piece(output.inline(), coding, piece.len());

@@ -8,12 +8,16 @@ use crate::service::{Answer, Client, Incoming, Peer, Refused, Request, Service, 
 use crate::sessions::Sessions;
 use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, RateGauge, Stream, Timer, Transport};
 use bytes::Bytes;
-use sandarac_message::{Fields, FieldsBuf};
+use rustix::fs::{MemfdFlags, memfd_create};
+use sandarac_message::{Fields, FieldsBuf, FileRange, Piece};
 use sandarac_wire::h1::Limits;
 use std::future::poll_fn;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -51,7 +55,7 @@ fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Conn, Timer, UnixStre
     runtime.block_on(async {
         let (ours, theirs) = pair();
         let mut conn = Conn::new(ours);
-        conn.enqueue(Bytes::from(vec![b'x'; BODY]));
+        conn.enqueue(Bytes::from(vec![b'x'; BODY]).into());
         test(conn, Timer::new(), theirs).await;
     });
 }
@@ -95,15 +99,43 @@ fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
     });
 }
 
-/// Answers `/whole` in place and everything else with what the request body holds.
-struct Echo(AtomicBool);
+/// Answers `/whole` and `/file` in place, and everything else with what the request body holds.
+struct Echo {
+    pressure: AtomicBool,
+    file: Arc<File>,
+}
+
+/// Bytes in the file.
+const FILE: usize = 3 << 20;
+
+impl Echo {
+    fn new() -> Rc<Echo> {
+        let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
+        file.write_all_at(&content(), 0).unwrap();
+        Rc::new(Echo { pressure: AtomicBool::new(false), file: Arc::new(file) })
+    }
+}
+
+fn content() -> Vec<u8> {
+    (0..FILE).map(|at| (at % 251) as u8).collect()
+}
 
 /// A body of these pieces.
-struct Pieces(std::vec::IntoIter<&'static [u8]>);
+struct Pieces(std::vec::IntoIter<Piece>);
+
+impl Pieces {
+    fn new<const N: usize>(pieces: [Piece; N]) -> Pieces {
+        Pieces(Vec::from(pieces).into_iter())
+    }
+}
+
+fn text(text: &'static str) -> Piece {
+    Bytes::from_static(text.as_bytes()).into()
+}
 
 impl Body for Pieces {
-    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
-        Poll::Ready(self.0.next().map(|piece| Ok(Bytes::from_static(piece))))
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        Poll::Ready(self.0.next().map(Ok))
     }
 
     fn trailers(&self) -> Option<FieldsBuf> {
@@ -141,18 +173,26 @@ impl Service for Echo {
     fn cut_off(&self) {}
 
     fn memory_pressure(&self) -> &AtomicBool {
-        &self.0
+        &self.pressure
     }
 
     fn accept_failed(&self, _: &io::Error) {}
 
     fn answer(&self, _: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<()> {
-        if request.head.target != b"/whole" {
-            return Answer::Deferred(());
-        }
         let fields: FieldsBuf = [("Content-Type", "text/plain")].into_iter().collect();
-        client.begin(Response::new(200, b"OK", Base::Owned(fields), Length::Known(6)));
-        client.send(Pieces(vec![&b"who"[..], b"le\n"].into_iter()));
+        let (length, body) = match request.head.target {
+            b"/whole" => (6, Pieces::new([text("who"), text("le\n")])),
+            b"/file" => {
+                let range = |start, len| {
+                    Piece::File(FileRange { file: self.file.clone(), start: start as u64, len })
+                };
+                let pieces = [text("before "), range(10, FILE - 10), range(0, 10), text(" behind")];
+                (FILE as u64 + 14, Pieces::new(pieces))
+            }
+            _ => return Answer::Deferred(()),
+        };
+        client.begin(Response::new(200, b"OK", Base::Owned(fields), Length::Known(length)));
+        client.send(body);
         Answer::Answered
     }
 
@@ -185,7 +225,11 @@ impl Service for Echo {
 }
 
 /// What comes back over `transport` for what is sent, until the connection ends.
-fn exchanged(transport: impl FnOnce(Stream) -> Transport, request: Vec<u8>) -> Vec<u8> {
+fn exchanged(
+    service: Rc<Echo>,
+    transport: impl FnOnce(Stream) -> Transport,
+    request: Vec<u8>,
+) -> Vec<u8> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async {
         let (ours, mut theirs) = pair();
@@ -198,9 +242,13 @@ fn exchanged(transport: impl FnOnce(Stream) -> Transport, request: Vec<u8>) -> V
             received
         });
         let new = NewConnection { transport: transport(ours), remote: None, listener: ListenerId::unused() };
-        serve(new, Rc::new(Echo(AtomicBool::new(false))), Rc::new(Sessions::default())).await;
+        serve(new, service, Rc::new(Sessions::default())).await;
         tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap()
     })
+}
+
+fn held(stream: Stream) -> Transport {
+    Transport::Held(Box::new(Held::new(stream)))
 }
 
 /// A transport that holds bytes back, and hands on a few at a time, changes nothing that a client sees.
@@ -213,7 +261,7 @@ fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
     request.extend_from_slice(&body);
     request.extend_from_slice(b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let whole = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nwhole\n";
-    let received = exchanged(|stream| Transport::Held(Box::new(Held::new(stream))), request.clone());
+    let received = exchanged(Echo::new(), held, request.clone());
     let text = String::from_utf8(received).unwrap();
     let rest = text.strip_prefix(&whole.repeat(2)).expect("two answers in place come first");
     let echo =
@@ -230,7 +278,40 @@ fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
     let last = whole.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     assert_eq!(rest, last);
 
-    let plain = String::from_utf8(exchanged(Transport::Plain, request)).unwrap();
+    let plain = String::from_utf8(exchanged(Echo::new(), Transport::Plain, request)).unwrap();
     assert!(plain.starts_with(&whole.repeat(2)), "{plain}");
     assert!(plain.ends_with(&last), "{plain}");
+}
+
+/// Two requests, so that what follows a file is seen to follow it.
+const FILES: &str =
+    "GET /file HTTP/1.1\r\nHost: a\r\n\r\nGET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_range_of_a_file_goes_out_in_its_place_among_bytes() {
+    for transport in [Transport::Plain, held] {
+        let received = exchanged(Echo::new(), transport, FILES.into());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\nbefore ",
+            FILE + 14
+        );
+        let rest = received.strip_prefix(head.as_bytes()).expect("head and first piece");
+        assert!(rest[..FILE - 10] == content()[10..], "the first range");
+        let rest = &rest[FILE - 10..];
+        assert_eq!(&rest[..10], &content()[..10], "the second range");
+        let rest = String::from_utf8_lossy(&rest[10..]);
+        assert!(rest.starts_with(" behindHTTP/1.1 200 OK\r\n"), "{rest}");
+        assert!(rest.ends_with("whole\n"), "{rest}");
+    }
+}
+
+#[test]
+fn a_file_that_has_become_shorter_ends_the_connection() {
+    for transport in [Transport::Plain, held] {
+        let service = Echo::new();
+        service.file.set_len(FILE as u64 / 2).unwrap();
+        let received = exchanged(service, transport, FILES.into());
+        let at = received.windows(7).position(|bytes| bytes == b"before ").expect("the first piece");
+        assert!(content()[10..FILE / 2].starts_with(&received[at + 7..]), "nothing follows what there was");
+    }
 }
