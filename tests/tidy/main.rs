@@ -5,16 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate, and which of the others it may use. ARCHITECTURE.md draws the same.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("message", &[]),
     ("balance", &[]),
     ("wire", &["message"]),
     ("cache", &["message"]),
     ("config", &["message", "balance", "cache"]),
     ("net", &["message", "wire"]),
-    ("proxy", &["message", "balance", "wire", "cache", "config", "net"]),
-    ("lab", &["message", "balance", "wire", "cache", "config", "net", "proxy"]),
-    ("server", &["message", "balance", "wire", "cache", "config", "net", "proxy", "lab"]),
+    ("discover", &["message", "balance", "config", "net"]),
+    ("proxy", &["message", "balance", "wire", "cache", "config", "net", "discover"]),
+    ("lab", &["message", "balance", "wire", "cache", "config", "net", "discover", "proxy"]),
+    ("server", &["message", "balance", "wire", "cache", "config", "net", "discover", "proxy", "lab"]),
 ];
 
 /// Crates without sockets, threads, clocks and ambient randomness.

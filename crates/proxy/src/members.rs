@@ -1,9 +1,9 @@
 //! The membership of a pool: its backends and their origin, which go on from one configuration to the next.
 
 use crate::away::Away;
-use crate::upkeep::discover::{LiveSettings, Memory};
 use sandarac_balance::{Address, Backend, Pool};
 use sandarac_config::{BackendConfig, PoolConfig, Source};
+use sandarac_discover::{LiveSettings, Memory};
 use std::collections::HashSet;
 
 /// The most backends that are remembered to be removed by order, and to be drained: as many as a source may name.

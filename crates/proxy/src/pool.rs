@@ -4,12 +4,12 @@
 use crate::away::Away;
 use crate::members::{Member, Members, SourceState};
 use crate::step::fetch::OriginTimeouts;
-use crate::upkeep::discover::Memory;
 use crate::{Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{Address, Backend, BackendReport, Pool, QueueReport, RetryBudget, SavedSkills};
 use sandarac_config::{Classifier, PoolConfig, Sticky, Subject};
+use sandarac_discover::Memory;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -422,9 +422,9 @@ fn another_serves(pool: &Pool, address: &Address) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upkeep::discover::LiveSettings;
     use sandarac_balance::Outcome;
     use sandarac_config::Config;
+    use sandarac_discover::LiveSettings;
 
     /// A pool of these backends and of those in two directories.
     fn config(backends: &str) -> PoolConfig {

@@ -1,9 +1,7 @@
 //! The upkeep of pools beside the requests: one thread that finds backends, checks them, and fetches their
 //! résumés. No request waits for it.
 
-mod aside;
 pub(crate) mod client;
-pub mod discover;
 mod probe;
 mod resumes;
 mod skills;

@@ -1,6 +1,5 @@
 //! Inferred skills are saved, so that a restarted balancer need not learn them again.
 
-use super::aside::aside;
 use crate::away::{Absent, Away};
 use crate::complaints::Subject;
 use crate::pool::{SitePool, seconds};
@@ -8,6 +7,7 @@ use crate::shared::Shared;
 use crate::site::Site;
 use parking_lot::Mutex;
 use sandarac_balance::{SavedSkills, SavedWorker};
+use sandarac_discover::on_file_thread;
 use sandarac_wire::resume::{class_key, class_of_key};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -33,10 +33,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(path) = &site.config.pools[place].skills_file else { return };
     let pool = &site.pools()[place];
-    let loaded = match aside(path, |path| load(path, seconds())).await.flatten() {
+    let loaded = match on_file_thread(path, |path| load(path, seconds())).await.flatten() {
         Ok(loaded) => loaded,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if let Ok(Some(error)) = aside(path, missing_directory).await {
+            if let Ok(Some(error)) = on_file_thread(path, missing_directory).await {
                 let path = path.display();
                 shared.say(&format!("pool {}: its skills cannot be saved to {path}: {error}", pool.name()));
             }
@@ -104,7 +104,7 @@ impl SkillFile<'_> {
 
     async fn save(&mut self) {
         if let Some((skills, write)) = self.news() {
-            let written = aside(self.path, write).await.flatten();
+            let written = on_file_thread(self.path, write).await.flatten();
             self.is_saved(skills, written);
         }
     }

@@ -1,11 +1,11 @@
 //! Findings of the sources of a pool, put into the pool.
 
-use super::discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use crate::members::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::Algorithm;
 use sandarac_config::Source;
+use sandarac_discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use std::sync::Arc;
 
 /// How many entries that make no sense are said with their text.

@@ -1,10 +1,8 @@
 //! Tables of classes, which applications write and the upkeep reads again whenever they change.
 
-use super::discover::backoff::JitteredBackoff;
-use super::discover::directory::reappears;
-use super::discover::file::follow_text;
 use crate::shared::Shared;
 use crate::site::Site;
+use sandarac_discover::{JitteredBackoff, follow_text, reappears};
 use std::sync::Arc;
 
 /// Follows the table of the pool at `place`, if its classifier goes by one, for as long as it is polled. A table that

@@ -1,7 +1,7 @@
 //! The part of ZooKeeper's protocol that reading takes (its records are defined in `zookeeper.jute`): numbers are big-endian,
 //! strings and buffers have their length before them, and so has each packet.
 
-use super::super::{Loss, LossReason};
+use crate::{Loss, LossReason};
 
 /// The longest packet that is read, in bytes. Servers send a mebibyte unless told otherwise (`jute.maxbuffer`).
 pub(super) const MAX_PACKET: usize = 4 * 1024 * 1024;

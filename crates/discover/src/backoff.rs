@@ -11,7 +11,7 @@ pub(super) const LONG_LIFE: Duration = Duration::from_secs(10);
 
 /// The pauses of [`RETRY_AFTER`], each shortened at random to between half and all of it, so that the balancers that lost a
 /// server together do not come back together.
-pub(in crate::upkeep) struct JitteredBackoff {
+pub struct JitteredBackoff {
     /// Failures since the source was last good for long.
     failures: u32,
     random: Random,
@@ -19,12 +19,12 @@ pub(in crate::upkeep) struct JitteredBackoff {
 
 impl JitteredBackoff {
     /// The pauses that belong to `seed`.
-    pub(in crate::upkeep) fn new(seed: u64) -> JitteredBackoff {
+    pub fn new(seed: u64) -> JitteredBackoff {
         JitteredBackoff { failures: 0, random: Random::new(seed) }
     }
 
     /// The next pause; the first again where the source was good for long.
-    pub(in crate::upkeep) fn pause(&mut self, lived_long: bool) -> Duration {
+    pub fn pause(&mut self, lived_long: bool) -> Duration {
         let earlier = if lived_long { 0 } else { self.failures };
         self.failures = earlier.saturating_add(1);
         RETRY_AFTER.pause(earlier).mul_f64(0.5 + 0.5 * self.random.fraction())

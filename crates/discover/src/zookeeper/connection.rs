@@ -3,8 +3,8 @@
 //! A session matters to those who own ephemeral nodes. Who only reads loses nothing with it but watches, so a broken connection
 //! is followed by a new session, and everything is read again.
 
-use super::super::{Loss, LossReason};
 use super::protocol::{Fields, MAX_PACKET, NOTIFICATION, Operation, PING, Packet, malformed};
+use crate::{Loss, LossReason};
 use bytes::{Buf, Bytes, BytesMut};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -4,9 +4,9 @@
 //! is a worker that accepts. It may be renamed over an older one: the address stays, and who answers there is told apart
 //! by its résumé.
 
-use super::super::aside::aside;
 use super::changes::{Changes, Settling};
 use super::event::Teller;
+use super::file_thread::on_file_thread;
 use super::listing::Gathering;
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, Member};
 use sandarac_balance::Address;
@@ -41,11 +41,11 @@ async fn try_follow(directory: &Path, teller: &mut Teller<'_>) -> Result<Infalli
     loop {
         // In this order: what changes between the two is told.
         let begin = |directory: &Path| Ok((Changes::of(directory, None), identity(directory)?));
-        let (changes, which) = read_aside(directory, begin).await?;
+        let (changes, which) = read_on_thread(directory, begin).await?;
         loop {
-            teller.lists(read_aside(directory, scan).await?);
+            teller.lists(read_on_thread(directory, scan).await?);
             changes.wait(RESCAN, SETTLING).await;
-            if read_aside(directory, identity).await.ok() != Some(which) {
+            if read_on_thread(directory, identity).await.ok() != Some(which) {
                 // Another directory, which nobody watches yet, or none.
                 break;
             }
@@ -53,17 +53,17 @@ async fn try_follow(directory: &Path, teller: &mut Teller<'_>) -> Result<Infalli
     }
 }
 
-/// Reads something at `path`, aside.
-pub(super) async fn read_aside<T: Send + 'static>(
+/// Reads something at `path` on a thread of its own.
+pub(super) async fn read_on_thread<T: Send + 'static>(
     path: &Path,
     read: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> Result<T, Loss> {
-    aside(path, read).await.flatten().map_err(|error| loss(path, &error))
+    on_file_thread(path, read).await.flatten().map_err(|error| loss(path, &error))
 }
 
 /// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
 /// nothing, and so the pauses need not grow as they do for servers.
-pub(in crate::upkeep) async fn reappears(path: &Path, pause: Duration) {
+pub async fn reappears(path: &Path, pause: Duration) {
     let pause = pause.min(LOOK);
     let watch = |path: &Path| {
         let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
@@ -71,7 +71,7 @@ pub(in crate::upkeep) async fn reappears(path: &Path, pause: Duration) {
         let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
         Some(Changes::of(nearest, missing))
     };
-    match aside(path, watch).await {
+    match on_file_thread(path, watch).await {
         Ok(Some(changes)) => changes.wait(pause, SETTLING).await,
         _ => tokio::time::sleep(pause).await,
     }

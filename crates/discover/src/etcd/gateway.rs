@@ -1,6 +1,6 @@
 //! A connection to etcd's HTTP gateway, which takes and gives the messages of its gRPC interface as JSON.
 
-use super::super::{Loss, LossReason};
+use crate::{Loss, LossReason};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};

@@ -6,7 +6,7 @@
 //! obeyed. What was cut off at the end of a line by a writer that pauses there for longer cannot be told from a shorter list.
 
 use super::changes::{Changes, Settling};
-use super::directory::{identity, loss, read_aside};
+use super::directory::{identity, loss, read_on_thread};
 use super::event::Teller;
 use super::listing::{Gathering, weight};
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_ENTRY_BYTES, Member};
@@ -37,18 +37,19 @@ pub(super) async fn follow(path: &Path, teller: &mut Teller<'_>) -> Loss {
 }
 
 /// Tells what a file of at most `most` bytes says, time and again and soon after it changes, until it is lost.
-pub(in crate::upkeep) async fn follow_text(path: &Path, most: u64, tell: impl FnMut(&[u8])) -> Loss {
+pub async fn follow_text(path: &Path, most: u64, tell: impl FnMut(&[u8])) -> Loss {
     let Err(loss) = try_follow(path, most, tell).await;
     loss
 }
 
 async fn try_follow(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Result<Infallible, Loss> {
-    let (mut directory, mut changes) = read_aside(path, |path| Ok(watch(path))).await?;
+    let (mut directory, mut changes) = read_on_thread(path, |path| Ok(watch(path))).await?;
     // A file that ends within a line, and when it was first seen like that.
     let mut unfinished: Option<(Look, Instant)> = None;
     let mut told: Option<Look> = None;
     loop {
-        let Reading { text, look } = read_aside(path, move |path| Ok(read(path, most))).await.flatten()?;
+        let Reading { text, look } =
+            read_on_thread(path, move |path| Ok(read(path, most))).await.flatten()?;
         let patience = match look {
             // It changed meanwhile.
             None => SETTLING.quiet,
@@ -70,9 +71,9 @@ async fn try_follow(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Resu
             }
         };
         changes.wait(patience, SETTLING).await;
-        if read_aside(path, |path| Ok(identity(parent(path)).ok())).await? != directory {
+        if read_on_thread(path, |path| Ok(identity(parent(path)).ok())).await? != directory {
             // Another directory, which nobody watches yet.
-            (directory, changes) = read_aside(path, |path| Ok(watch(path))).await?;
+            (directory, changes) = read_on_thread(path, |path| Ok(watch(path))).await?;
         }
     }
 }
@@ -200,7 +201,7 @@ mod tests {
     fn a_thousand_are_taken_and_no_more() {
         let text: String = (0..1200).map(|port| format!("http://10.0.0.1:{}\n", 1000 + port)).collect();
         let listing = list(text.as_bytes());
-        assert_eq!(listing.members.len(), super::super::MAX_MEMBERS);
+        assert_eq!(listing.members.len(), crate::MAX_MEMBERS);
         assert_eq!(listing.ignored.count(IgnoredReason::TooMany), 200);
         assert_eq!(listing.ignored.examples().len(), 16);
     }

@@ -1,7 +1,7 @@
 //! Connecting to the servers of a registry.
 
 use super::{Loss, LossReason};
-use crate::names;
+use crate::resolver;
 use hickory_resolver::TokioResolver;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::NameServer;
@@ -109,7 +109,7 @@ impl Connector {
             Host::Name(name) => name,
         };
         if self.resolver.is_none() {
-            self.resolver = names::resolver(&self.servers);
+            self.resolver = resolver::uncached(&self.servers);
         }
         let resolver = self.resolver.as_ref().ok_or("there is no name server to ask")?;
         let found = resolver.lookup_ip(&**name).await.map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use super::event::Teller;
 use super::listing::Gathering;
 use super::{IgnoredReason, Listing, Loss, LossReason, Member};
-use crate::names;
+use crate::resolver;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
@@ -35,8 +35,8 @@ pub(super) enum Question {
     Services(String),
 }
 
-/// A name that is followed.
-pub(super) struct Names {
+/// A name whose records are followed.
+pub(super) struct DnsName {
     question: Question,
     servers: Vec<NameServer>,
     /// Made when it is first needed.
@@ -54,15 +54,15 @@ struct Answer {
     ttl: Duration,
 }
 
-impl Names {
-    pub(super) fn new(question: Question, servers: &[NameServer], last: Families) -> Names {
-        Names { question, servers: servers.to_vec(), resolver: None, last }
+impl DnsName {
+    pub(super) fn new(question: Question, servers: &[NameServer], last: Families) -> DnsName {
+        DnsName { question, servers: servers.to_vec(), resolver: None, last }
     }
 
     /// Tells what the name has until no name server answers.
     pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
         if self.resolver.is_none() {
-            self.resolver = names::resolver(&self.servers);
+            self.resolver = resolver::uncached(&self.servers);
         }
         let Some(resolver) = self.resolver.clone() else {
             return Loss::new(LossReason::Unreachable, "there is no name server to ask");

@@ -89,7 +89,7 @@ impl LiveSettings {
     }
 
     /// These, and those of `others` for what they do not give.
-    pub(crate) fn or(self, others: LiveSettings) -> LiveSettings {
+    pub fn or(self, others: LiveSettings) -> LiveSettings {
         LiveSettings {
             variance: self.variance.or(others.variance),
             backlog_history: self.backlog_history.or(others.backlog_history),
@@ -101,7 +101,7 @@ impl LiveSettings {
     }
 
     /// The settings `now` in force with what these give, and as `configured` where they give nothing.
-    pub(crate) fn applied_to(&self, now: &Settings, configured: &Settings) -> Settings {
+    pub fn applied_to(&self, now: &Settings, configured: &Settings) -> Settings {
         let mut settings = now.clone();
         let (resume, usual) = (&mut settings.resume, &configured.resume);
         resume.variance = self.variance.unwrap_or(usual.variance);

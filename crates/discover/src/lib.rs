@@ -7,38 +7,45 @@
 //! health, as ever. What a source says is not trusted: entries that make no sense are left out, each for a named
 //! [`IgnoredReason`], and all of it is bounded.
 
-pub(super) mod backoff;
+mod backoff;
 mod changes;
 mod connect;
-pub(super) mod directory;
+mod directory;
 mod dns;
 mod etcd;
 mod event;
-pub(super) mod file;
+mod file;
+mod file_thread;
 mod listing;
 mod provider;
+mod resolver;
 mod settings;
 mod zookeeper;
 
+pub use backoff::JitteredBackoff;
+pub use directory::reappears;
 pub use event::{Event, Loss, LossReason};
+pub use file::follow_text;
+pub use file_thread::on_file_thread;
 pub use listing::{Ignored, IgnoredEntry, IgnoredReason, Listing, MAX_ENTRY_BYTES, MAX_MEMBERS, Member};
+pub use resolver::Resolver;
 pub use settings::LiveSettings;
 
-use self::dns::{Families, Names, Question};
+use self::connect::{Connector, Rota};
+use self::dns::{DnsName, Families, Question};
 use self::etcd::Etcd;
 use self::event::Teller;
 use self::zookeeper::ZooKeeper;
-use backoff::JitteredBackoff;
-use connect::{Connector, Rota};
 use sandarac_config::{Dns, Source};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Watches `source` for as long as the future is polled, and tells `events` what is found. Names are asked for as `dns`
-/// says; `memory` is what was left to remember by whoever watched the same source before. Equal seeds give equal pauses between attempts to reach a source that is lost.
+/// Watches `source` for as long as the future is polled, and passes its events to `events`. Names are resolved by the name
+/// servers of `dns`; `memory` is what an earlier watch of the same source left. Equal seeds give equal pauses between attempts
+/// to reach a lost source.
 ///
-/// It never ends by itself; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
+/// The future never completes; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
 /// which is enough.
 pub async fn watch(
     source: Source,
@@ -65,7 +72,7 @@ pub struct Memory(Families);
 enum Follower {
     Directory(PathBuf),
     File(PathBuf),
-    Names(Names),
+    Dns(DnsName),
     ZooKeeper(ZooKeeper),
     Etcd(Etcd),
 }
@@ -77,10 +84,10 @@ impl Follower {
             Source::Directory(path) => Follower::Directory(path),
             Source::File(path) => Follower::File(path),
             Source::Dns { name, port } => {
-                Follower::Names(Names::new(Question::Addresses(name.into(), port), &dns.servers, memory.0))
+                Follower::Dns(DnsName::new(Question::Addresses(name.into(), port), &dns.servers, memory.0))
             }
             Source::Srv(name) => {
-                Follower::Names(Names::new(Question::Services(name.into()), &dns.servers, memory.0))
+                Follower::Dns(DnsName::new(Question::Services(name.into()), &dns.servers, memory.0))
             }
             Source::ZooKeeper { servers, path, session_timeout } => {
                 let servers = Rota::new(servers.iter().map(ToString::to_string).collect(), seed);
@@ -99,7 +106,7 @@ impl Follower {
         match self {
             Follower::Directory(path) => directory::follow(path, teller).await,
             Follower::File(path) => file::follow(path, teller).await,
-            Follower::Names(names) => names.follow(teller).await,
+            Follower::Dns(name) => name.follow(teller).await,
             Follower::ZooKeeper(zookeeper) => zookeeper.follow(teller).await,
             Follower::Etcd(etcd) => etcd.follow(teller).await,
         }
