@@ -4,16 +4,14 @@
 //! steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss, pass, pipe, synth
 //! or purge, then fetch, store, deliver and record.
 
-mod away;
 pub mod client;
-mod complaints;
 mod counters;
 mod downstream;
 mod exchange;
 mod fault;
 mod forward;
 mod handling;
-mod members;
+mod log_throttle;
 mod origin;
 mod pool;
 mod record;
@@ -30,8 +28,7 @@ mod worker;
 
 pub use counters::{Counter, Counters, Latency};
 pub use fault::Fault;
-pub use members::{Member, SourceState};
-pub use pool::{Live, PoolRefusal, SitePool};
+pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
 pub use shared::Shared;

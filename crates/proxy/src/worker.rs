@@ -1,8 +1,8 @@
 //! One worker's part of the proxy: what it answers from memory at once, and what it hands to an exchange.
 
-use crate::complaints::Subject;
 use crate::exchange::{self, is_loop};
 use crate::handling::Handling;
+use crate::log_throttle::Subject;
 use crate::origin::Origins;
 use crate::record::{Outcome, Recorder};
 use crate::respond::Synthetic;
@@ -236,7 +236,7 @@ impl Service for Worker {
 
     fn accept_failed(&self, error: &io::Error) {
         self.counters.one(Counter::AcceptFailures);
-        self.shared.complain(Subject::Accepting, || format!("cannot accept connections: {error}"));
+        self.shared.log_throttled(Subject::Accepting, || format!("cannot accept connections: {error}"));
     }
 
     fn answer(

@@ -2,16 +2,16 @@
 //! résumés. No request waits for it.
 
 pub(crate) mod client;
+mod mailbox;
 mod probe;
+mod resume_schedule;
 mod resumes;
 mod skills;
 mod sources;
 mod table;
-mod turns;
-mod wants;
 mod watch;
 
-pub(crate) use wants::Wants;
+pub(crate) use mailbox::Mailbox;
 
 use crate::origin::Origins;
 use crate::shared::Shared;
@@ -43,7 +43,7 @@ impl Upkeep {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
                 Ok(runtime) => runtime.block_on(run(shared, stopped)),
-                Err(error) => shared.say(&format!("pools are not looked after: {error}")),
+                Err(error) => shared.log(&format!("pools are not looked after: {error}")),
             }
         })?;
         Ok(Upkeep { stop: Some(stop), thread: Some(thread) })
@@ -64,7 +64,7 @@ pub fn settle(shared: &Shared, patience: Duration) {
     for pool in site.pools() {
         if let Some(what) = pool.awaits() {
             let (name, seconds) = (pool.name(), patience.as_secs_f64());
-            shared.say(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
+            shared.log(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
         }
     }
 }
@@ -96,7 +96,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         }
         tokio::select! {
             () = resumes::run(shared.clone(), site, client) => {}
-            () = shared.wants.site_changed() => {}
+            () = shared.upkeep_mailbox.site_changed() => {}
             _ = &mut stopped => return,
         }
     }

@@ -1,6 +1,6 @@
 //! Findings of the sources of a pool, put into the pool.
 
-use crate::members::{Member, SourceState};
+use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::Algorithm;
@@ -18,7 +18,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     let of = &config.discover[source];
     // Processes that start together do not ask together.
     let seed = pool.live().settings().seed ^ (source as u64) << 32;
-    let say = |what: String| shared.say(&format!("pool {}: {of}: {what}", config.name));
+    let say = |what: String| shared.log(&format!("pool {}: {of}: {what}", config.name));
     let say_settings = |before: LiveSettings, now: LiveSettings| match now == before {
         true => {}
         false if now == LiveSettings::default() => {

@@ -12,7 +12,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(classifier) = &config.classifier else { return };
     let Some(path) = classifier.table_path() else { return };
     let pool = &site.pools()[place];
-    let say = |what: String| shared.say(&format!("pool {}: {what}", config.name));
+    let say = |what: String| shared.log(&format!("pool {}: {what}", config.name));
     let in_force = || match pool.table_lines() {
         Some(0) | None => "requests have no class until there is one",
         Some(_) => "the one before stays in force",

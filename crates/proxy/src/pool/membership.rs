@@ -1,6 +1,6 @@
 //! The membership of a pool: its backends and their origin, which go on from one configuration to the next.
 
-use crate::away::Away;
+use super::AbsentSkills;
 use sandarac_balance::{Address, Backend, Pool};
 use sandarac_config::{BackendConfig, PoolConfig, Source};
 use sandarac_discover::{LiveSettings, Memory};
@@ -50,9 +50,9 @@ impl Followed {
     }
 }
 
-/// What makes up the backends of a pool.
+/// The backends of a pool by their origin, with the orders about them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Members {
+pub(crate) struct Membership {
     /// The sources of the pool, in the order of the configuration.
     pub(crate) sources: Vec<Followed>,
     /// Added by order.
@@ -61,17 +61,17 @@ pub(crate) struct Members {
     pub(crate) removed: Vec<Address>,
     /// To be drained by order, whether they are there or not.
     drained: Vec<Address>,
-    /// What was inferred of those that are not there.
-    pub(crate) away: Away,
+    /// The inferred skills of backends that have left.
+    pub(crate) absent_skills: AbsentSkills,
     /// The backends under the configuration before. They count as long as the pool would have nobody without them: it has sources
     /// now that did not tell yet, or that are not there.
     left_over: Vec<Member>,
 }
 
-impl Members {
-    /// The same members under another configuration, after one whose backends were these. A source that is in both goes on,
+impl Membership {
+    /// The same membership under another configuration, after one whose backends were these. A source that is in both goes on,
     /// wherever it stands now.
-    pub(crate) fn under(mut self, config: &PoolConfig, before: &[Backend]) -> Members {
+    pub(crate) fn under(mut self, config: &PoolConfig, before: &[Backend]) -> Membership {
         let sources = config.discover.iter().map(|source| {
             match self.sources.iter().position(|followed| followed.source == *source) {
                 Some(at) => self.sources.remove(at),
@@ -81,7 +81,7 @@ impl Members {
         let sources = sources.collect();
         let member =
             |backend: &Backend| Member { address: backend.address().clone(), weight: backend.weight() };
-        Members { sources, left_over: before.iter().map(member).collect(), ..self }
+        Membership { sources, left_over: before.iter().map(member).collect(), ..self }
     }
 
     /// An order to remove a backend: it stays away until it is added.

@@ -1,53 +1,55 @@
-//! Inferred skills of backends that are not there at present.
+//! Inferred skills of backends that have left a pool, kept for their return.
 
 use sandarac_balance::{Pool, SavedSkills, SavedWorker};
 use std::collections::{HashMap, HashSet};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How long they are kept, in seconds: over a night, or until somebody has looked after a machine.
-const KEPT: u64 = 24 * 60 * 60;
+/// The longest absence after which skills are kept, in seconds: a night, or the repair of a machine.
+const MAX_ABSENCE: u64 = 24 * 60 * 60;
 
-/// Of how many backends, at most: as many as a source may name. Those that have been away for longest go first.
-const MOST: usize = 1000;
+/// The most absent backends whose skills are kept: as many as a source may name. The longest absent are dropped first.
+const MAX_BACKENDS: usize = 1000;
 
-/// Skills of backends that are not there at present. They are given back to whoever returns under the address.
+/// Skills of absent backends. A backend that returns under the same address gets them back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Away {
-    /// The fingerprint of the classifier that all of them were seen under.
+pub(crate) struct AbsentSkills {
+    /// The fingerprint of the classifier that all these skills belong to.
     pub(crate) classifier: u64,
-    pub(crate) absent: Vec<Absent>,
+    pub(crate) absent: Vec<AbsentWorker>,
 }
 
-/// The skills of one, and since when it is away, in seconds since 1970.
+/// The skills of one absent backend.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Absent {
+pub(crate) struct AbsentWorker {
     pub(crate) worker: SavedWorker,
+    /// When it left, in seconds since 1970.
     pub(crate) since: u64,
 }
 
-impl Away {
-    /// Keeps the skills of those backends of a pool that are about to leave it.
+impl AbsentSkills {
+    /// Keeps the skills of the backends that leave `pool`: all but those whose addresses `stay`.
     pub(crate) fn leave(&mut self, pool: &Pool, stay: &HashSet<String>, now: u64) {
         if pool.backends().iter().all(|backend| stay.contains(&backend.address().to_string())) {
             return;
         }
         let SavedSkills { classifier, mut workers } = pool.save_skills();
         workers.retain(|worker| !stay.contains(&worker.address));
-        let absent = workers.into_iter().map(|worker| Absent { worker, since: now }).collect();
-        self.take(Away { classifier, absent });
+        let absent = workers.into_iter().map(|worker| AbsentWorker { worker, since: now }).collect();
+        self.take(AbsentSkills { classifier, absent });
         self.forget(now);
     }
 
-    /// Keeps others as well, unless more is known of them.
-    pub(crate) fn take(&mut self, others: Away) {
+    /// Adds the skills of `others`. A backend that is already here keeps its own.
+    pub(crate) fn take(&mut self, others: AbsentSkills) {
         if self.classifier != others.classifier && !others.absent.is_empty() {
-            *self = Away { classifier: others.classifier, absent: Vec::new() };
+            *self = AbsentSkills { classifier: others.classifier, absent: Vec::new() };
         }
         let known: HashSet<String> = self.absent.iter().map(|absent| absent.worker.address.clone()).collect();
         self.absent
             .extend(others.absent.into_iter().filter(|absent| !known.contains(&absent.worker.address)));
     }
 
-    /// Gives `pool` the skills of those who are back.
+    /// Gives `pool` the skills of the backends that have returned.
     pub(crate) fn give_back(&mut self, pool: &Pool) {
         if self.absent.is_empty() || pool.settings().resume.classifier != self.classifier {
             return;
@@ -62,17 +64,17 @@ impl Away {
         }
     }
 
-    /// Forgets those who have been away for too long, and those beyond the bound.
+    /// Forgets absences longer than [`MAX_ABSENCE`], and the longest of those beyond [`MAX_BACKENDS`].
     pub(crate) fn forget(&mut self, now: u64) {
-        self.absent.retain(|absent| now.saturating_sub(absent.since) < KEPT);
-        if self.absent.len() > MOST {
+        self.absent.retain(|absent| now.saturating_sub(absent.since) < MAX_ABSENCE);
+        if self.absent.len() > MAX_BACKENDS {
             self.absent.sort_by_key(|absent| std::cmp::Reverse(absent.since));
-            self.absent.truncate(MOST);
+            self.absent.truncate(MAX_BACKENDS);
         }
     }
 }
 
-/// Leaves out the classes that are `known` by now: what was learnt since counts more.
+/// Drops the classes that the pool has learnt since, because newer skills count more.
 fn leave_out(workers: &mut [SavedWorker], known: &[SavedWorker]) {
     let known: HashMap<&str, HashSet<&[u8]>> = known
         .iter()
@@ -85,21 +87,26 @@ fn leave_out(workers: &mut [SavedWorker], known: &[SavedWorker]) {
     }
 }
 
+/// The current time in seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn who_is_away_for_a_day_is_forgotten_and_so_are_those_beyond_the_bound() {
+    fn absences_of_a_day_and_those_beyond_the_bound_are_forgotten() {
         let absent = |n: u64| {
             let worker = SavedWorker { address: format!("http://{n}"), skills: Vec::new() };
-            Absent { worker, since: n }
+            AbsentWorker { worker, since: n }
         };
-        let mut away = Away { classifier: 1, absent: (0..1500).map(absent).collect() };
-        away.forget(1500);
-        let since: Vec<u64> = away.absent.iter().map(|absent| absent.since).collect();
+        let mut skills = AbsentSkills { classifier: 1, absent: (0..1500).map(absent).collect() };
+        skills.forget(1500);
+        let since: Vec<u64> = skills.absent.iter().map(|absent| absent.since).collect();
         assert_eq!((since.len(), since[0], since[999]), (1000, 1499, 500));
-        away.forget(KEPT + 1000);
-        assert_eq!(away.absent.len(), 499);
+        skills.forget(MAX_ABSENCE + 1000);
+        assert_eq!(skills.absent.len(), 499);
     }
 }

@@ -1,0 +1,26 @@
+//! Readiness of a pool: what it still waits for before it should serve.
+
+use super::SitePool;
+use std::sync::atomic::Ordering;
+
+impl SitePool {
+    /// Each worker of the pool was asked for its résumé.
+    pub(crate) fn resumes_told(&self) {
+        self.resumes_told.store(true, Ordering::Relaxed);
+    }
+
+    /// What has not come yet that the pool should have before it serves: its table of classes, if there is to be one; backends,
+    /// unless every source of it has told that there is nothing to wait for; the résumés of its workers, if it goes by them.
+    pub(crate) fn awaits(&self) -> Option<&'static str> {
+        if !self.table_told.load(Ordering::Relaxed) {
+            return Some("its table of classes");
+        }
+        let live = self.live();
+        if live.backends().is_empty() {
+            let all_told = self.membership.lock().sources.iter().all(|followed| followed.state.told);
+            return (!all_told).then_some("the word of its sources");
+        }
+        let told = live.reported_resumes().is_none() || self.resumes_told.load(Ordering::Relaxed);
+        (!told).then_some("the résumés of its workers")
+    }
+}
