@@ -18,6 +18,7 @@ impl SitePool {
     pub(crate) fn table_told(&self, lost: Option<String>) {
         *self.table_lost.lock() = lost;
         self.table_told.store(true, Ordering::Relaxed);
+        self.changes.readiness_changed();
     }
 
     /// The lines of the table of classes in force, if the pool has one; 0 until the table was read.

@@ -15,6 +15,7 @@ pub(crate) use absent_skills::{AbsentSkills, AbsentWorker, unix_seconds};
 pub use live::Live;
 pub use membership::{Member, SourceState};
 pub use orders::PoolRefusal;
+pub(crate) use readiness::PoolChanges;
 
 use crate::Latency;
 use crate::step::fetch::OriginTimeouts;
@@ -26,14 +27,13 @@ use sandarac_config::{PoolConfig, Sticky};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// A pool of the configuration in force.
 pub struct SitePool {
     /// What requests are balanced over now.
     live: ArcSwap<Live>,
     membership: Mutex<Membership>,
-    changed: Arc<Notify>,
+    changes: Arc<PoolChanges>,
     /// Whether the table of classes was looked for.
     table_told: AtomicBool,
     /// Why the table of classes cannot be read or taken, if it cannot.
@@ -60,12 +60,12 @@ pub struct SitePool {
 
 impl SitePool {
     /// The pool that `config` describes. It goes on with what `before` knew of the same backends, and with the backends
-    /// that were found or ordered meanwhile. `changed` is told whenever its backends change.
+    /// that were found or ordered meanwhile. The pool reports its changes to `changes`.
     pub(crate) fn new(
         config: &PoolConfig,
         before: Option<&SitePool>,
         seed: u64,
-        changed: Arc<Notify>,
+        changes: Arc<PoolChanges>,
     ) -> SitePool {
         let mut membership = match before {
             Some(before) => before.membership.lock().clone().under(config, before.live().backends()),
@@ -88,7 +88,7 @@ impl SitePool {
         SitePool {
             live: ArcSwap::from_pointee(live),
             membership: Mutex::new(membership),
-            changed,
+            changes,
             resumes_told: AtomicBool::new(resumes_told),
             table_told: AtomicBool::new(table_told),
             table_lost: Mutex::default(),
@@ -169,7 +169,7 @@ impl SitePool {
         let (live, lifted) = Live::new(&self.config.lock(), membership, self.seed, Some(&self.live()));
         self.live.store(Arc::new(live));
         self.orders_lifted.fetch_or(lifted, Ordering::Relaxed);
-        self.changed.notify_one();
+        self.changes.backends_changed();
     }
 
     fn all(&self, membership: &Membership) -> Vec<Backend> {

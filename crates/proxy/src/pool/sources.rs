@@ -61,5 +61,6 @@ impl SitePool {
             settings: told.applied_to(&now.settings, &configured.settings),
             ..now
         });
+        self.changes.readiness_changed();
     }
 }

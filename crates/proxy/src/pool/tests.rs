@@ -2,6 +2,8 @@ use super::*;
 use sandarac_balance::{Address, Outcome};
 use sandarac_config::Config;
 use sandarac_discover::LiveSettings;
+use std::sync::mpsc::channel;
+use std::time::Instant;
 
 /// A pool of these backends and of those in two directories.
 fn config(backends: &str) -> PoolConfig {
@@ -190,4 +192,38 @@ fn requests_in_flight_stay_counted_as_backends_come() {
     assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 1);
     pick.finish(Outcome::Answered, Duration::ZERO);
     assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 0);
+}
+
+/// Regression: the wait looked at the pools every millisecond.
+#[test]
+fn a_wait_for_a_pool_ends_when_the_pool_is_ready() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let configured = config("");
+    let told = || SourceState { told: true, ..SourceState::default() };
+    let both_told = |pool: &SitePool| (0..2).for_each(|at| pool.set_source_state(&configured, at, told()));
+    let one_found = |pool: &SitePool| pool.found(1, vec![member("http://a")]);
+    for make_ready in [&both_told as &dyn Fn(&SitePool), &one_found] {
+        let changes = Arc::new(PoolChanges::default());
+        let pool = SitePool::new(&configured, None, 1, changes.clone());
+        let is_ready = || pool.awaits().is_none();
+        let begun = Instant::now();
+        changes.wait_until(is_ready, Duration::from_millis(20));
+        assert!(!is_ready() && begun.elapsed() >= Duration::from_millis(20));
+        std::thread::scope(|scope| {
+            let (looked, has_looked) = channel();
+            let (changes, pool) = (&changes, &pool);
+            let waiter = scope.spawn(move || {
+                let is_ready = || {
+                    let ready = pool.awaits().is_none();
+                    looked.send(()).unwrap();
+                    ready
+                };
+                changes.wait_until(is_ready, PATIENCE);
+            });
+            has_looked.recv().unwrap();
+            make_ready(pool);
+            waiter.join().unwrap();
+        });
+        assert!(is_ready() && begun.elapsed() < PATIENCE);
+    }
 }

@@ -16,7 +16,6 @@ pub(crate) use mailbox::Mailbox;
 use crate::origin::Origins;
 use crate::shared::Shared;
 use client::Client;
-use sandarac_net::Moment;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -50,17 +49,11 @@ impl Upkeep {
     }
 }
 
-/// How often it is looked whether the pools have their first backends.
-const LOOK: Duration = Duration::from_millis(1);
-
-/// Waits until every pool that is looked after has backends, or its sources have told that they have none, at most for `patience`:
-/// whoever says that it is ready before has no one to send the first requests to. What did not come in time is said.
+/// Blocks the thread until every pool that is looked after has what it should have before it serves, at most for `patience`: a
+/// process that reports itself ready earlier has no backend for its first requests. What did not come in time is logged.
 pub fn settle(shared: &Shared, patience: Duration) {
-    let end = Moment::now().plus(patience);
     let site = shared.tended();
-    while site.pools().iter().any(|pool| pool.awaits().is_some()) && Moment::now() < end {
-        std::thread::sleep(LOOK);
-    }
+    site.wait_until_ready(patience);
     for pool in site.pools() {
         if let Some(what) = pool.awaits() {
             let (name, seconds) = (pool.name(), patience.as_secs_f64());
