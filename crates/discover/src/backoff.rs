@@ -9,7 +9,7 @@ const RETRY_AFTER: Backoff = Backoff { first: Duration::from_millis(200), longes
 /// How long a source has to be good for its next failure to count as the first.
 pub(super) const LONG_LIFE: Duration = Duration::from_secs(10);
 
-/// The pauses of [`RETRY_AFTER`], each shortened at random to between half and all of it, so that the balancers that lost a
+/// Growing pauses, each shortened at random to between half and all of it, so that the balancers that lost a
 /// server together do not come back together.
 pub struct JitteredBackoff {
     /// Failures since the source was last good for long.
