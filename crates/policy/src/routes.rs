@@ -1,11 +1,11 @@
-//! Routes: the first that matches a request says what is done with it.
+//! Routes: the first that matches a request decides what is done with it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::cache_rule::CacheRule;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
-use crate::rules::CacheRule;
 use crate::template::Template;
 
 /// Names a route among those of one configuration.
@@ -17,12 +17,12 @@ pub struct RouteId(u32);
 pub struct PoolId(u32);
 
 impl PoolId {
-    /// The pool at this place in [`Config::pools`](crate::Config::pools).
+    /// The pool at this place among those of the configuration.
     pub fn at(place: usize) -> PoolId {
         PoolId(u32::try_from(place).expect("a configuration with fewer than 2^32 pools"))
     }
 
-    /// Its place in [`Config::pools`](crate::Config::pools).
+    /// Its place among the pools of the configuration.
     pub fn place(self) -> usize {
         self.0 as usize
     }
@@ -116,7 +116,7 @@ impl Route {
     }
 
     /// Whether every request that `other` matches is surely matched by this one too.
-    pub(crate) fn covers(&self, other: &Route) -> bool {
+    pub fn covers(&self, other: &Route) -> bool {
         let ours = self.matches_or_any();
         other.matches_or_any().iter().flat_map(Match::singles).all(|(host, path, method)| {
             ours.iter().any(|matcher| {
@@ -316,4 +316,54 @@ fn candidates(routes: &[Route], host: &HostPattern) -> Vec<Candidate> {
         }
     }
     candidates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(hosts: Vec<HostPattern>, path: &str, methods: &[&str]) -> Route {
+        let paths = vec![PathPattern::Below(path.as_bytes().into())];
+        let methods = methods.iter().map(|name| MethodName::new(name)).collect();
+        Route {
+            matches: vec![Match { hosts, paths, methods }],
+            action: Action::Answer(Answer { status: 200, fields: Vec::new(), body: String::new() }),
+            request: Edits::default(),
+            response: ResponseEdits::default(),
+            upgrade: Vec::new(),
+            connect: false,
+            paths: PathReading::Strict,
+        }
+    }
+
+    #[test]
+    fn the_first_route_that_matches_counts() {
+        let exact = || vec![HostPattern::Exact("a.example".into())];
+        let routes = Routes::new(vec![
+            route(exact(), "/blog", &["POST"]),
+            route(vec![HostPattern::Under(".example".into())], "/blog", &[]),
+            route(exact(), "", &[]),
+            route(Vec::new(), "/longer/than/eight", &[]),
+        ]);
+        for (host, path, method, found) in [
+            ("A.example.:80", "/blog/x", "POST", Some(0)),
+            ("a.example", "/blog", "GET", Some(1)),
+            ("a.example", "/", "GET", Some(2)),
+            ("b.example", "/", "GET", None),
+            ("b", "/longer/than/eight/x", "GET", Some(3)),
+            ("b", "/longer/than/seven", "GET", None),
+        ] {
+            let id = routes.find(host.as_bytes(), path.as_bytes(), method.as_bytes());
+            assert_eq!(id, found.map(RouteId), "{host} {path} {method}");
+        }
+    }
+
+    #[test]
+    fn a_route_covers_those_whose_requests_it_all_takes() {
+        let under = || vec![HostPattern::Under(".example".into())];
+        let exact = || vec![HostPattern::Exact("a.example".into())];
+        assert!(route(under(), "/a", &[]).covers(&route(exact(), "/a/b", &["GET"])));
+        assert!(!route(under(), "/a", &["GET"]).covers(&route(exact(), "/a/b", &[])));
+        assert!(!route(exact(), "", &[]).covers(&route(under(), "/a", &[])));
+    }
 }

@@ -2,11 +2,12 @@
 
 use crate::forward::Introduction;
 use crate::pool::{PoolChanges, SitePool};
-use sandarac_config::{Config, Network, PoolId};
+use sandarac_config::{Config, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
 use sandarac_net::{LeastRate, ListenAddress, Peer, SessionLimits};
+use sandarac_policy::PoolId;
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;

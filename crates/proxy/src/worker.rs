@@ -15,11 +15,11 @@ use crate::step::{hash, lookup};
 use crate::tally::{StatusClass, refused_text};
 use crate::{Counter, Counters, Fault, Record};
 use sandarac_cache::{Key, Lookup};
-use sandarac_config::PoolId;
 use sandarac_message::{Fields, Method, Name, RequestHead, Span, Timestamp, Version};
 use sandarac_net::{
     Answer, Client, Incoming, Meter, Next, Output, Peer, Refused, Service, SessionLimits, Sessions, wall,
 };
+use sandarac_policy::PoolId;
 use sandarac_wire::h1::request::Request;
 use std::cell::{Cell, RefCell};
 use std::io;

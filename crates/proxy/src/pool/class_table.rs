@@ -1,7 +1,7 @@
 //! The table of classes of a pool, which sorts requests into classes.
 
 use super::SitePool;
-use sandarac_config::Classifier;
+use sandarac_policy::Classifier;
 use std::sync::atomic::Ordering;
 
 impl SitePool {

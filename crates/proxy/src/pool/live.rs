@@ -4,7 +4,8 @@ use super::absent_skills::unix_seconds;
 use super::membership::Membership;
 use crate::{Counter, Counters};
 use sandarac_balance::Pool;
-use sandarac_config::{Classifier, PoolConfig, Subject};
+use sandarac_config::PoolConfig;
+use sandarac_policy::{Classifier, Subject};
 use std::ops::Deref;
 
 /// What requests are balanced over at a moment.

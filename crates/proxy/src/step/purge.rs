@@ -10,11 +10,11 @@ use crate::step::hash;
 use crate::step::receive::Received;
 use crate::step::store::{Landed, Landing};
 use sandarac_cache::{Begun, Expression, Purge, Store, Tag};
-use sandarac_config::{CacheRule, KeyRule, PoolId, RouteId, Routes};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{Scheme, content_location_is_target, invalidated, route_path};
 use sandarac_message::{Fields, Method, Name, ResponseHead, tags};
 use sandarac_net::wall;
+use sandarac_policy::{CacheRule, KeyRule, PoolId, RouteId, Routes};
 
 /// Answers a PURGE request: the target's stored responses, all variants, under either scheme; or what the plugins of content
 /// management systems mean by fields of theirs (docs/how-to/purge-on-edit.md).

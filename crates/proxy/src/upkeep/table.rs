@@ -24,7 +24,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
         let mut found = false;
         let loss = follow_text(path, sandarac_config::TABLE_BYTES as u64, |text| {
             found = true;
-            match classifier.with_table(text) {
+            match sandarac_config::read_class_table(classifier, text) {
                 Ok(read) => {
                     let lines = match read.table_len() {
                         Some(1) => "1 line".to_owned(),

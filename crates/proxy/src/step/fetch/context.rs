@@ -7,8 +7,8 @@ use crate::site::Site;
 use crate::worker::Worker;
 use crate::{Counters, Fault};
 use sandarac_balance::{BackendId, Pick};
-use sandarac_config::PoolId;
 use sandarac_net::Conn;
+use sandarac_policy::PoolId;
 use std::sync::Arc;
 use std::time::Duration;
 
