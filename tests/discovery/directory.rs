@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 
 use sandarac_config::Source;
-use sandarac_proxy::discover::{Event, IgnoredReason, LossReason};
+use sandarac_discover::{Event, IgnoredReason, LossReason};
 use sandarac_test_support::TempDir;
 
 use crate::watched::Watched;

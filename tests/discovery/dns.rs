@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use sandarac_config::{NameServer as Server, Source};
-use sandarac_proxy::discover::{Event, LossReason, Memory};
+use sandarac_discover::{Event, LossReason, Memory};
 use sandarac_test_support::{NameServer, within};
 
 use crate::watched::Watched;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use sandarac_config::Source;
-use sandarac_proxy::discover::{IgnoredReason, LossReason};
+use sandarac_discover::{IgnoredReason, LossReason};
 use sandarac_test_support::TempDir;
 
 use crate::watched::Watched;

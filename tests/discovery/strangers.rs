@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandarac_balance::Host;
 use sandarac_config::{Server, Source};
-use sandarac_proxy::discover::{Event, LossReason};
+use sandarac_discover::{Event, LossReason};
 use sandarac_test_support::{Address, Listener, Port};
 
 use crate::watched::Watched;

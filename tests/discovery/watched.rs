@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sandarac_config::{Dns, NameServer, Source};
-use sandarac_proxy::discover::{Event, Listing, LossReason, Memory, watch};
+use sandarac_discover::{Event, Listing, LossReason, Memory, watch};
 use sandarac_test_support::PATIENCE;
 use tokio::sync::oneshot;
 

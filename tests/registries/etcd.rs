@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sandarac_config::Source;
-use sandarac_proxy::discover::{IgnoredReason, LossReason};
+use sandarac_discover::{IgnoredReason, LossReason};
 use sandarac_test_support::registry::{Etcd, base64};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandarac_balance::Host;
 use sandarac_config::{Server, Source};
-use sandarac_proxy::discover::{IgnoredReason, LossReason, MAX_MEMBERS};
+use sandarac_discover::{IgnoredReason, LossReason, MAX_MEMBERS};
 use sandarac_test_support::registry::{Registrar, ZooKeeper};
 
 use crate::forwarder::Forwarder;

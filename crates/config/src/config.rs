@@ -2,19 +2,18 @@
 
 use sandarac_message::caching::Profile;
 use sandarac_message::target::Scheme;
+use sandarac_policy::{ByteSize, Routes};
 
 use crate::address::{ListenAddress, Network};
 use crate::pool::PoolConfig;
-use crate::routes::Routes;
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
-use crate::value::ByteSize;
 
 /// A whole and valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where clients are listened for; at least one.
     pub listeners: Vec<Listener>,
-    /// The pools; a [`Route`](crate::Route) refers to one by its place here.
+    /// The pools; a [`Route`](sandarac_policy::Route) refers to one by its place here.
     pub pools: Vec<PoolConfig>,
     /// What is done with which requests.
     pub routes: Routes,

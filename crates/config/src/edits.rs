@@ -1,11 +1,12 @@
-//! Edits of header fields: remove, set, add, in this order.
+//! Edits of header fields, as settings.
 
-use sandarac_message::{FieldsBuf, Name, TooLarge};
+use sandarac_message::Name;
+use sandarac_policy::Edits;
 
 use crate::field::{FieldName, FieldValue};
 use crate::report::{At, Report};
 use crate::setting::settings;
-use crate::template::{RequestParts, Template, Use};
+use crate::template::{Use, read_template};
 use crate::value::Map;
 
 settings! {
@@ -27,106 +28,30 @@ settings! {
     }
 }
 
-/// A field: its name and its value.
-pub type FieldLine = (Box<[u8]>, Box<[u8]>);
-
-/// A field that an edit writes: its name, and its value for a request.
-pub type FieldTemplate = (Box<[u8]>, Template);
-
-/// Edits of fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edits {
-    /// Names whose lines are removed.
-    pub remove: Vec<Box<[u8]>>,
-    /// Fields that replace all lines of their name.
-    pub set: Vec<FieldTemplate>,
-    /// Fields that are added after all others.
-    pub add: Vec<FieldTemplate>,
-}
-
-impl Edits {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
-    }
-
-    /// Edits `fields` for a request. Where they grow too large, the edits up to there are made.
-    pub fn apply(&self, fields: &mut FieldsBuf, request: &RequestParts<'_>) -> Result<(), TooLarge> {
-        self.remove.iter().for_each(|name| fields.remove_named(name));
-        self.set.iter().try_for_each(|(name, template)| fields.replace(name, &template.fill(request)))?;
-        self.add.iter().try_for_each(|(name, template)| fields.push(name, &template.fill(request)))
-    }
-
-    /// The names of fields whose values differ from one client or request to the next.
-    pub(crate) fn of_one_request(&self) -> impl Iterator<Item = &[u8]> {
-        self.written().filter(|(_, template)| template.is_of_one_request()).map(|(name, _)| &**name)
-    }
-
-    /// Whether any of them takes the address of the client.
-    pub fn needs_client(&self) -> bool {
-        self.written().any(|(_, template)| template.needs_client())
-    }
-
-    /// Whether any of them takes the id of the request.
-    pub fn needs_id(&self) -> bool {
-        self.written().any(|(_, template)| template.needs_id())
-    }
-
-    /// The fields that are set or added.
-    fn written(&self) -> impl Iterator<Item = &FieldTemplate> {
-        self.set.iter().chain(&self.add)
-    }
-
-    /// The names that are removed or replaced.
-    pub fn edited(&self) -> impl Iterator<Item = &[u8]> {
-        self.remove.iter().chain(self.set.iter().map(|(name, _)| name)).map(|name| &**name)
-    }
-
-    /// The edits that the settings ask for, on a request or on a response.
-    pub(crate) fn of(settings: &EditSettings, request: bool, report: &mut Report) -> Edits {
-        let mut check = |name: &At<FieldName>, set: bool| {
-            let known = Name::of(name.value.as_str().as_bytes());
-            if let Some(why) = refusal(known, request, set) {
-                report
-                    .error(name.place.clone(), format!("`{}` cannot be edited: {why}", name.value.as_str()));
-            }
-        };
-        let bytes = |text: &str| Box::from(text.as_bytes());
-        settings.remove.iter().for_each(|name| check(name, false));
-        settings.set.0.iter().for_each(|(name, _)| check(name, true));
-        settings.add.0.iter().for_each(|(name, _)| check(name, false));
-        let used = if request { Use::Request } else { Use::Response };
-        let mut line = |name: &At<FieldName>, value: &FieldValue| {
-            let template = Template::read(value.as_str(), used);
-            let template =
-                template.map_err(|complaint| report.complain(name.place.clone(), complaint)).ok()?;
-            Some((bytes(name.value.as_str()), template))
-        };
-        let set = settings.set.0.iter().filter_map(|(name, value)| line(name, value)).collect();
-        let values = |(name, values): &'_ (At<FieldName>, Vec<FieldValue>)| {
-            values.iter().filter_map(|value| line(name, value)).collect::<Vec<_>>()
-        };
-        let add = settings.add.0.iter().flat_map(values).collect();
-        Edits { remove: settings.remove.iter().map(|name| bytes(name.value.as_str())).collect(), set, add }
-    }
-}
-
-/// Edits of responses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ResponseEdits {
-    /// Of all.
-    pub all: Edits,
-    /// After those, of responses that are stored.
-    pub stored: Edits,
-    /// After those, of responses that are not stored.
-    pub passed: Edits,
-}
-
-impl ResponseEdits {
-    /// The names that any of them removes or replaces.
-    pub fn edited(&self) -> impl Iterator<Item = &[u8]> {
-        [&self.all, &self.stored, &self.passed].into_iter().flat_map(Edits::edited)
-    }
+/// The edits that the settings ask for, on a request or on a response.
+pub(crate) fn edits(settings: &EditSettings, request: bool, report: &mut Report) -> Edits {
+    let mut check = |name: &At<FieldName>, set: bool| {
+        let known = Name::of(name.value.as_str().as_bytes());
+        if let Some(why) = refusal(known, request, set) {
+            report.error(name.place.clone(), format!("`{}` cannot be edited: {why}", name.value.as_str()));
+        }
+    };
+    let bytes = |text: &str| Box::from(text.as_bytes());
+    settings.remove.iter().for_each(|name| check(name, false));
+    settings.set.0.iter().for_each(|(name, _)| check(name, true));
+    settings.add.0.iter().for_each(|(name, _)| check(name, false));
+    let used = if request { Use::Request } else { Use::Response };
+    let mut line = |name: &At<FieldName>, value: &FieldValue| {
+        let template = read_template(value.as_str(), used);
+        let template = template.map_err(|complaint| report.complain(name.place.clone(), complaint)).ok()?;
+        Some((bytes(name.value.as_str()), template))
+    };
+    let set = settings.set.0.iter().filter_map(|(name, value)| line(name, value)).collect();
+    let values = |(name, values): &'_ (At<FieldName>, Vec<FieldValue>)| {
+        values.iter().filter_map(|value| line(name, value)).collect::<Vec<_>>()
+    };
+    let add = settings.add.0.iter().flat_map(values).collect();
+    Edits { remove: settings.remove.iter().map(|name| bytes(name.value.as_str())).collect(), set, add }
 }
 
 /// Why a field is not for rules to edit, if it is not: in a request or a response, to be set or to be added or removed.

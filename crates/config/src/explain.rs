@@ -8,15 +8,13 @@ use sandarac_message::Name;
 use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
+use sandarac_policy::{Action, ByteSize, CacheRule, Edits, Match, PoolId, Route};
 
 use crate::config::{Config, Listener};
-use crate::edits::Edits;
 use crate::field::Token;
 use crate::pool::PoolConfig;
-use crate::routes::{Action, Match, PoolId, Route};
-use crate::rules::CacheRule;
 use crate::section::LogTarget;
-use crate::value::{ByteSize, show_duration};
+use crate::value::show_duration;
 
 /// Begins the next thing that is said of a route, below the first.
 const NEXT: &str = "\n     ";

@@ -1,19 +1,17 @@
 //! The whole file as settings, before it is made a [`Config`](crate::Config).
 
 use sandarac_message::target::Scheme;
+use sandarac_policy::{HostPattern, MethodName, PathPattern, PathReading, Template};
 
 use crate::address::{ListenAddress, Mode, Network};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
 use crate::limited::Bounded;
-use crate::pattern::{HostPattern, MethodName, PathPattern};
 use crate::pool::{PoolName, PoolSettings};
 use crate::report::{At, Complaint, Report};
-use crate::routes::PathReading;
 use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::{Kind, Node, Value, settings};
-use crate::template::Template;
 use crate::value::{Map, Text, choice};
 
 settings! {

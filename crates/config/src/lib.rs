@@ -20,7 +20,6 @@ mod pattern;
 mod pool;
 mod report;
 mod route_settings;
-mod routes;
 mod rules;
 mod section;
 mod setting;
@@ -29,24 +28,19 @@ mod template;
 mod value;
 
 pub use address::{Group, ListenAddress, Mode, NameServer, Network, contains};
-pub use classify::{Classifier, Subject, TABLE_BYTES, TableError};
+pub use classify::{TABLE_BYTES, TableError, classifier, read_class_table};
 pub use config::{Cache, Config, Listener};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
-pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use explain::explain;
 pub use field::Token;
 pub use flags::{AdminToken, Flags};
 pub use limited::{Bounded, BoundedSize, Decimal, Timeout};
 pub use manual::{defaults, manual, schema, settings};
-pub use pattern::{HostPattern, MethodName, PathPattern};
 pub use pool::{
     BackendConfig, CheckConfig, Password, PoolConfig, RetryBudgetConfig, SameSite, Server, Source,
     StatusRange, Sticky,
 };
-pub use routes::{Action, Answer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
-pub use rules::{CacheRule, KeyRule};
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
 pub use suggest::closest;
-pub use template::{RequestParts, Template};
-pub use value::{ByteSize, Secret, duration};
+pub use value::{Secret, duration};

@@ -4,11 +4,12 @@ use std::fmt;
 use std::ops::{Deref, RangeInclusive};
 use std::time::Duration;
 
+use sandarac_policy::ByteSize;
 use toml::de::DeValue;
 
 use crate::report::{Complaint, Report};
 use crate::setting::{Kind, Node, Value};
-use crate::value::{ByteSize, Text};
+use crate::value::Text;
 
 /// A number from `LEAST` to `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use sandarac_message::glob::Glob;
+use sandarac_policy::{Action, PoolId, Route, Routes};
 use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
@@ -14,7 +15,6 @@ use crate::flags::{Flags, overlay};
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
-use crate::routes::{Action, PoolId, Route, Routes};
 use crate::section::Admin;
 use crate::suggest::closest;
 

@@ -1,57 +1,11 @@
-//! Patterns of routes: hosts, paths and methods.
-
-use std::fmt;
+//! Patterns of routes, as settings: hosts, paths and methods.
 
 use sandarac_message::Method;
+use sandarac_policy::{HostPattern, MethodName, PathPattern, bare_host};
 
 use crate::report::Complaint;
 use crate::setting::Kind;
 use crate::value::Text;
-
-/// Which hosts a route is for. Letter case does not matter, and ports are not looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum HostPattern {
-    /// Any, also none.
-    Any,
-    /// This one, in lower case.
-    Exact(Box<str>),
-    /// Any that ends in this suffix, which begins with a dot and is in lower case: `*.example.com`.
-    Under(Box<str>),
-}
-
-/// `host` without a port and without the dot of the root, as patterns are compared with; letter case is kept.
-pub(crate) fn bare_host(host: &[u8]) -> &[u8] {
-    let bare = match host {
-        [b'[', ..] => host.iter().position(|&byte| byte == b']').map_or(host, |end| &host[..=end]),
-        _ => host.iter().position(|&byte| byte == b':').map_or(host, |colon| &host[..colon]),
-    };
-    bare.strip_suffix(b".").unwrap_or(bare)
-}
-
-impl HostPattern {
-    /// Whether every host that `other` matches is matched by this one too.
-    pub(crate) fn covers(&self, other: &HostPattern) -> bool {
-        match (self, other) {
-            (HostPattern::Any, _) => true,
-            (_, HostPattern::Any) => false,
-            (HostPattern::Exact(a), HostPattern::Exact(b)) => a == b,
-            (HostPattern::Exact(_), HostPattern::Under(_)) => false,
-            (HostPattern::Under(suffix), HostPattern::Exact(host) | HostPattern::Under(host)) => {
-                host.ends_with(&**suffix)
-            }
-        }
-    }
-}
-
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HostPattern::Any => f.write_str("*"),
-            HostPattern::Exact(host) => f.write_str(host),
-            HostPattern::Under(suffix) => write!(f, "*{suffix}"),
-        }
-    }
-}
 
 impl Text for HostPattern {
     fn form() -> Kind {
@@ -93,100 +47,6 @@ impl Text for HostPattern {
 
     fn text(&self) -> String {
         self.to_string()
-    }
-}
-
-/// Which paths a route is for. Paths are compared decoded and free of dot segments; letter case matters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum PathPattern {
-    /// This one alone: `=/feed`.
-    Exact(Box<[u8]>),
-    /// This one and all below it. Does not end in a slash, and is empty for all paths: `/blog`.
-    Below(Box<[u8]>),
-    /// All that begin with this, which ends in a slash: `/blog/`.
-    Prefix(Box<[u8]>),
-    /// All that fit, where each star stands for any run of characters, slashes too: the text before the first star,
-    /// between stars, and after the last.
-    Glob(Vec<Box<[u8]>>),
-}
-
-impl PathPattern {
-    /// Whether the pattern matches `path`.
-    pub fn matches(&self, path: &[u8]) -> bool {
-        match self {
-            PathPattern::Exact(exact) => path == &**exact,
-            PathPattern::Prefix(prefix) => path.starts_with(prefix),
-            PathPattern::Below(top) => path
-                .strip_prefix(&**top)
-                .is_some_and(|rest| top.is_empty() || matches!(rest, [] | [b'/', ..])),
-            PathPattern::Glob(parts) => glob(parts, path),
-        }
-    }
-
-    /// The bytes that every path it matches begins with.
-    pub(crate) fn literal_start(&self) -> &[u8] {
-        match self {
-            PathPattern::Exact(start) | PathPattern::Below(start) | PathPattern::Prefix(start) => start,
-            PathPattern::Glob(parts) => parts.first().map_or(&[], |first| first),
-        }
-    }
-
-    /// Whether every path that `other` matches is surely matched by this one too.
-    pub(crate) fn covers(&self, other: &PathPattern) -> bool {
-        if self == other {
-            return true;
-        }
-        let start = other.literal_start();
-        match (self, other) {
-            (_, PathPattern::Exact(path)) => self.matches(path),
-            (PathPattern::Below(top), PathPattern::Glob(_)) => {
-                top.is_empty() || (start.starts_with(top) && start.get(top.len()) == Some(&b'/'))
-            }
-            (PathPattern::Below(_), PathPattern::Below(top)) => {
-                top.is_empty() == self.literal_start().is_empty() && self.matches(top)
-                    || self.literal_start().is_empty()
-            }
-            (PathPattern::Below(_), PathPattern::Prefix(_)) => self.matches(start),
-            (PathPattern::Prefix(prefix), _) => start.starts_with(prefix),
-            // "/a*" covers what begins with "/a"; other globs are not worth the thought.
-            (PathPattern::Glob(parts), _) => {
-                matches!(&parts[..], [first, last] if last.is_empty() && start.starts_with(first))
-            }
-            (PathPattern::Exact(_), _) => false,
-        }
-    }
-}
-
-/// Matches the parts between stars in order, each as early as it can: no backtracking is needed.
-fn glob(parts: &[Box<[u8]>], path: &[u8]) -> bool {
-    let [first, middle @ .., last] = parts else { return false };
-    let Some(rest) = path.strip_prefix(&**first) else { return false };
-    let Some(mut rest) = rest.strip_suffix(&**last) else { return false };
-    for part in middle {
-        match find(rest, part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    true
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    match needle {
-        [] => Some(0),
-        _ => haystack.windows(needle.len()).position(|window| window == needle),
-    }
-}
-
-impl fmt::Display for PathPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match self {
-            PathPattern::Exact(path) => write!(f, "={}", text(path)),
-            PathPattern::Below(top) if top.is_empty() => f.write_str("/"),
-            PathPattern::Below(path) | PathPattern::Prefix(path) => f.write_str(&text(path)),
-            PathPattern::Glob(parts) => f.write_str(&text(&parts.join(&b'*'))),
-        }
     }
 }
 
@@ -235,17 +95,6 @@ impl Text for PathPattern {
     }
 }
 
-/// A method (RFC 9110 §9), which is case-sensitive.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct MethodName(Box<str>);
-
-impl MethodName {
-    /// The method.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl Text for MethodName {
     fn form() -> Kind {
         Kind::Text { name: "method", form: "a method", examples: &["GET", "POST"] }
@@ -260,10 +109,10 @@ impl Text for MethodName {
         if upper != text && Method::of(upper.as_bytes()) != Method::Other {
             return Err(not().help(format!("methods are case-sensitive: \"{upper}\"")));
         }
-        Ok(MethodName(text.into()))
+        Ok(MethodName::new(text))
     }
 
     fn text(&self) -> String {
-        self.0.to_string()
+        self.as_str().to_owned()
     }
 }

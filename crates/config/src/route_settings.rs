@@ -1,15 +1,15 @@
 //! From the settings of a route to a [`Route`].
 
 use sandarac_message::Name;
+use sandarac_policy::{Action, Answer, Match, PoolId, Redirect, ResponseEdits, Route};
 
-use crate::edits::{EditSettings, Edits, ResponseEdits, refusal};
+use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::pool::PoolName;
 use crate::report::{At, Place, Report};
-use crate::routes::{Action, Answer, Match, PoolId, Redirect, Route};
 use crate::rules::CacheSettings;
-use crate::template::Template;
+use crate::template::place_in;
 
 /// The route that `settings` make; `None` where an error keeps it from being made. `find` looks a pool up and reports
 /// where there is none.
@@ -56,11 +56,11 @@ pub(crate) fn route(
             None
         }
     };
-    let request = Edits::of(&route.request, true, report);
+    let request = edits(&route.request, true, report);
     let response = ResponseEdits {
-        all: Edits::of(&route.response, false, report),
-        stored: Edits::of(&route.stored_response, false, report),
-        passed: Edits::of(&route.passed_response, false, report),
+        all: edits(&route.response, false, report),
+        stored: edits(&route.stored_response, false, report),
+        passed: edits(&route.passed_response, false, report),
     };
     let mut action = action;
     if let Some(Action::Forward { cache: Some(rule), .. }) = &mut action {
@@ -190,7 +190,7 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
 
 /// Braces are common in bodies: only what would be filled in elsewhere is warned of.
 fn warn_of_places(text: &str, at: &Option<Place>, report: &mut Report) {
-    if let Some(place) = Template::place_in(text) {
+    if let Some(place) = place_in(text) {
         let message = format!("{place} is not filled in here: an answer is the same for all requests");
         report.warning(at.clone(), message);
     }

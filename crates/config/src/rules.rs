@@ -1,16 +1,17 @@
-//! The cache rules of a route: the choices that RFC 9111 leaves open.
+//! The cache rules of a route, as settings: the choices that RFC 9111 leaves open.
 
 use std::time::Duration;
 
 use sandarac_message::caching::{CookieRule, Heuristics, Policy, Profile};
 use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
+use sandarac_policy::{ByteSize, CacheRule, KeyRule};
 
 use crate::field::{FieldName, Status};
 use crate::limited::{Bounded, BoundedSize};
 use crate::report::{At, Complaint, Report};
 use crate::setting::{Kind, Node, Section, Value, settings};
-use crate::value::{ByteSize, Map, Text, choice};
+use crate::value::{Map, Text, choice};
 
 settings! {
     /// The rules that `[cache]` sets for all routes and a route for itself.
@@ -172,31 +173,6 @@ impl Value for BypassCookies {
 
 fn globs(patterns: &[Pattern]) -> Vec<Glob> {
     patterns.iter().map(|pattern| pattern.0.clone()).collect()
-}
-
-/// What distinguishes stored responses beside scheme, host, path and query.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyRule {
-    /// Query parameters that are left out.
-    pub ignore_query: Vec<Glob>,
-    /// Request fields whose values are part of it.
-    pub fields: Vec<Box<[u8]>>,
-    /// Cookies whose values are part of it.
-    pub cookies: Vec<Glob>,
-}
-
-/// How a route uses the cache.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheRule {
-    /// What is looked up and stored, and for how long. Its ignored cookies include those of `key`, which count as ignored
-    /// for looking up and are forwarded.
-    pub policy: Policy,
-    /// What distinguishes stored responses.
-    pub key: KeyRule,
-    /// The largest response that is stored.
-    pub max_object: ByteSize,
-    /// How long a request waits for a fetch that is under way before a stale response stands in for it; without end where it is `None`.
-    pub stale_after: Option<Duration>,
 }
 
 impl RuleSettings {

@@ -1,10 +1,12 @@
 //! The tables of settings that need no further thought once they are read.
 
+use sandarac_policy::ByteSize;
+
 use crate::address::{Group, ListenAddress, Mode, NameServer, Network};
 use crate::field::Token;
 use crate::limited::{Bounded, BoundedSize, Timeout};
 use crate::setting::settings;
-use crate::value::{ByteSize, Secret, choice};
+use crate::value::{Secret, choice};
 
 const KIB: u64 = 1 << 10;
 

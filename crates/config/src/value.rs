@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
+use sandarac_policy::ByteSize;
 use toml::de::DeValue;
 
 use crate::report::{At, Complaint, Report, in_order};
@@ -190,40 +191,6 @@ impl<K: Key, T: Value> Value for Map<K, T> {
     }
 }
 
-/// A number of bytes, written with a unit: `"64KiB"`, `"1GB"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ByteSize(pub u64);
-
-impl ByteSize {
-    /// The number of bytes, as far as a `usize` goes.
-    pub fn get(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-}
-
-/// The units of sizes; the largest that divides a size is the one it is shown in.
-const SIZES: [(&str, u64); 9] = [
-    ("TiB", 1 << 40),
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("TB", 1_000_000_000_000),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("kB", 1000),
-    ("B", 1),
-];
-
-impl fmt::Display for ByteSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let divides = |&&(_, bytes): &&(&str, u64)| self.0 >= bytes && self.0.is_multiple_of(bytes);
-        match SIZES.iter().find(divides) {
-            Some((unit, bytes)) => write!(f, "{}{unit}", self.0 / bytes),
-            None => write!(f, "{}B", self.0),
-        }
-    }
-}
-
 impl Text for ByteSize {
     fn form() -> Kind {
         Kind::Text {
@@ -252,7 +219,7 @@ impl Text for ByteSize {
             let binary = name.strip_suffix("iB");
             name.eq_ignore_ascii_case(unit) || binary.is_some_and(|letter| letter.eq_ignore_ascii_case(unit))
         };
-        let (_, bytes) = SIZES.iter().find(named).ok_or_else(not)?;
+        let (_, bytes) = ByteSize::UNITS.iter().find(named).ok_or_else(not)?;
         scaled(digits, *bytes).map(ByteSize).ok_or_else(not)
     }
 

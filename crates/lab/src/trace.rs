@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use sandarac_config::{Classifier, Subject};
 use sandarac_message::FieldsBuf;
+use sandarac_policy::{Classifier, Subject};
 
 use crate::log::{Log, LogError, LogRequest};
 

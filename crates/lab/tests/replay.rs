@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::io::Cursor;
 use std::time::Duration;
 
-use sandarac_config::{Classifier, Config};
+use sandarac_config::Config;
 use sandarac_lab::{Load, Log, LogOptions, LogSettings, Report, Scenario, Trace, replay, table};
+use sandarac_policy::Classifier;
 
 /// The classifier that a pool with this `class` has.
 fn classifier(class: &str) -> Classifier {

@@ -5,13 +5,14 @@ use crate::step::fetch::OriginRequest;
 use crate::step::hash;
 use crate::step::receive::Received;
 use sandarac_cache::Object;
-use sandarac_config::{CacheRule, Edits, RequestParts, ResponseEdits, Sticky};
+use sandarac_config::Sticky;
 use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::Scheme;
 use sandarac_message::{Field, Fields, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
+use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits};
 use sandarac_wire::h1::BodyFraming;
 use std::net::IpAddr;
 
@@ -416,8 +417,8 @@ mod tests {
     fn rule() -> CacheRule {
         CacheRule {
             policy: Policy::rfc(),
-            key: sandarac_config::KeyRule::default(),
-            max_object: sandarac_config::ByteSize(1 << 20),
+            key: sandarac_policy::KeyRule::default(),
+            max_object: sandarac_policy::ByteSize(1 << 20),
             stale_after: None,
         }
     }

@@ -4,18 +4,16 @@
 //! steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss, pass, pipe, synth
 //! or purge, then fetch, store, deliver and record.
 
-mod away;
 pub mod client;
-mod complaints;
 mod counters;
 mod downstream;
 mod exchange;
 mod fault;
 mod forward;
 mod handling;
-mod members;
-mod names;
+mod log_throttle;
 mod origin;
+mod origin_timeouts;
 mod pool;
 mod record;
 mod respond;
@@ -33,13 +31,12 @@ mod worker;
 pub use counters::{Counter, Counters, Latency};
 pub use exchange::Deferred;
 pub use fault::Fault;
-pub use members::{Member, SourceState};
-pub use pool::{Live, PoolRefusal, SitePool};
+pub use origin_timeouts::OriginTimeouts;
+pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
 pub use shared::Shared;
 pub use site::Site;
-pub use step::fetch::OriginTimeouts;
 pub use tally::CountByReason;
-pub use upkeep::{Upkeep, discover, settle};
+pub use upkeep::{Upkeep, settle};
 pub use worker::Worker;

@@ -1,12 +1,12 @@
 //! Connections to origins: made, kept between requests, and given out again. Each worker has its own.
 
-use crate::names::Names;
-use crate::step::fetch::OriginTimeouts;
+use crate::origin_timeouts::OriginTimeouts;
 use crate::{Counter, Counters, Fault};
 use hashbrown::HashMap;
 use rustix::io::Errno;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
+use sandarac_discover::Resolver;
 use sandarac_net::{Conn, Moment, Stream, Unread, within};
 use sandarac_wire::h1::repair::Repairs;
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ pub(crate) struct Origins {
     idle: RefCell<HashMap<Address, Vec<Idle>>>,
     /// Backends that did not say what they run, and until when they are not asked.
     mute: RefCell<HashMap<Address, Moment>>,
-    names: Rc<Names>,
+    resolver: Rc<Resolver>,
     counters: Arc<Counters>,
 }
 
@@ -53,12 +53,12 @@ impl Origins {
     /// No connections yet; names will be asked for as `dns` says.
     pub(crate) fn new(dns: &Dns, counters: Arc<Counters>) -> Rc<Origins> {
         let (idle, mute) = Default::default();
-        Rc::new(Origins { idle, mute, names: Names::new(dns), counters })
+        Rc::new(Origins { idle, mute, resolver: Resolver::new(dns), counters })
     }
 
     /// From now on, names are asked for as `dns` says.
     pub(crate) fn ask_from(&self, dns: &Dns) {
-        self.names.ask_from(dns);
+        self.resolver.ask_from(dns);
     }
 
     /// A connection that is neither too old nor waited too long, on which nothing has arrived since: the latest used,
@@ -72,7 +72,7 @@ impl Origins {
     ) -> Option<(Box<Conn>, Provenance)> {
         let name = name(address);
         if let Some(name) = name {
-            self.names.keep_current(name);
+            self.resolver.keep_current(name);
         }
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(address)?;
@@ -152,7 +152,7 @@ impl Origins {
     /// Whether a connection leads to where its name leads now.
     fn leads_there(&self, name: Option<&str>, provenance: &Provenance) -> bool {
         match (name, provenance.ip) {
-            (Some(name), Some(ip)) => self.names.may_be_at(name, ip),
+            (Some(name), Some(ip)) => self.resolver.may_be_at(name, ip),
             _ => true,
         }
     }
@@ -179,7 +179,7 @@ impl Origins {
             }
             Endpoint::Tcp(Host::Name(name), port) => {
                 let mut fault = Fault::Unresolved;
-                for ip in self.names.addresses(name).await {
+                for ip in self.resolver.addresses(name).await {
                     match connect_tcp(SocketAddr::new(ip, *port)).await {
                         Ok(stream) => return Ok((stream, Some(ip))),
                         Err(error) => fault = error,

@@ -144,7 +144,7 @@ impl FetchContext<'_> {
 
     /// Asks for a worker's whole résumé.
     pub(crate) fn want(&self, worker: BackendId) {
-        self.worker.shared.wants.push(self.pool.place(), worker);
+        self.worker.shared.upkeep_mailbox.want_resume(self.pool.place(), worker);
     }
 
     fn unbelieved(&self, worker: BackendId, why: Unbelieved) {

@@ -1,8 +1,8 @@
 //! The service behind the sessions of one core: what is answered from memory at once, and what is handed to an exchange.
 
-use crate::complaints::Subject;
 use crate::exchange::{self, Deferred, is_loop};
 use crate::handling::Handling;
+use crate::log_throttle::Subject;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
@@ -14,12 +14,12 @@ use crate::tally::{StatusClass, refused_text};
 use crate::worker::Worker;
 use crate::{Counter, Record};
 use sandarac_cache::{Key, Lookup};
-use sandarac_config::PoolId;
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::{
     Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Service, SessionLimits,
     wall,
 };
+use sandarac_policy::PoolId;
 use std::io;
 use std::sync::atomic::AtomicBool;
 
@@ -157,7 +157,7 @@ impl Service for Worker {
 
     fn accept_failed(&self, error: &io::Error) {
         self.counters.one(Counter::AcceptFailures);
-        self.shared.complain(Subject::Accepting, || format!("cannot accept connections: {error}"));
+        self.shared.log_throttled(Subject::Accepting, || format!("cannot accept connections: {error}"));
     }
 
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {

@@ -1,21 +1,21 @@
 //! State that all cores of a process share.
 
-use crate::complaints::{Complaints, Subject};
+use crate::log_throttle::{Subject, Throttle};
 use crate::resume::Unbelieved;
 use crate::site::Site;
 use crate::step::purge::purge_target;
 use crate::tally::Tally;
-use crate::upkeep::{Wants, settle};
+use crate::upkeep::{Mailbox, settle};
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
-use sandarac_config::Edits;
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
+use sandarac_policy::Edits;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -50,10 +50,10 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients are to take their responses faster.
     pub(crate) memory_pressure: AtomicBool,
-    /// What is wanted of the upkeep.
-    pub(crate) wants: Wants,
-    complaints: Mutex<Complaints>,
-    complain: Box<dyn Fn(&str) + Send + Sync>,
+    pub(crate) upkeep_mailbox: Mailbox,
+    log_throttle: Mutex<Throttle>,
+    /// Writes to the process's own log.
+    log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 /// A place for a fetch whose client has left.
@@ -67,13 +67,13 @@ impl Drop for Detached {
 
 impl Shared {
     /// The shared part of a process with so many workers. `connection_limit` is for client connections;
-    /// `complain` writes to the process's own log.
+    /// `log` writes to the process's own log.
     pub fn new(
         site: Site,
         store: Arc<Store>,
         workers: usize,
         connection_limit: usize,
-        complain: Box<dyn Fn(&str) + Send + Sync>,
+        log: Box<dyn Fn(&str) + Send + Sync>,
     ) -> Arc<Shared> {
         let site = Arc::new(site);
         Arc::new(Shared {
@@ -88,9 +88,9 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
-            wants: Wants::default(),
-            complaints: Mutex::default(),
-            complain,
+            upkeep_mailbox: Mailbox::default(),
+            log_throttle: Mutex::default(),
+            log,
         })
     }
 
@@ -123,7 +123,7 @@ impl Shared {
     pub fn set_site(&self, site: Site, patience: Duration) {
         let site = Arc::new(site);
         self.tended.store(site.clone());
-        self.wants.change_site();
+        self.upkeep_mailbox.change_site();
         settle(self, patience);
         self.site.store(site);
         self.generation.fetch_add(1, Ordering::Release);
@@ -214,7 +214,9 @@ impl Shared {
             return true;
         }
         self.closed();
-        self.complain(Subject::Clients, || "too many client connections: some are answered 503".to_owned());
+        self.log_throttled(Subject::Clients, || {
+            "too many client connections: some are answered 503".to_owned()
+        });
         false
     }
 
@@ -230,17 +232,17 @@ impl Shared {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Says what is wrong, unless that was said a while ago.
-    pub(crate) fn complain(&self, subject: Subject, what: impl FnOnce() -> String) {
-        if self.complaints.lock().is_due(subject, Moment::now()) {
-            (self.complain)(&escaped(&what()));
+    /// Logs a message, unless one about the same subject was logged a short while ago.
+    pub(crate) fn log_throttled(&self, subject: Subject, message: impl FnOnce() -> String) {
+        if self.log_throttle.lock().is_due(subject, Moment::now()) {
+            (self.log)(&escaped(&message()));
         }
     }
 
     /// Counts, in a set of the caller's own, and says what of a worker's word is not believed.
     pub(crate) fn unbelieved(&self, counters: &Counters, pool: &Pool, worker: BackendId, why: Unbelieved) {
         counters.unbelieved.one(&why);
-        self.complain(Subject::Worker(pool.name().into(), worker, why.name()), || {
+        self.log_throttled(Subject::Worker(pool.name().into(), worker, why.name()), || {
             let worker = pool.backend(worker).map(|backend| backend.address().to_string());
             let worker = worker.unwrap_or_default();
             format!("pool {}: what {worker} says of its skills is not believed: {}", pool.name(), why.text())
@@ -260,9 +262,9 @@ impl Shared {
         }
     }
 
-    /// Says what has changed, at once.
-    pub(crate) fn say(&self, what: &str) {
-        (self.complain)(&escaped(what));
+    /// Logs a message.
+    pub(crate) fn log(&self, message: &str) {
+        (self.log)(&escaped(message));
     }
 
     /// The counters of the upkeep, which alone may write them.

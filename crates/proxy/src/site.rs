@@ -1,19 +1,19 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
 use crate::forward::Introduction;
-use crate::pool::SitePool;
-use sandarac_config::{Config, Network, PoolId};
+use crate::pool::{PoolChanges, SitePool};
+use sandarac_config::{Config, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
 use sandarac_net::{Listener, ListenerId, MinimumRate, Peer, SessionLimits};
+use sandarac_policy::PoolId;
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// What a client must take of a response under memory pressure: as much as a line of a quarter of a megabit brings, and
 /// time for one that stalls. Who takes less keeps for half a minute what is a sixty-fourth of 64 MiB.
@@ -24,8 +24,7 @@ pub struct Site {
     /// What was configured.
     pub config: Config,
     pub(crate) pools: Vec<SitePool>,
-    /// Told when the backends of a pool change.
-    members: Arc<Notify>,
+    pool_changes: Arc<PoolChanges>,
     pub(crate) session: SessionLimits,
     /// What a response head may hold.
     pub(crate) response_head: Limits,
@@ -71,10 +70,10 @@ impl Site {
     /// Makes `config` ready. `bound` are the listeners, in the order of the configuration; pools go on with
     /// what `before` knew of the same backends. `seed` decides between equal backends.
     pub fn new(config: Config, bound: &[Listener], before: Option<&Site>, seed: u64) -> Site {
-        let members = before.map_or_else(Arc::default, |site| site.members.clone());
+        let pool_changes = before.map_or_else(Arc::default, |site| site.pool_changes.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let known = before.and_then(|site| site.pool(&settings.name));
-            SitePool::new(settings, known, seed.wrapping_add(at as u64), members.clone())
+            SitePool::new(settings, known, seed.wrapping_add(at as u64), pool_changes.clone())
         });
         let limits = &config.limits;
         let request_head = Limits {
@@ -93,7 +92,7 @@ impl Site {
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
-            members,
+            pool_changes,
             session: SessionLimits {
                 head: request_head,
                 idle_timeout: *config.timeouts.idle,
@@ -138,7 +137,13 @@ impl Site {
 
     /// Waits until the backends of a pool have changed.
     pub(crate) async fn members_changed(&self) {
-        self.members.notified().await;
+        self.pool_changes.backends().await;
+    }
+
+    /// Blocks the thread until every pool has what it should have before it serves, at most for `patience`.
+    pub(crate) fn wait_until_ready(&self, patience: Duration) {
+        let is_ready = || self.pools.iter().all(|pool| pool.awaits().is_none());
+        self.pool_changes.wait_until(is_ready, patience);
     }
 
     /// The name of this proxy in Via, Cache-Status and Proxy-Status.

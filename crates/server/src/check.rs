@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use rustix::fs::Access;
-use sandarac_config::{AdminToken, Config, Flags, ListenAddress, LogTarget, Warning};
+use sandarac_config::{AdminToken, Config, Flags, ListenAddress, LogTarget, Warning, read_class_table};
 
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
         let Some(path) = classifier.table_path() else { continue };
         match fs::read(path) {
             Ok(text) => {
-                classifier.with_table(&text).map_err(|error| Failure::Usage(error.to_string()))?;
+                read_class_table(classifier, &text).map_err(|error| Failure::Usage(error.to_string()))?;
             }
             Err(error) => say(format_args!(
                 "warning: no request has a class yet: cannot read {}: {error}",

@@ -1,11 +1,9 @@
-//! Classes that a regular expression finds in a part of a request.
-
-use std::fmt;
+//! Regular expressions that find classes, as settings.
 
 use regex::bytes::{Regex, RegexBuilder};
+use sandarac_policy::{ClassPart, ClassPattern};
 
-use crate::classify::Subject;
-use crate::classify::part::Part;
+use crate::classify::part::read_part;
 use crate::report::Complaint;
 use crate::setting::Kind;
 use crate::value::Text;
@@ -17,37 +15,9 @@ const LENGTH: usize = 4096;
 /// steps for each byte looked at.
 const COMPILED: usize = 1 << 20;
 
-/// A regular expression whose group `class` is the class.
-#[derive(Clone, Debug)]
-pub(crate) struct Pattern {
-    regex: Regex,
-    of: Part,
-}
-
-impl Pattern {
-    pub(crate) fn new(expression: &Expression, of: Part) -> Pattern {
-        Pattern { regex: expression.0.clone(), of }
-    }
-
-    pub(crate) fn class<'b>(&self, subject: &Subject<'_>, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
-        let value = self.of.value(subject)?;
-        buffer.extend_from_slice(self.regex.captures(&value)?.name(GROUP)?.as_bytes());
-        Some(buffer)
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of the {}", self.regex, self.of)
-    }
-}
-
-/// The name of the group.
-const GROUP: &str = "class";
-
 /// A regular expression with a group `class`.
 #[derive(Clone, Debug)]
-pub(crate) struct Expression(Regex);
+pub(crate) struct Expression(pub(crate) Regex);
 
 impl PartialEq for Expression {
     fn eq(&self, other: &Expression) -> bool {
@@ -74,7 +44,7 @@ impl Text for Expression {
             let why = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Complaint::new(format!("no regular expression: {why}"))
         })?;
-        if !regex.capture_names().flatten().any(|name| name == GROUP) {
+        if !regex.capture_names().flatten().any(|name| name == ClassPattern::GROUP) {
             let complaint = Complaint::new("the regular expression has no group `class`");
             return Err(complaint.help("put what the class is in (?<class>…)"));
         }
@@ -88,7 +58,7 @@ impl Text for Expression {
 
 /// The part of a request that an expression looks at.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Of(pub(crate) Part);
+pub(crate) struct Of(pub(crate) ClassPart);
 
 impl Text for Of {
     fn form() -> Kind {
@@ -100,7 +70,7 @@ impl Text for Of {
     }
 
     fn from_text(text: &str) -> Result<Of, Complaint> {
-        Part::read(text, &["host", "path", "query", "header:", "cookie:"]).map(Of)
+        read_part(text, &["host", "path", "query", "header:", "cookie:"]).map(Of)
     }
 
     fn text(&self) -> String {

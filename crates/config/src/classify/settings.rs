@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::classify::part::{Part, segment_number};
-use crate::classify::pattern::{Expression, Of, Pattern};
-use crate::classify::table::Table;
-use crate::classify::template::ClassTemplate;
-use crate::classify::{Classifier, How};
+use sandarac_policy::{ClassPart, ClassPattern, ClassRule, ClassTable, ClassTemplate, Classifier};
+
+use crate::classify::part::segment_number;
+use crate::classify::pattern::{Expression, Of};
+use crate::classify::template::read_class_template;
 use crate::path::AbsolutePath;
 use crate::report::{At, Complaint, Place, Report};
 use crate::setting::{Kind, Node, Value, settings};
@@ -15,12 +15,12 @@ use crate::value::Text;
 
 settings! {
     /// What sorts requests into classes: a regular expression or a file.
-    pub(crate) struct ClassTable {
+    pub(crate) struct ClassTableSettings {
         /// The class is what the group `class` of this expression matches.
         regex: Option<At<Expression>> = None, unset "the table has a `file`" "'^/(?<class>[^/]+)'";
         /// What `regex` looks at: `host` (in lower case, without port and leading `www.`), `path` (decoded), `query`,
         /// `header:NAME` or `cookie:NAME`.
-        of: At<Of> = At::nowhere(Of(Part::Path));
+        of: At<Of> = At::nowhere(Of(ClassPart::Path));
         /// A file of lines with a host, a path or both, as routes match them, and a class: `example.com/blog blog`. It is
         /// watched. The most exact line counts, wherever it stands.
         file: Option<At<AbsolutePath>> = None, unset "the table has a `regex`" "\"/etc/sandarac/classes\"";
@@ -49,7 +49,7 @@ impl Text for Short {
             return Ok(Short::Host);
         }
         if text.contains('{') {
-            return ClassTemplate::read(text).map(Short::Template);
+            return read_class_template(text).map(Short::Template);
         }
         if let Some(number) = text.strip_prefix("path_segment(").and_then(|rest| rest.strip_suffix(')')) {
             return segment_number(number.trim()).map(Short::PathSegment);
@@ -64,25 +64,24 @@ impl Text for Short {
     }
 
     fn text(&self) -> String {
-        self.clone().how().to_string()
+        self.clone().rule().to_string()
     }
 }
 
-impl std::str::FromStr for Classifier {
-    type Err = String;
-
-    /// Reads what `class` of a pool may say in short: `host`, `path_segment(1)` or a template.
-    fn from_str(text: &str) -> Result<Classifier, String> {
-        Short::from_text(text).map(|short| Classifier::new(short.how())).map_err(Complaint::into_line)
-    }
+/// Reads what `class` of a pool may say in short: `host`, `path_segment(1)` or a template.
+///
+/// # Errors
+/// What is wrong with it, and what was probably meant.
+pub fn classifier(text: &str) -> Result<Classifier, String> {
+    Short::from_text(text).map(|short| Classifier::new(short.rule())).map_err(Complaint::into_line)
 }
 
 impl Short {
-    fn how(self) -> How {
+    fn rule(self) -> ClassRule {
         match self {
-            Short::Host => How::Host,
-            Short::PathSegment(number) => How::PathSegment(number),
-            Short::Template(template) => How::Template(template),
+            Short::Host => ClassRule::Host,
+            Short::PathSegment(number) => ClassRule::PathSegment(number),
+            Short::Template(template) => ClassRule::Template(template),
         }
     }
 }
@@ -91,7 +90,7 @@ impl Short {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ClassSettings {
     Short(Short),
-    Table(Box<ClassTable>, Option<Place>),
+    Table(Box<ClassTableSettings>, Option<Place>),
 }
 
 impl Default for ClassSettings {
@@ -102,12 +101,12 @@ impl Default for ClassSettings {
 
 impl Value for ClassSettings {
     fn kind() -> Kind {
-        Kind::Either(vec![Short::form(), ClassTable::kind()])
+        Kind::Either(vec![Short::form(), ClassTableSettings::kind()])
     }
 
     fn read(node: &Node<'_>, report: &mut Report) -> Option<ClassSettings> {
         if node.get_ref().is_table() {
-            let table = ClassTable::read(node, report)?;
+            let table = ClassTableSettings::read(node, report)?;
             return Some(ClassSettings::Table(Box::new(table), Some(node.span())));
         }
         Value::read(node, report).map(ClassSettings::Short)
@@ -125,19 +124,20 @@ impl ClassSettings {
     /// The classifier; of what cannot be one, reports why.
     pub(crate) fn make(&self, report: &mut Report) -> Option<Classifier> {
         let (table, place) = match self {
-            ClassSettings::Short(short) => return Some(Classifier::new(short.clone().how())),
+            ClassSettings::Short(short) => return Some(Classifier::new(short.clone().rule())),
             ClassSettings::Table(table, place) => (table, place),
         };
         match (&table.regex, &table.file) {
-            (Some(regex), None) => {
-                Some(Classifier::new(How::Pattern(Pattern::new(&regex.value, table.of.value.0.clone()))))
-            }
+            (Some(regex), None) => Some(Classifier::new(ClassRule::Pattern(ClassPattern::new(
+                regex.value.0.clone(),
+                table.of.value.0.clone(),
+            )))),
             (None, Some(file)) => {
                 if table.of.place.is_some() {
                     report.error(table.of.place.clone(), "`of` belongs to a `regex`");
                 }
-                let empty = Arc::new(Table::default());
-                Some(Classifier::new(How::File { path: file.value.to_path(), table: empty }))
+                let empty = Arc::new(ClassTable::default());
+                Some(Classifier::new(ClassRule::File { path: file.value.to_path(), table: empty }))
             }
             (Some(regex), Some(file)) => {
                 let message = "classes come from a `regex` or from a `file`, not from both";

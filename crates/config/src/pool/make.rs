@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use sandarac_balance::{Address, Algorithm, Checks, Ejection, ResumeSettings, Settings, SkillSource};
+use sandarac_policy::Classifier;
 
-use crate::classify::Classifier;
 use crate::pool::settings::{
     BackendTable, CheckSettings, EjectionSettings, PoolName, PoolSettings, ResumeTable,
 };

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sandarac_balance::{Address, Algorithm, Backend, Pool, RetryBudget, Settings};
-
-use crate::classify::Classifier;
+use sandarac_policy::Classifier;
 
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};

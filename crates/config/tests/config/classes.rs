@@ -1,8 +1,9 @@
 //! Requests are sorted into classes.
 
 use proptest::prelude::*;
-use sandarac_config::{Classifier, Subject, TableError};
+use sandarac_config::{TableError, read_class_table};
 use sandarac_message::FieldsBuf;
+use sandarac_policy::{Classifier, Subject};
 
 use crate::{load, refused};
 
@@ -18,7 +19,7 @@ fn classifier(class: &str) -> Classifier {
 }
 
 fn table(lines: &str) -> Result<Classifier, TableError> {
-    classifier("{ file = \"/etc/classes\" }").with_table(lines.as_bytes())
+    read_class_table(&classifier("{ file = \"/etc/classes\" }"), lines.as_bytes())
 }
 
 /// The class of a GET.
@@ -283,7 +284,7 @@ fn a_table_that_cannot_be_read_is_told_of_by_file_and_line() {
     ] {
         assert_eq!(table(lines).unwrap_err().to_string(), told);
     }
-    let not_text = classifier("{ file = \"/etc/classes\" }").with_table(b"/a b\n/\xff c");
+    let not_text = read_class_table(&classifier("{ file = \"/etc/classes\" }"), b"/a b\n/\xff c");
     assert_eq!(not_text.unwrap_err().to_string(), "/etc/classes:2: the line is not UTF-8");
     assert!(table(&endless).is_ok(), "the same line again is no other line");
 }
@@ -338,12 +339,16 @@ fn fingerprints_tell_classifiers_apart_and_say_nothing_of_comments() {
 fn a_pool_takes_a_classifier_whose_table_was_read() {
     let pool = load(&text("{ file = '/etc/classes' }")).pools.remove(0);
     let before = pool.settings.resume.classifier;
-    let read = pool.classifier.clone().unwrap().with_table(b"/a a").unwrap();
+    let read = read_class_table(pool.classifier.as_ref().unwrap(), b"/a a").unwrap();
     assert_eq!(read.table_path(), Some("/etc/classes".as_ref()));
     let pool = pool.with_classifier(read.clone());
     assert_eq!(pool.settings.resume.classifier, read.fingerprint());
     assert_ne!(pool.settings.resume.classifier, before);
-    assert_eq!(classifier("\"host\"").with_table(b"/a a"), Ok(classifier("\"host\"")), "it has no table");
+    assert_eq!(
+        read_class_table(&classifier("\"host\""), b"/a a"),
+        Ok(classifier("\"host\"")),
+        "it has no table"
+    );
 }
 
 proptest! {
@@ -382,7 +387,7 @@ proptest! {
     fn any_bytes_are_a_table_or_told_of(text in prop::collection::vec(any::<u8>(), 0..200), lines in "([*a-z.]{0,6}[/=]?[a-z/*.]{0,6} [a-z#]{0,3}\n){0,6}") {
         let classifier = classifier("{ file = \"/etc/classes\" }");
         for text in [&text, lines.as_bytes()] {
-            match classifier.with_table(text) {
+            match read_class_table(&classifier, text) {
                 Ok(table) => {
                     class(&table, "a.b", "/a/b", &[]);
                 }

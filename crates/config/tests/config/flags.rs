@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use sandarac_config::{Action, AdminToken, ByteSize, Config, Flags, ListenAddress, Source};
+use sandarac_config::{AdminToken, Config, Flags, ListenAddress, Source};
 use sandarac_message::caching::Profile;
+use sandarac_policy::{Action, ByteSize};
 
 use crate::BASE;
 

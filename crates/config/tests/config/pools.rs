@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sandarac_balance::{Algorithm, Checks, Ejection, ResumeSettings, Settings, SkillSource};
-use sandarac_config::{Action, Config, PoolConfig, RetryBudgetConfig, SameSite, Source};
+use sandarac_config::{Config, PoolConfig, RetryBudgetConfig, SameSite, Source};
 use sandarac_message::glob::Glob;
+use sandarac_policy::Action;
 
 use crate::{load, refused, warnings};
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use sandarac_config::{
-    Action, ByteSize, CacheRule, Config, ListenAddress, LogFormat, LogTarget, Network, RequestParts,
-};
+use sandarac_config::{Config, ListenAddress, LogFormat, LogTarget, Network};
 use sandarac_message::caching::{CookieRule, Policy, Profile};
 use sandarac_message::glob::Glob;
+use sandarac_policy::{Action, ByteSize, CacheRule, RequestParts};
 
 use crate::{BASE, load};
 

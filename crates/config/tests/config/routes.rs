@@ -1,6 +1,7 @@
 //! The first route that matches a request is the one that counts.
 
-use sandarac_config::{Action, Config};
+use sandarac_config::Config;
+use sandarac_policy::Action;
 
 use crate::load;
 

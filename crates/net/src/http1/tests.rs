@@ -11,8 +11,8 @@ use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
 use sandarac_message::{Fields, FieldsBuf, FileRange, Piece};
 use sandarac_wire::h1::Limits;
-use std::future::poll_fn;
 use std::fs::File;
+use std::future::poll_fn;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -183,9 +183,8 @@ impl Service for Echo {
         let (length, body) = match request.head.target {
             b"/whole" => (6, Pieces::new([text("who"), text("le\n")])),
             b"/file" => {
-                let range = |start, len| {
-                    Piece::File(FileRange { file: self.file.clone(), start: start as u64, len })
-                };
+                let range =
+                    |start, len| Piece::File(FileRange { file: self.file.clone(), start: start as u64, len });
                 let pieces = [text("before "), range(10, FILE - 10), range(0, 10), text(" behind")];
                 (FILE as u64 + 14, Pieces::new(pieces))
             }
@@ -225,11 +224,7 @@ impl Service for Echo {
 }
 
 /// What comes back over `transport` for what is sent, until the connection ends.
-fn exchanged(
-    service: Rc<Echo>,
-    transport: impl FnOnce(Stream) -> Transport,
-    request: Vec<u8>,
-) -> Vec<u8> {
+fn exchanged(service: Rc<Echo>, transport: impl FnOnce(Stream) -> Transport, request: Vec<u8>) -> Vec<u8> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async {
         let (ours, mut theirs) = pair();

@@ -11,10 +11,10 @@ use crate::step::receive::{PassReason, Received};
 use crate::tally::MissReason;
 use crate::trailers::TrailerRule;
 use crate::worker::Worker;
-use sandarac_config::{PoolId, ResponseEdits};
 use sandarac_message::caching::BypassReason;
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{RequestHead, RequestHeadBuf, hop};
+use sandarac_policy::{PoolId, ResponseEdits};
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
-use sandarac_message::FieldsBuf;
+use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -40,7 +40,7 @@ impl ArrivingBody {
         ArrivingBody { reader, range, rule }
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
         while !self.range.is_empty() {
             let at = self.reader.position();
             let chunk = match ready!(self.reader.poll_chunk(cx)) {
@@ -55,7 +55,7 @@ impl ArrivingBody {
             let end = self.range.end.saturating_sub(at).min(len);
             if from < end {
                 self.range.start = at + end;
-                return Poll::Ready(Some(Ok(chunk.slice(from as usize..end as usize))));
+                return Poll::Ready(Some(Ok(chunk.slice(from as usize..end as usize).into())));
             }
         }
         Poll::Ready(None)
@@ -63,7 +63,7 @@ impl ArrivingBody {
 }
 
 impl Body for ObjectBody {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
         match self {
             ObjectBody::Whole { object, range } => Poll::Ready(next(object, range).map(Ok)),
             ObjectBody::Parts { object, parts } => loop {
@@ -77,7 +77,7 @@ impl Body for ObjectBody {
                     Some(Part::Text(text)) => {
                         let text = std::mem::take(text);
                         parts.pop_front();
-                        return Poll::Ready(Some(Ok(text)));
+                        return Poll::Ready(Some(Ok(text.into())));
                     }
                     None => return Poll::Ready(None),
                 }
@@ -93,10 +93,10 @@ impl Body for ObjectBody {
 }
 
 /// The next piece of a whole body in `range`, which moves on behind it.
-fn next(object: &Object, range: &mut Range<u64>) -> Option<Bytes> {
+fn next(object: &Object, range: &mut Range<u64>) -> Option<Piece> {
     let piece = object.body().slice(range.clone()).next()?;
     range.start += piece.len() as u64;
-    Some(piece)
+    Some(piece.into())
 }
 
 /// A body that was made here.
@@ -109,8 +109,8 @@ impl FixedBody {
 }
 
 impl Body for FixedBody {
-    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyBroken>>> {
-        Poll::Ready(self.0.take().map(Ok))
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(bytes.into())))
     }
 
     fn trailers(&self) -> Option<FieldsBuf> {

@@ -1,10 +1,10 @@
 //! Hash: the distinguishing parts of a request, made into a key.
 
 use sandarac_cache::{Key, KeyBuilder, Tag};
-use sandarac_config::KeyRule;
 use sandarac_message::cookies;
 use sandarac_message::target::{Scheme, filter_query};
 use sandarac_message::{Fields, Name};
+use sandarac_policy::KeyRule;
 
 /// The key of a request: scheme, host, path and query as received less what the rule ignores, then the fields and
 /// cookies that the rule adds. The host is always part of it.

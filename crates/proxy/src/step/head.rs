@@ -9,10 +9,10 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};
 use sandarac_cache::{Arrival, Flight, Object, Purge};
-use sandarac_config::{CacheRule, PoolId};
 use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Method, Name, RequestHead, ResponseHead};
+use sandarac_policy::{CacheRule, PoolId};
 use std::sync::Arc;
 
 /// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored

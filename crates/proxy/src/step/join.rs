@@ -4,12 +4,12 @@ use crate::handling::Handling;
 use crate::step::fetch::OriginResponse;
 use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
 use sandarac_cache::{Flight, Joint, Object, Store};
-use sandarac_config::CacheRule;
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
 use sandarac_message::conditional::{share_strong_validator, strong_validator};
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{FieldsBuf, Name, ResponseHead, StoredHead};
+use sandarac_policy::CacheRule;
 use std::sync::Arc;
 
 /// What a stored part lacks of the part that is `wanted`, where the origin can be asked for just that: it adjoins the part, the

@@ -9,7 +9,7 @@ use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
-use sandarac_config::PoolId;
+use sandarac_policy::PoolId;
 
 /// Goes past the store.
 pub(crate) async fn pass(

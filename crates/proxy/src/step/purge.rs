@@ -5,10 +5,10 @@ use super::receive::Received;
 use crate::exchange::state::Exchange;
 use crate::respond::Synthetic;
 use sandarac_cache::{Expression, Purge, Store, Tag};
-use sandarac_config::{KeyRule, RouteId, Routes};
 use sandarac_message::target::{Scheme, route_path};
 use sandarac_message::{Fields, Method, tags};
 use sandarac_net::wall;
+use sandarac_policy::{KeyRule, RouteId, Routes};
 
 /// Answers a PURGE request: the target's stored responses, all variants, under either scheme; or what the plugins of content
 /// management systems mean by fields of theirs (docs/how-to/purge-on-edit.md).

@@ -1,12 +1,12 @@
 //! The query that a request puts to the store, and why it is forwarded where that has no answer.
 
 use sandarac_cache::{Intent, Key, Object, Query, Store};
-use sandarac_config::CacheRule;
 use sandarac_message::caching::{Profile, RequestDirectives};
 use sandarac_message::range::{self, RangeSpec};
 use sandarac_message::status_fields::Forward;
 use sandarac_message::{Fields, Method, Name, RequestHead};
 use sandarac_net::wall;
+use sandarac_policy::CacheRule;
 
 /// The question that a request puts to the store.
 pub(crate) fn query<'a>(

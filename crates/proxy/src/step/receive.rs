@@ -6,12 +6,12 @@ use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
 use crate::step::store::EditsForTarget;
 use bytes::Bytes;
-use sandarac_config::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
 use sandarac_message::caching::{BypassReason, lookup_bypass};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
 use sandarac_net::Peer;
+use sandarac_policy::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 

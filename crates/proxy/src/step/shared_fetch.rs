@@ -12,10 +12,10 @@ use crate::step::{hash, join, query};
 use crate::worker::Worker;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Object};
-use sandarac_config::PoolId;
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
 use sandarac_net::wall;
+use sandarac_policy::PoolId;
 use std::rc::Rc;
 use std::sync::Arc;
 

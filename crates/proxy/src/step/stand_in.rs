@@ -8,9 +8,9 @@ use crate::handling::{Detail, StandIn};
 use crate::record::Outcome;
 use sandarac_balance::Outlook;
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
-use sandarac_config::{CacheRule, PoolId};
 use sandarac_message::caching::RequestDirectives;
 use sandarac_net::wall;
+use sandarac_policy::{CacheRule, PoolId};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -11,7 +11,6 @@ use crate::step::receive::Received;
 use crate::tally::NoStore;
 use crate::worker::Worker;
 use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
-use sandarac_config::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
     own_fields_of_update, resumable, storability, stored_fields,
@@ -22,6 +21,7 @@ use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
     TooLarge, date, hop, tags,
 };
+use sandarac_policy::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
 use std::sync::Arc;
 use std::time::Duration;
 

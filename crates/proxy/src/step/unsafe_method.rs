@@ -11,11 +11,11 @@ use crate::downstream::Upload;
 use crate::exchange::state::Exchange;
 use crate::forward::{fits_variant, is_for_all};
 use sandarac_cache::{Begun, Purge, Tag};
-use sandarac_config::{CacheRule, PoolId};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{content_location_is_target, invalidated};
 use sandarac_message::{Method, Name, ResponseHead, tags};
 use sandarac_net::wall;
+use sandarac_policy::{CacheRule, PoolId};
 
 /// Removes what a successful unsafe request made invalid: its target, what Location and Content-Location name on the
 /// same origin (RFC 9111 §4.4), and the groups that the response names (RFC 9875 §3).

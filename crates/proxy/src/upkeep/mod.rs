@@ -1,24 +1,21 @@
 //! The upkeep of pools beside the requests: one thread that finds backends, checks them, and fetches their
 //! résumés. No request waits for it.
 
-mod aside;
 pub(crate) mod client;
-pub mod discover;
+mod mailbox;
 mod probe;
+mod resume_schedule;
 mod resumes;
 mod skills;
 mod sources;
 mod table;
-mod turns;
-mod wants;
 mod watch;
 
-pub(crate) use wants::Wants;
+pub(crate) use mailbox::Mailbox;
 
 use crate::origin::Origins;
 use crate::shared::Shared;
 use client::Client;
-use sandarac_net::Moment;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -45,28 +42,22 @@ impl Upkeep {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
                 Ok(runtime) => runtime.block_on(run(shared, stopped)),
-                Err(error) => shared.say(&format!("pools are not looked after: {error}")),
+                Err(error) => shared.log(&format!("pools are not looked after: {error}")),
             }
         })?;
         Ok(Upkeep { stop: Some(stop), thread: Some(thread) })
     }
 }
 
-/// How often it is looked whether the pools have their first backends.
-const LOOK: Duration = Duration::from_millis(1);
-
-/// Waits until every pool that is looked after has backends, or its sources have told that they have none, at most for `patience`:
-/// whoever says that it is ready before has no one to send the first requests to. What did not come in time is said.
+/// Blocks the thread until every pool that is looked after has what it should have before it serves, at most for `patience`: a
+/// process that reports itself ready earlier has no backend for its first requests. What did not come in time is logged.
 pub fn settle(shared: &Shared, patience: Duration) {
-    let end = Moment::now().plus(patience);
     let site = shared.tended();
-    while site.pools().iter().any(|pool| pool.awaits().is_some()) && Moment::now() < end {
-        std::thread::sleep(LOOK);
-    }
+    site.wait_until_ready(patience);
     for pool in site.pools() {
         if let Some(what) = pool.awaits() {
             let (name, seconds) = (pool.name(), patience.as_secs_f64());
-            shared.say(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
+            shared.log(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
         }
     }
 }
@@ -98,7 +89,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         }
         tokio::select! {
             () = resumes::run(shared.clone(), site, client) => {}
-            () = shared.wants.site_changed() => {}
+            () = shared.upkeep_mailbox.site_changed() => {}
             _ = &mut stopped => return,
         }
     }

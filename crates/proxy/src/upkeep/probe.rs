@@ -56,7 +56,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
                     spared.remove(&id);
                 }
                 if news {
-                    shared.say(&told(&live, id, checked, result.err()));
+                    shared.log(&told(&live, id, checked, result.err()));
                 }
             }
         }

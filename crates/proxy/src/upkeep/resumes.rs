@@ -1,8 +1,8 @@
 //! Fetching of whole résumés: at first contact with a worker, and whenever what is known of it no longer follows.
 
 use super::client::{Client, Question};
-use super::turns::{Asked, Turns, Worker};
-use crate::complaints::Subject;
+use super::resume_schedule::{FetchOutcome, ResumeSchedule, Worker};
+use crate::log_throttle::Subject;
 use crate::resume::{Unbelieved, named};
 use crate::shared::Shared;
 use crate::site::Site;
@@ -23,48 +23,48 @@ const AT_ONCE: usize = 4;
 /// How often workers of a version that does not serve are asked: they get no requests that could tell of another one.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Fetches what [`Turns`] say.
-struct Desk {
+/// Fetches the résumés that the [`ResumeSchedule`] has due.
+struct Fetcher {
     shared: Arc<Shared>,
     site: Arc<Site>,
     client: Client,
-    turns: Turns,
-    running: JoinSet<(Worker, Asked)>,
+    schedule: ResumeSchedule,
+    running: JoinSet<(Worker, FetchOutcome)>,
 }
 
 /// Fetches résumés of the workers of `site`, for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, client: Client) {
-    let mut wants = shared.wants.receive().await;
-    let mut desk = Desk {
+    let mut wanted = shared.upkeep_mailbox.resumes().await;
+    let mut fetcher = Fetcher {
         shared: shared.clone(),
         site: site.clone(),
         client,
-        turns: Turns::default(),
+        schedule: ResumeSchedule::default(),
         running: JoinSet::new(),
     };
     let mut look = tokio::time::interval(LOOK);
     loop {
-        desk.look_for_strangers();
-        desk.start();
+        fetcher.look_for_strangers();
+        fetcher.start();
         tokio::select! {
-            Some(worker) = wants.recv() => {
-                desk.told(worker);
-                while let Ok(worker) = wants.try_recv() {
-                    desk.told(worker);
+            Some(worker) = wanted.recv() => {
+                fetcher.announced(worker);
+                while let Ok(worker) = wanted.try_recv() {
+                    fetcher.announced(worker);
                 }
             }
             () = site.members_changed() => {}
-            Some(done) = desk.running.join_next() => {
-                if let Ok((worker, how)) = done {
-                    desk.done(worker, how);
+            Some(done) = fetcher.running.join_next() => {
+                if let Ok((worker, outcome)) = done {
+                    fetcher.done(worker, outcome);
                 }
             }
-            _ = look.tick() => desk.look_at_sidelined(),
+            _ = look.tick() => fetcher.look_at_sidelined(),
         }
     }
 }
 
-impl Desk {
+impl Fetcher {
     /// Wants the résumés of workers of which nothing is known.
     fn look_for_strangers(&mut self) {
         for (place, pool) in self.site.pools().iter().enumerate() {
@@ -72,10 +72,10 @@ impl Desk {
             let Some(resumes) = live.reported_resumes() else { continue };
             let strangers = live.ids().iter().filter(|&&id| resumes.known(id).is_none());
             let strangers: Vec<Worker> = strangers.map(|&id| (place, id)).collect();
-            if !live.ids().is_empty() && strangers.iter().all(|worker| self.turns.failed(worker)) {
+            if !live.ids().is_empty() && strangers.iter().all(|worker| self.schedule.failed(worker)) {
                 pool.resumes_told();
             }
-            strangers.into_iter().for_each(|worker| self.turns.want(worker));
+            strangers.into_iter().for_each(|worker| self.schedule.want(worker));
         }
     }
 
@@ -86,14 +86,14 @@ impl Desk {
             if live.reported_resumes().is_some() {
                 let sidelined =
                     live.ids().iter().zip(live.backends()).filter(|(_, backend)| backend.is_sidelined());
-                sidelined.for_each(|(&id, _)| self.turns.want((place, id)));
+                sidelined.for_each(|(&id, _)| self.schedule.want((place, id)));
             }
         }
     }
 
-    /// A response of the worker told of a résumé that is not known.
-    fn told(&mut self, worker: Worker) {
-        if !self.turns.told(worker, Moment::now()) {
+    /// A response of the worker announced a résumé that is not known.
+    fn announced(&mut self, worker: Worker) {
+        if !self.schedule.announced(worker, Moment::now()) {
             let (shared, live) = (&self.shared, self.site.pools()[worker.0].live());
             shared.unbelieved(shared.upkeep_counters(), &live, worker.1, Unbelieved::Unsettled);
         }
@@ -101,7 +101,7 @@ impl Desk {
 
     fn start(&mut self) {
         let room = AT_ONCE.saturating_sub(self.running.len());
-        for worker in self.turns.due(room, Moment::now()) {
+        for worker in self.schedule.due(room, Moment::now()) {
             let (shared, site, client) = (self.shared.clone(), self.site.clone(), self.client.clone());
             self.running.spawn_local(async move {
                 let pool = &site.pools()[worker.0];
@@ -110,22 +110,22 @@ impl Desk {
         }
     }
 
-    fn done(&mut self, worker: Worker, how: Asked) {
+    fn done(&mut self, worker: Worker, outcome: FetchOutcome) {
         let pools = self.site.pools();
-        if how != Asked::Well
+        if outcome != FetchOutcome::Known
             && let Some(resumes) = pools[worker.0].live().resumes()
         {
             resumes.doubt(worker.1);
         }
-        self.turns.done(worker, how, Moment::now());
-        self.turns.retain(|&(place, id)| pools[place].live().ids().contains(&id));
+        self.schedule.done(worker, outcome, Moment::now());
+        self.schedule.retain(|&(place, id)| pools[place].live().ids().contains(&id));
     }
 }
 
 /// Asks a worker for its résumé and takes it in.
-async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: BackendId) -> Asked {
+async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: BackendId) -> FetchOutcome {
     let live = pool.live();
-    let Some(address) = live.backend(worker).map(Backend::address) else { return Asked::Well };
+    let Some(address) = live.backend(worker).map(Backend::address) else { return FetchOutcome::Known };
     let known = live.resumes().and_then(|resumes| resumes.known(worker));
     let etag = known.as_ref().map(|known| named(known).etag());
     let fields = etag.as_deref().map(|etag| (&b"If-None-Match"[..], etag));
@@ -139,24 +139,26 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
     };
     shared.upkeep_counters().one(Counter::ResumesFetched);
     let since = shared.epoch.elapsed();
-    let (how, why) = match client.get(&question).await {
-        Ok(answer) if answer.status == 304 && known.is_some() => return Asked::Well,
+    let (outcome, why) = match client.get(&question).await {
+        Ok(answer) if answer.status == 304 && known.is_some() => return FetchOutcome::Known,
         Ok(answer) if answer.status == 200 => {
             let document = answer.body.as_deref().map_or(Err(resume::Malformed::TooLarge), Document::parse);
             match document {
                 Ok(document) => return take(shared, pool, worker, &document, since),
-                Err(why) => (Asked::Badly, (Unbelieved::Malformed(why), why.to_string())),
+                Err(why) => (FetchOutcome::Unusable, (Unbelieved::Malformed(why), why.to_string())),
             }
         }
-        Ok(answer) => (Asked::InVain, (Unbelieved::NoResume, format!("it answered {}", answer.status))),
+        Ok(answer) => {
+            (FetchOutcome::Unavailable, (Unbelieved::NoResume, format!("it answered {}", answer.status)))
+        }
         // Backends that are not there are another matter, and said elsewhere.
         Err(Fault::ConnectFailed(_) | Fault::NoDescriptors | Fault::ConnectLate | Fault::Unresolved) => {
-            return Asked::InVain;
+            return FetchOutcome::Unavailable;
         }
-        Err(fault) => (Asked::Badly, (Unbelieved::NoResume, fault.text())),
+        Err(fault) => (FetchOutcome::Unusable, (Unbelieved::NoResume, fault.text())),
     };
     shared.upkeep_counters().unbelieved.one(&why.0);
-    shared.complain(Subject::Worker(live.name().into(), worker, why.0.name()), || {
+    shared.log_throttled(Subject::Worker(live.name().into(), worker, why.0.name()), || {
         let (pool, why, text) = (live.name(), why.0, why.1);
         let advice = match why {
             Unbelieved::NoResume => format!(
@@ -166,14 +168,20 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
         };
         format!("pool {pool}: {address} gives no résumé that can be believed: {text}{advice}")
     });
-    how
+    outcome
 }
 
 /// `since` is when the worker was about to be asked, on the balancer's clock.
-fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document, since: Duration) -> Asked {
+fn take(
+    shared: &Shared,
+    pool: &SitePool,
+    worker: BackendId,
+    document: &Document,
+    since: Duration,
+) -> FetchOutcome {
     // The one in force now: backends may have come and gone meanwhile, and skills are the pool's that is there.
     let live = pool.live();
-    let Some(resumes) = live.resumes() else { return Asked::Well };
+    let Some(resumes) = live.resumes() else { return FetchOutcome::Known };
     let (instance, revision) = (document.instance.as_str(), document.revision);
     let taken = resumes.whole(worker, document.by, instance, revision, document.skills.iter());
     let counters = shared.upkeep_counters();
@@ -183,12 +191,12 @@ fn take(shared: &Shared, pool: &SitePool, worker: BackendId, document: &Document
             let version = document.version.as_deref();
             let said = WorkerState { instance, revision, in_flight: None, version };
             resumes.met(worker, &said, since, shared.epoch.elapsed());
-            Asked::Well
+            FetchOutcome::Known
         }
-        Err(Disbelief::Outdated | Disbelief::Stranger) => Asked::Well,
+        Err(Disbelief::Outdated | Disbelief::Stranger) => FetchOutcome::Known,
         Err(why) => {
             shared.unbelieved(counters, &live, worker, Unbelieved::Disbelief(why));
-            Asked::Badly
+            FetchOutcome::Unusable
         }
     }
 }

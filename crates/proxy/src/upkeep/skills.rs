@@ -1,13 +1,12 @@
 //! Inferred skills are saved, so that a restarted balancer need not learn them again.
 
-use super::aside::aside;
-use crate::away::{Absent, Away};
-use crate::complaints::Subject;
-use crate::pool::{SitePool, seconds};
+use crate::log_throttle::Subject;
+use crate::pool::{AbsentSkills, AbsentWorker, SitePool, unix_seconds};
 use crate::shared::Shared;
 use crate::site::Site;
 use parking_lot::Mutex;
 use sandarac_balance::{SavedSkills, SavedWorker};
+use sandarac_discover::on_file_thread;
 use sandarac_wire::resume::{class_key, class_of_key};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -33,18 +32,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(path) = &site.config.pools[place].skills_file else { return };
     let pool = &site.pools()[place];
-    let loaded = match aside(path, |path| load(path, seconds())).await.flatten() {
+    let loaded = match on_file_thread(path, |path| load(path, unix_seconds())).await.flatten() {
         Ok(loaded) => loaded,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if let Ok(Some(error)) = aside(path, missing_directory).await {
+            if let Ok(Some(error)) = on_file_thread(path, missing_directory).await {
                 let path = path.display();
-                shared.say(&format!("pool {}: its skills cannot be saved to {path}: {error}", pool.name()));
+                shared.log(&format!("pool {}: its skills cannot be saved to {path}: {error}", pool.name()));
             }
-            Away::default()
+            AbsentSkills::default()
         }
         Err(error) => {
             let path = path.display();
-            return shared.say(&format!("pool {}: skills are not kept in {path}: {error}", pool.name()));
+            return shared.log(&format!("pool {}: skills are not kept in {path}: {error}", pool.name()));
         }
     };
     // Not before all was read: what nobody could read, and what was not read to its end, is not written over.
@@ -65,7 +64,7 @@ fn missing_directory(path: &Path) -> Option<io::Error> {
 }
 
 /// What is saved: the skills of those who are there, and of those who are not.
-type Skills = (SavedSkills, Away);
+type Skills = (SavedSkills, AbsentSkills);
 
 /// The file that the skills of a pool are kept in.
 struct SkillFile<'a> {
@@ -75,7 +74,7 @@ struct SkillFile<'a> {
     /// What was saved last.
     saved: Option<Skills>,
     /// What it said when it was read, until the pool can take it.
-    loaded: Option<Away>,
+    loaded: Option<AbsentSkills>,
     /// Held by whoever writes it: what is given up on, as it takes too long, must not come after what follows it.
     writing: Arc<Mutex<()>>,
 }
@@ -94,7 +93,7 @@ impl SkillFile<'_> {
             self.pool.recall(loaded);
         } else {
             let (pool, path) = (self.pool.name(), self.path.display());
-            self.shared.say(&format!(
+            self.shared.log(&format!(
                 "pool {pool}: the skills in {path} are not used: they are of another classifier (fingerprint \
                  {saved:016x}, and {in_force:016x} is in force)"
             ));
@@ -104,7 +103,7 @@ impl SkillFile<'_> {
 
     async fn save(&mut self) {
         if let Some((skills, write)) = self.news() {
-            let written = aside(self.path, write).await.flatten();
+            let written = on_file_thread(self.path, write).await.flatten();
             self.is_saved(skills, written);
         }
     }
@@ -132,7 +131,7 @@ impl SkillFile<'_> {
     fn is_saved(&mut self, skills: Skills, written: io::Result<()>) {
         match written {
             Ok(()) => self.saved = Some(skills),
-            Err(error) => self.shared.complain(Subject::Saving(self.pool.name().into()), || {
+            Err(error) => self.shared.log_throttled(Subject::Saving(self.pool.name().into()), || {
                 let path = self.path.display();
                 format!("pool {}: its skills cannot be saved to {path}: {error}", self.pool.name())
             }),
@@ -155,7 +154,7 @@ impl Drop for SkillFile<'_> {
 }
 
 /// What [`load`] reads.
-fn document(here: &SavedSkills, away: &Away) -> Value {
+fn document(here: &SavedSkills, away: &AbsentSkills) -> Value {
     let skills = |worker: &SavedWorker| {
         let skills = worker
             .skills
@@ -193,7 +192,7 @@ fn write(path: &Path, document: &Value) -> io::Result<()> {
 }
 
 /// Reads what [`write`] wrote. Of whoever was there it is not known since when they are away: since `now`.
-fn load(path: &Path, now: u64) -> io::Result<Away> {
+fn load(path: &Path, now: u64) -> io::Result<AbsentSkills> {
     if fs::metadata(path)?.len() > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too large"));
     }
@@ -203,7 +202,7 @@ fn load(path: &Path, now: u64) -> io::Result<Away> {
     })
 }
 
-fn read(document: &Value, now: u64) -> Option<Away> {
+fn read(document: &Value, now: u64) -> Option<AbsentSkills> {
     let classifier = u64::from_str_radix(document.get("by")?.as_str()?, 16).ok()?;
     let away_since = |address: &str| document.get("away_since")?.get(address)?.as_u64();
     let worker = |(address, skills): (&String, &Value)| {
@@ -215,10 +214,10 @@ fn read(document: &Value, now: u64) -> Option<Away> {
         };
         let skills = skills.as_object()?.iter().map(skill).collect::<Option<_>>()?;
         let worker = SavedWorker { address: address.clone(), skills };
-        Some(Absent { since: away_since(address).unwrap_or(now), worker })
+        Some(AbsentWorker { since: away_since(address).unwrap_or(now), worker })
     };
     let absent = document.get("workers")?.as_object()?.iter().map(worker).collect::<Option<_>>()?;
-    Some(Away { classifier, absent })
+    Some(AbsentSkills { classifier, absent })
 }
 
 #[cfg(test)]
@@ -233,8 +232,8 @@ mod tests {
         let worker = |address: &str, skills| SavedWorker { address: address.to_owned(), skills };
         let classifier = 0x37a6_15b3_57eb_377f;
         let here = worker("http://a", skills(&[(b":b", 0.001, 1.0), (b"\xff", 12.5, 16.0)]));
-        let absent = Absent { worker: worker("unix:/b", skills(&[(b"www", 1e9, 2.0)])), since: 17 };
-        let away = Away { classifier, absent: vec![absent.clone()] };
+        let absent = AbsentWorker { worker: worker("unix:/b", skills(&[(b"www", 1e9, 2.0)])), since: 17 };
+        let away = AbsentSkills { classifier, absent: vec![absent.clone()] };
         let dir = std::env::temp_dir().join(format!("sandarac-skills-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("skills.json");
@@ -246,7 +245,10 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
         let mut order = loaded.clone();
         order.absent.iter_mut().for_each(|absent| absent.worker.skills.sort_by(|a, b| a.0.cmp(&b.0)));
-        assert_eq!(order, Away { classifier, absent: vec![Absent { worker: here, since: 18 }, absent] });
+        assert_eq!(
+            order,
+            AbsentSkills { classifier, absent: vec![AbsentWorker { worker: here, since: 18 }, absent] }
+        );
         assert_eq!(names, ["skills.json"]);
         assert!(refused.contains("no file of skills"), "{refused}");
     }
@@ -257,7 +259,8 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("sandarac-skills-of-two-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("skills.json");
-        let document = document(&SavedSkills { classifier: 7, workers: Vec::new() }, &Away::default());
+        let document =
+            document(&SavedSkills { classifier: 7, workers: Vec::new() }, &AbsentSkills::default());
         let write_often = || (0..50).map(|_| write(&path, &document)).collect::<io::Result<Vec<()>>>();
         let written = std::thread::scope(|scope| {
             let writers = [(); 4].map(|()| scope.spawn(write_often));

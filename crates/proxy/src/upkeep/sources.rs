@@ -1,11 +1,11 @@
 //! Findings of the sources of a pool, put into the pool.
 
-use super::discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
-use crate::members::{Member, SourceState};
+use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::Algorithm;
 use sandarac_config::Source;
+use sandarac_discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use std::sync::Arc;
 
 /// How many entries that make no sense are said with their text.
@@ -18,7 +18,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     let of = &config.discover[source];
     // Processes that start together do not ask together.
     let seed = pool.live().settings().seed ^ (source as u64) << 32;
-    let say = |what: String| shared.say(&format!("pool {}: {of}: {what}", config.name));
+    let say = |what: String| shared.log(&format!("pool {}: {of}: {what}", config.name));
     let say_settings = |before: LiveSettings, now: LiveSettings| match now == before {
         true => {}
         false if now == LiveSettings::default() => {

@@ -1,10 +1,8 @@
 //! Tables of classes, which applications write and the upkeep reads again whenever they change.
 
-use super::discover::backoff::JitteredBackoff;
-use super::discover::directory::reappears;
-use super::discover::file::follow_text;
 use crate::shared::Shared;
 use crate::site::Site;
+use sandarac_discover::{JitteredBackoff, follow_text, reappears};
 use std::sync::Arc;
 
 /// Follows the table of the pool at `place`, if its classifier goes by one, for as long as it is polled. A table that
@@ -14,7 +12,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(classifier) = &config.classifier else { return };
     let Some(path) = classifier.table_path() else { return };
     let pool = &site.pools()[place];
-    let say = |what: String| shared.say(&format!("pool {}: {what}", config.name));
+    let say = |what: String| shared.log(&format!("pool {}: {what}", config.name));
     let in_force = || match pool.table_lines() {
         Some(0) | None => "requests have no class until there is one",
         Some(_) => "the one before stays in force",
@@ -26,7 +24,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
         let mut found = false;
         let loss = follow_text(path, sandarac_config::TABLE_BYTES as u64, |text| {
             found = true;
-            match classifier.with_table(text) {
+            match sandarac_config::read_class_table(classifier, text) {
                 Ok(read) => {
                     let lines = match read.table_len() {
                         Some(1) => "1 line".to_owned(),

@@ -28,14 +28,14 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, first: bool) {
     loop {
         tokio::time::sleep(LOOK).await;
         for pool in site.pools().iter().filter(|pool| pool.has_lifted_orders()) {
-            shared.say(&format!(
+            shared.log(&format!(
                 "pool {}: orders to remove or drain backends are given up: they left none",
                 pool.name()
             ));
         }
         for (watch, pool) in watches.iter_mut().zip(pools()) {
             for line in watch.look(&pool, shared.now()) {
-                shared.say(&format!("pool {}: {line}", pool.name()));
+                shared.log(&format!("pool {}: {line}", pool.name()));
             }
         }
     }

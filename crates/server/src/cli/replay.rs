@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use sandarac_config::{Classifier, Flags};
+use sandarac_config::Flags;
+use sandarac_policy::Classifier;
 
 use super::{as_url, token};
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "NAME", requires = "config")]
     pub pool: Option<String>,
     /// What makes request classes: `host`, `path_segment(1)` or a template such as `{host}/{segment:1}`
-    #[arg(long, value_name = "CLASS")]
+    #[arg(long, value_name = "CLASS", value_parser = sandarac_config::classifier)]
     pub class: Option<Classifier>,
     /// How a backend is chosen. Where it is there several times, the log is played with each
     #[arg(long, value_name = "NAME", conflicts_with = "simulate")]

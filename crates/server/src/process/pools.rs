@@ -7,7 +7,7 @@ use sandarac_balance::{
     Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource, SkillWord,
 };
 use sandarac_config::closest;
-use sandarac_proxy::discover::LiveSettings;
+use sandarac_discover::LiveSettings;
 use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
 
 use crate::admin::{

@@ -7,12 +7,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sandarac_config::{
-    Action, Config, ListenAddress, Listener, LogTarget, PathReading, PoolId, Route, Routes, Warning,
-};
+use sandarac_config::{Config, ListenAddress, Listener, LogTarget, Warning};
 use sandarac_lab::{Row, fairness, rows};
 use sandarac_message::printable::printable;
 use sandarac_message::target::Scheme;
+use sandarac_policy::{Action, PathReading, PoolId, Route, Routes};
 use sandarac_proxy::{Shared, SitePool};
 
 use super::player::{Plan, Played, play as drive};

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use sandarac_config::{Classifier, PoolConfig};
+use sandarac_config::{PoolConfig, read_class_table};
 use sandarac_lab::{Load, LogSettings, MOST_REQUESTS, Scenario, Trace, replay as play};
+use sandarac_policy::Classifier;
 
 use super::{left_out, open, unplayable};
 use crate::check;
@@ -82,12 +83,12 @@ fn pool(path: &Path, args: &ReplayArgs) -> Result<PoolConfig, Failure> {
 /// What makes classes: what the flag says, or what the pool goes by, or hosts.
 fn classifier(args: &ReplayArgs, pool: Option<&PoolConfig>) -> Result<Classifier, Failure> {
     let configured = || pool.and_then(|pool| pool.classifier.clone());
-    let usual = || "host".parse().map_err(Failure::Failed);
+    let usual = || sandarac_config::classifier("host").map_err(Failure::Failed);
     let classifier = args.class.clone().or_else(configured).map_or_else(usual, Ok)?;
     let Some(path) = classifier.table_path() else { return Ok(classifier) };
     let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
     let table = fs::read(path).map_err(|error| wrong(&error))?;
-    classifier.with_table(&table).map_err(|error| Failure::Usage(error.to_string()))
+    read_class_table(&classifier, &table).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// What is played before what.

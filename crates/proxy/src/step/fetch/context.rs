@@ -1,14 +1,14 @@
 //! The surroundings of a fetch: its core, its site, its pool as it is now, and the class of its request.
 
-use crate::complaints::Subject;
+use crate::log_throttle::Subject;
 use crate::origin::Provenance;
 use crate::pool::{Live, SitePool};
 use crate::site::Site;
 use crate::worker::Worker;
 use crate::{Counters, Fault};
 use sandarac_balance::{BackendId, Pick};
-use sandarac_config::PoolId;
 use sandarac_net::Conn;
+use sandarac_policy::PoolId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl<'a> FetchContext<'a> {
     /// Logs that a backend gave no response.
     pub(super) fn complain(&self, backend: BackendId, fault: &Fault) {
         let pool = self.live.name();
-        self.worker.shared.complain(Subject::Backend(pool.into(), backend, fault.name()), || {
+        self.worker.shared.log_throttled(Subject::Backend(pool.into(), backend, fault.name()), || {
             let address = self.live.backend(backend).map(|backend| backend.address().to_string());
             format!("pool {pool}: {}: {}", address.unwrap_or_default(), fault.text())
         });

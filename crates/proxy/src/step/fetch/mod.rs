@@ -25,24 +25,6 @@ pub(crate) use request::{Fetch, FetchTrace, OriginRequest, address};
 use crate::Fault;
 use crate::downstream::Upload;
 use sandarac_message::{ResponseHeadBuf, Timestamp};
-use std::time::Duration;
-
-/// How long an exchange waits for an origin.
-#[derive(Clone, Copy, Debug)]
-pub struct OriginTimeouts {
-    /// For a place at a backend, where all are full.
-    pub queue: Duration,
-    /// For a connection.
-    pub connect: Duration,
-    /// For the first byte of a response, once the request is sent.
-    pub first_byte: Duration,
-    /// Between bytes of a response.
-    pub between_bytes: Duration,
-    /// How long a connection is kept without a request.
-    pub idle: Duration,
-    /// How long a connection is used at most.
-    pub age: Duration,
-}
 
 /// A response whose head has arrived.
 pub(crate) struct OriginResponse {

@@ -12,9 +12,9 @@ use crate::sticky;
 use crate::trailers::TrailerRule;
 use crate::worker::Worker;
 use sandarac_balance::BackendId;
-use sandarac_config::{PoolId, ResponseEdits, Subject};
 use sandarac_message::target::Scheme;
 use sandarac_message::{FieldsBuf, Method, RequestHead};
+use sandarac_policy::{PoolId, ResponseEdits, Subject};
 use sandarac_wire::h1::BodyFraming;
 use std::time::{Duration, Instant};
 

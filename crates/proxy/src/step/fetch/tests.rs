@@ -38,7 +38,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async {
         let (config, _) = Config::from_toml("test.toml", SITE).unwrap();
-        let pool = sandarac_config::PoolId::at(0);
+        let pool = sandarac_policy::PoolId::at(0);
         let store = Arc::new(Store::new(Settings::new(16 << 20)));
         let shared = Shared::new(Site::new(config, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
         let worker = Worker::new(shared, 0, Box::new(NoLog));

@@ -1,0 +1,144 @@
+//! A directory of Unix sockets.
+//!
+//! A runner makes a socket under a name that begins with a dot, listens, and renames it into place; so a name that is there
+//! is a worker that accepts. It may be renamed over an older one: the address stays, and who answers there is told apart
+//! by its résumé.
+
+use super::changes::{Changes, Settling};
+use super::event::Teller;
+use super::file_thread::on_file_thread;
+use super::listing::Gathering;
+use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, Member};
+use sandarac_balance::Address;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often to look without being told: a symbolic link on the way to the directory may have changed, or a file system
+/// may tell nothing.
+const RESCAN: Duration = Duration::from_secs(5);
+
+/// How often to look for what is absent.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Short: a worker that has gone should get no request more than need be.
+const SETTLING: Settling = Settling { quiet: Duration::from_millis(10), at_most: Duration::from_millis(100) };
+
+/// The most entries that are looked at, those that are no sockets included.
+const MAX_ENTRIES: usize = 10 * MAX_MEMBERS;
+
+/// Tells what is in the directory until it is lost.
+pub(super) async fn follow(directory: &Path, teller: &mut Teller<'_>) -> Loss {
+    let Err(loss) = try_follow(directory, teller).await;
+    loss
+}
+
+async fn try_follow(directory: &Path, teller: &mut Teller<'_>) -> Result<Infallible, Loss> {
+    loop {
+        // In this order: what changes between the two is told.
+        let begin = |directory: &Path| Ok((Changes::of(directory, None), identity(directory)?));
+        let (changes, which) = read_on_thread(directory, begin).await?;
+        loop {
+            teller.lists(read_on_thread(directory, scan).await?);
+            changes.wait(RESCAN, SETTLING).await;
+            if read_on_thread(directory, identity).await.ok() != Some(which) {
+                // Another directory, which nobody watches yet, or none.
+                break;
+            }
+        }
+    }
+}
+
+/// Reads something at `path` on a thread of its own.
+pub(super) async fn read_on_thread<T: Send + 'static>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, Loss> {
+    on_file_thread(path, read).await.flatten().map_err(|error| loss(path, &error))
+}
+
+/// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
+/// nothing, and so the pauses need not grow as they do for servers.
+pub async fn reappears(path: &Path, pause: Duration) {
+    let pause = pause.min(LOOK);
+    let watch = |path: &Path| {
+        let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
+        // Of what else happens there, as in a directory of temporary files, nothing is heeded.
+        let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
+        Some(Changes::of(nearest, missing))
+    };
+    match on_file_thread(path, watch).await {
+        Ok(Some(changes)) => changes.wait(pause, SETTLING).await,
+        _ => tokio::time::sleep(pause).await,
+    }
+}
+
+/// The loss that an error of reading `path` is.
+pub(super) fn loss(path: &Path, error: &io::Error) -> Loss {
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => LossReason::Absent,
+        _ => LossReason::Unreadable,
+    };
+    Loss::new(reason, format!("{}: {error}", path.display()))
+}
+
+/// What tells a directory or file from another one of the same path.
+pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+fn scan(directory: &Path) -> io::Result<Listing> {
+    let mut found = Gathering::default();
+    let mut names: Vec<OsString> = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.as_bytes().starts_with(b".") {
+            continue;
+        }
+        if names.len() == MAX_ENTRIES {
+            found.ignore(IgnoredReason::TooMany, name.as_bytes());
+            break;
+        }
+        // It may have gone in the meantime. A link to a socket is one.
+        match std::fs::metadata(entry.path()) {
+            Ok(metadata) if metadata.file_type().is_socket() => names.push(name),
+            Ok(_) => found.ignore(IgnoredReason::NotASocket, name.as_bytes()),
+            Err(_) => {}
+        }
+    }
+    names.sort_unstable();
+    for name in names {
+        match address(&directory.join(&name)) {
+            Ok(address) => found.take(Member { address, weight: 1, priority: 0 }, name.as_bytes()),
+            Err(reason) => found.ignore(reason, name.as_bytes()),
+        }
+    }
+    Ok(found.listing())
+}
+
+fn address(path: &Path) -> Result<Address, IgnoredReason> {
+    let path: PathBuf = std::path::absolute(path).map_err(|_| IgnoredReason::BadAddress)?;
+    let path = path.to_str().ok_or(IgnoredReason::NotText)?;
+    let text = format!("unix:{path}");
+    // White space at its end is not read as a part of it: that would be another socket.
+    let address = text.parse().ok().filter(|address: &Address| address.to_string() == text);
+    address.ok_or(IgnoredReason::BadAddress)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_found_under_its_name_or_not_at_all() {
+        assert_eq!(address(Path::new("/run/a b.sock")).unwrap().to_string(), "unix:/run/a b.sock");
+        for path in ["/run/tab\t", "/run/space ", "/run/a\nb", "/run/\u{1b}[2J"] {
+            assert_eq!(address(Path::new(path)), Err(IgnoredReason::BadAddress), "{path:?}");
+        }
+    }
+}

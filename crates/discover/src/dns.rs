@@ -1,0 +1,202 @@
+//! Names whose addresses or SRV records are backends, asked for again when their TTL has run out.
+
+use super::event::Teller;
+use super::listing::Gathering;
+use super::{IgnoredReason, Listing, Loss, LossReason, Member};
+use crate::resolver;
+use hickory_resolver::TokioResolver;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{RData, RecordType};
+use parking_lot::Mutex;
+use sandarac_balance::{Address, Backend};
+use sandarac_config::NameServer;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The shortest time between two questions, whatever the TTL.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// The longest time between two questions: a TTL of a day set by mistake should not take a day to mend.
+const MOST: Duration = Duration::from_secs(60 * 60);
+
+/// When a name that has nothing is asked for again at the latest.
+const NOTHING: Duration = Duration::from_secs(30);
+
+/// When to ask again after one of two questions failed.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// What is asked.
+pub(super) enum Question {
+    /// For the addresses of a name; all listen on this port.
+    Addresses(String, u16),
+    /// For the SRV records of a service.
+    Services(String),
+}
+
+/// A name whose records are followed.
+pub(super) struct DnsName {
+    question: Question,
+    servers: Vec<NameServer>,
+    /// Made when it is first needed.
+    resolver: Option<TokioResolver>,
+    last: Families,
+}
+
+/// The last answers on IPv4 and IPv6, each outliving a failure to get another.
+pub(super) type Families = Arc<Mutex<[Option<Vec<IpAddr>>; 2]>>;
+
+/// What a name server says.
+struct Answer {
+    data: Vec<RData>,
+    /// How long it may be believed.
+    ttl: Duration,
+}
+
+impl DnsName {
+    pub(super) fn new(question: Question, servers: &[NameServer], last: Families) -> DnsName {
+        DnsName { question, servers: servers.to_vec(), resolver: None, last }
+    }
+
+    /// Tells what the name has until no name server answers.
+    pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+        if self.resolver.is_none() {
+            self.resolver = resolver::uncached(&self.servers);
+        }
+        let Some(resolver) = self.resolver.clone() else {
+            return Loss::new(LossReason::Unreachable, "there is no name server to ask");
+        };
+        loop {
+            let answered = match &self.question {
+                Question::Services(name) => services(&resolver, name).await,
+                Question::Addresses(name, port) => addresses(&resolver, name, *port, &self.last).await,
+            };
+            match answered {
+                Ok((listing, ttl)) => {
+                    teller.lists(listing);
+                    tokio::time::sleep(ttl.clamp(LEAST, MOST)).await;
+                }
+                Err(loss) => return loss,
+            }
+        }
+    }
+}
+
+/// The addresses of a name. Where only one of IPv4 and IPv6 is answered, what was said last about the other still holds.
+async fn addresses(
+    resolver: &TokioResolver,
+    name: &str,
+    port: u16,
+    last: &Families,
+) -> Result<(Listing, Duration), Loss> {
+    let (v4, v6) = tokio::join!(ask(resolver, name, RecordType::A), ask(resolver, name, RecordType::AAAA));
+    let mut last = last.lock();
+    let mut ttl = MOST;
+    let mut losses = Vec::new();
+    for (answer, last) in [v4, v6].into_iter().zip(last.iter_mut()) {
+        match answer {
+            Ok(answer) => {
+                ttl = ttl.min(answer.ttl);
+                *last = Some(answer.data.iter().filter_map(RData::ip_addr).collect());
+            }
+            Err(loss) => {
+                ttl = ttl.min(AGAIN);
+                losses.push(loss);
+            }
+        }
+    }
+    let mut ips: Vec<IpAddr> = last.iter().flatten().flatten().copied().collect();
+    // That one has nothing says nothing as long as the other is unknown.
+    if (losses.len() == 2 || ips.is_empty())
+        && let Some(loss) = losses.pop()
+    {
+        return Err(loss);
+    }
+    // Name servers turn the list round with every answer.
+    ips.sort_unstable();
+    let mut found = Gathering::default();
+    for ip in ips {
+        let text = format!("http://{}", SocketAddr::new(ip, port));
+        take(&mut found, &text, 1, 0);
+    }
+    Ok((found.listing(), ttl))
+}
+
+/// The SRV records of a service. Targets stay names, which are asked for as those of any other backend are.
+async fn services(resolver: &TokioResolver, name: &str) -> Result<(Listing, Duration), Loss> {
+    let answer = ask(resolver, name, RecordType::SRV).await?;
+    let mut records: Vec<(u16, String, u16)> = Vec::new();
+    for data in &answer.data {
+        // The root stands for a service that is decidedly not there (RFC 2782).
+        if let RData::SRV(record) = data
+            && !record.target.is_root()
+        {
+            let target = record.target.to_ascii();
+            let text = format!("http://{}:{}", target.trim_end_matches('.'), record.port);
+            records.push((record.priority, text, record.weight));
+        }
+    }
+    records.sort_unstable();
+    let heaviest = records.iter().map(|(.., weight)| u32::from(*weight)).max().unwrap_or(0);
+    let mut found = Gathering::default();
+    for (priority, text, weight) in &records {
+        take(&mut found, text, scaled(u32::from(*weight), heaviest), *priority);
+    }
+    Ok((found.listing(), answer.ttl))
+}
+
+/// A weight of SRV records, of which `heaviest` is the greatest, in proportion within what a backend may weigh. 0, which
+/// stands for a very small chance, is the least weight there is.
+fn scaled(weight: u32, heaviest: u32) -> u32 {
+    let weight =
+        if heaviest > Backend::MAX_WEIGHT { weight * Backend::MAX_WEIGHT / heaviest } else { weight };
+    weight.max(1)
+}
+
+fn take(found: &mut Gathering, text: &str, weight: u32, priority: u16) {
+    match text.parse::<Address>() {
+        Ok(address) => found.take(Member { address, weight, priority }, text.as_bytes()),
+        Err(_) => found.ignore(IgnoredReason::BadAddress, text.as_bytes()),
+    }
+}
+
+/// What the name has of `kind`; that it has nothing, or that there is no such name, is an answer, too.
+async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<Answer, Loss> {
+    match resolver.lookup(name, kind).await {
+        Ok(found) => {
+            let data = found.answers().iter().map(|record| record.data.clone()).collect();
+            Ok(Answer { data, ttl: found.valid_until().saturating_duration_since(Instant::now()) })
+        }
+        Err(NetError::Dns(DnsError::NoRecordsFound(none)))
+            if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
+        {
+            let ttl = none.negative_ttl.map_or(NOTHING, |seconds| Duration::from_secs(seconds.into()));
+            Ok(Answer { data: Vec::new(), ttl: ttl.min(NOTHING) })
+        }
+        Err(NetError::Timeout) => {
+            Err(Loss::new(LossReason::TimedOut, format!("asking for {kind} of {name}")))
+        }
+        // The particulars of an answer that makes no sense differ from one to the next, and help nobody.
+        Err(NetError::Proto(_) | NetError::QueryCaseMismatch) => {
+            let detail = format!("{kind} of {name}: this is no answer of a name server");
+            Err(Loss::new(LossReason::Malformed, detail))
+        }
+        Err(error @ NetError::Dns(_)) => {
+            Err(Loss::new(LossReason::Failed, format!("{kind} of {name}: {error}")))
+        }
+        Err(error) => Err(Loss::new(LossReason::Unreachable, format!("{kind} of {name}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_records_keep_their_proportion() {
+        assert_eq!([0, 1, 10].map(|weight| scaled(weight, 10)), [1, 1, 10]);
+        assert_eq!([0, 1, 30_000, 60_000].map(|weight| scaled(weight, 60_000)), [1, 1, 500, 1000]);
+        assert_eq!(scaled(u16::MAX.into(), u16::MAX.into()), Backend::MAX_WEIGHT);
+    }
+}

@@ -1,0 +1,122 @@
+//! Discovery: sources that name the backends of a pool, watched for as long as the pool is in force.
+//!
+//! A source is asked what it names, tells when that changes, and may fail. Whatever happens, a pool is never emptied by
+//! it: a source that cannot be reached leaves the last list in force ([`Event::Lost`]), and so does one that can be
+//! reached and names nobody ([`Event::Emptied`]), since that is what a restarted registry, a directory that was
+//! cleared a moment too early and a name server with a broken zone look like. The backends kept are judged by their
+//! health, as ever. What a source says is not trusted: entries that make no sense are left out, each for a named
+//! [`IgnoredReason`], and all of it is bounded.
+
+mod backoff;
+mod changes;
+mod connect;
+mod directory;
+mod dns;
+mod etcd;
+mod event;
+mod file;
+mod file_thread;
+mod listing;
+mod provider;
+mod resolver;
+mod settings;
+mod zookeeper;
+
+pub use backoff::JitteredBackoff;
+pub use directory::reappears;
+pub use event::{Event, Loss, LossReason};
+pub use file::follow_text;
+pub use file_thread::on_file_thread;
+pub use listing::{Ignored, IgnoredEntry, IgnoredReason, Listing, MAX_ENTRY_BYTES, MAX_MEMBERS, Member};
+pub use resolver::Resolver;
+pub use settings::LiveSettings;
+
+use self::connect::{Connector, Rota};
+use self::dns::{DnsName, Families, Question};
+use self::etcd::Etcd;
+use self::event::Teller;
+use self::zookeeper::ZooKeeper;
+use sandarac_config::{Dns, Source};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Watches `source` for as long as the future is polled, and passes its events to `events`. Names are resolved by the name
+/// servers of `dns`; `memory` is what an earlier watch of the same source left. Equal seeds give equal pauses between attempts
+/// to reach a lost source.
+///
+/// The future never completes; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
+/// which is enough.
+pub async fn watch(
+    source: Source,
+    dns: &Dns,
+    memory: Memory,
+    seed: u64,
+    mut events: impl FnMut(Event),
+) -> Infallible {
+    let mut teller = Teller::new(&mut events);
+    let mut backoff = JitteredBackoff::new(seed);
+    let mut follower = Follower::new(source, dns, memory, seed);
+    loop {
+        let loss = follower.follow(&mut teller).await;
+        let lived_long = teller.lost(loss);
+        follower.pause(backoff.pause(lived_long)).await;
+    }
+}
+
+/// What has to be remembered of a source beside what it named, to go on following it where another watch has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Families);
+
+/// A source with what following it needs.
+enum Follower {
+    Directory(PathBuf),
+    File(PathBuf),
+    Dns(DnsName),
+    ZooKeeper(ZooKeeper),
+    Etcd(Etcd),
+}
+
+impl Follower {
+    fn new(source: Source, dns: &Dns, memory: Memory, seed: u64) -> Follower {
+        let connector = || Connector::new(&dns.servers);
+        match source {
+            Source::Directory(path) => Follower::Directory(path),
+            Source::File(path) => Follower::File(path),
+            Source::Dns { name, port } => {
+                Follower::Dns(DnsName::new(Question::Addresses(name.into(), port), &dns.servers, memory.0))
+            }
+            Source::Srv(name) => {
+                Follower::Dns(DnsName::new(Question::Services(name.into()), &dns.servers, memory.0))
+            }
+            Source::ZooKeeper { servers, path, session_timeout } => {
+                let servers = Rota::new(servers.iter().map(ToString::to_string).collect(), seed);
+                Follower::ZooKeeper(ZooKeeper::new(servers, &path, session_timeout, connector()))
+            }
+            Source::Etcd { endpoints, prefix, login } => {
+                let endpoints = Rota::new(endpoints.iter().map(ToString::to_string).collect(), seed);
+                let login = login.map(|(user, password)| (user, password.to_string()));
+                Follower::Etcd(Etcd::new(endpoints, prefix.trim_end_matches('/'), login, connector()))
+            }
+        }
+    }
+
+    /// Tells what the source names for as long as it can be reached.
+    async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+        match self {
+            Follower::Directory(path) => directory::follow(path, teller).await,
+            Follower::File(path) => file::follow(path, teller).await,
+            Follower::Dns(name) => name.follow(teller).await,
+            Follower::ZooKeeper(zookeeper) => zookeeper.follow(teller).await,
+            Follower::Etcd(etcd) => etcd.follow(teller).await,
+        }
+    }
+
+    /// Waits before the source is tried again.
+    async fn pause(&self, pause: Duration) {
+        match self {
+            Follower::Directory(path) | Follower::File(path) => directory::reappears(path, pause).await,
+            _ => tokio::time::sleep(pause).await,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The cache rule of a route: the choices that RFC 9111 leaves open, and the key.
+
+use std::time::Duration;
+
+use sandarac_message::caching::Policy;
+use sandarac_message::glob::Glob;
+
+use crate::byte_size::ByteSize;
+
+/// What distinguishes stored responses beside scheme, host, path and query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRule {
+    /// Query parameters that are left out.
+    pub ignore_query: Vec<Glob>,
+    /// Request fields whose values are part of it.
+    pub fields: Vec<Box<[u8]>>,
+    /// Cookies whose values are part of it.
+    pub cookies: Vec<Glob>,
+}
+
+/// How a route uses the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheRule {
+    /// What is looked up and stored, and for how long. Its ignored cookies include those of `key`, which count as ignored
+    /// for looking up and are forwarded.
+    pub policy: Policy,
+    /// What distinguishes stored responses.
+    pub key: KeyRule,
+    /// The largest response that is stored.
+    pub max_object: ByteSize,
+    /// How long a request waits for a fetch that is under way before a stale response stands in for it; without end where it is `None`.
+    pub stale_after: Option<Duration>,
+}

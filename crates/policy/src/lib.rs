@@ -1,0 +1,23 @@
+//! The rules that are applied to each request: which route it takes, how the cache is used, what is edited, and which class
+//! it has.
+//!
+//! All of them are pure functions of the request. The configuration makes and checks them; nothing here reads a setting.
+
+mod byte_size;
+mod cache_rule;
+mod classes;
+mod edits;
+mod pattern;
+mod routes;
+mod template;
+
+pub use byte_size::ByteSize;
+pub use cache_rule::{CacheRule, KeyRule};
+pub use classes::{
+    ClassPart, ClassPattern, ClassPiece, ClassRule, ClassTable, ClassTemplate, Classifier, Subject,
+    TableConflict,
+};
+pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
+pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
+pub use routes::{Action, Answer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
+pub use template::{RequestParts, Template, TemplatePart, TemplatePiece};

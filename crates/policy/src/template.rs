@@ -1,0 +1,147 @@
+//! Text with places for parts of a request: the target of a redirect, and the values that edits write into fields.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+
+/// Text with places for parts of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<TemplatePiece>);
+
+/// A piece of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplatePiece {
+    /// Text that is the same for every request.
+    Literal(Box<str>),
+    /// A place for a part of the request.
+    Part(TemplatePart),
+}
+
+/// A part of a request that can stand in a [`Template`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplatePart {
+    /// The address of the client.
+    Client,
+    /// The host, with the port if one was named.
+    Host,
+    /// The id of the request.
+    Id,
+    /// The path, as received.
+    Path,
+    /// The query with its question mark.
+    Query,
+    /// `http` or `https`.
+    Scheme,
+    /// Path and query, as received.
+    Target,
+}
+
+/// What the places of a template are filled with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestParts<'a> {
+    /// The address of the client, if it has one.
+    pub client: Option<IpAddr>,
+    /// What tells the request from all others.
+    pub id: &'a str,
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    /// The host, with the port if one was named.
+    pub host: &'a [u8],
+    /// Path and query.
+    pub target: &'a [u8],
+}
+
+impl TemplatePart {
+    /// All parts.
+    pub const ALL: [TemplatePart; 7] = [
+        TemplatePart::Client,
+        TemplatePart::Host,
+        TemplatePart::Id,
+        TemplatePart::Path,
+        TemplatePart::Query,
+        TemplatePart::Scheme,
+        TemplatePart::Target,
+    ];
+
+    /// The name of the part, which stands in braces in a template.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TemplatePart::Client => "client",
+            TemplatePart::Host => "host",
+            TemplatePart::Id => "id",
+            TemplatePart::Path => "path",
+            TemplatePart::Query => "query",
+            TemplatePart::Scheme => "scheme",
+            TemplatePart::Target => "target",
+        }
+    }
+}
+
+impl Template {
+    /// The template of these pieces, in this order.
+    pub fn new(pieces: Vec<TemplatePiece>) -> Template {
+        Template(pieces)
+    }
+
+    /// The text for a request. `{query}` includes its question mark; what a request does not have is left out.
+    pub fn fill(&self, request: &RequestParts<'_>) -> Cow<'_, [u8]> {
+        if let [TemplatePiece::Literal(text)] = &self.0[..] {
+            return Cow::Borrowed(text.as_bytes());
+        }
+        let target = request.target;
+        let (path, query) =
+            target.split_at(target.iter().position(|&byte| byte == b'?').unwrap_or(target.len()));
+        let mut out = Vec::with_capacity(64 + target.len());
+        for piece in &self.0 {
+            let part = match piece {
+                TemplatePiece::Literal(text) => text.as_bytes(),
+                TemplatePiece::Part(TemplatePart::Host) => request.host,
+                TemplatePiece::Part(TemplatePart::Id) => request.id.as_bytes(),
+                TemplatePiece::Part(TemplatePart::Path) => path,
+                TemplatePiece::Part(TemplatePart::Query) => query,
+                TemplatePiece::Part(TemplatePart::Scheme) => request.scheme.as_bytes(),
+                TemplatePiece::Part(TemplatePart::Target) => target,
+                TemplatePiece::Part(TemplatePart::Client) => {
+                    let client = request.client.map(|client| client.to_string()).unwrap_or_default();
+                    out.extend_from_slice(client.as_bytes());
+                    continue;
+                }
+            };
+            out.extend_from_slice(part);
+        }
+        Cow::Owned(out)
+    }
+
+    /// Whether it takes the host of the request.
+    pub fn needs_host(&self) -> bool {
+        self.has(TemplatePart::Host)
+    }
+
+    /// Whether it takes what differs from one client, or one request, to the next.
+    pub fn is_of_one_request(&self) -> bool {
+        self.needs_client() || self.needs_id()
+    }
+
+    /// Whether it takes the address of the client.
+    pub fn needs_client(&self) -> bool {
+        self.has(TemplatePart::Client)
+    }
+
+    /// Whether it takes the id of the request.
+    pub fn needs_id(&self) -> bool {
+        self.has(TemplatePart::Id)
+    }
+
+    fn has(&self, part: TemplatePart) -> bool {
+        self.0.contains(&TemplatePiece::Part(part))
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            TemplatePiece::Literal(text) => f.write_str(&text.replace('{', "{{")),
+            TemplatePiece::Part(part) => write!(f, "{{{}}}", part.name()),
+        })
+    }
+}

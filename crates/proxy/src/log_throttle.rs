@@ -1,0 +1,120 @@
+//! Throttling of log messages, per subject, with doubling intervals, so that no subject suppresses another.
+
+use sandarac_balance::{BackendId, Backoff};
+use sandarac_net::Moment;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+/// The interval in which a message is not repeated.
+const REPEAT_AFTER: Backoff = Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(600) };
+
+/// The most subjects that are remembered. Further backends and workers are not logged until one of these has been quiet for its
+/// interval.
+const MAX_SUBJECTS: usize = 64;
+
+/// The subject of a throttled message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// More clients than may connect.
+    Clients,
+    /// Connections that cannot be accepted.
+    Accepting,
+    /// Skills of a pool that cannot be saved.
+    Saving(Box<str>),
+    /// A backend of a pool that gives no response, and how.
+    Backend(Box<str>, BackendId, &'static str),
+    /// What a worker of a pool says of itself, and why that is not believed.
+    Worker(Box<str>, BackendId, &'static str),
+}
+
+/// The subjects of recent messages.
+#[derive(Default)]
+pub(crate) struct Throttle(HashMap<Subject, LastMessage>);
+
+struct LastMessage {
+    logged_at: Moment,
+    /// Repeats without a quiet interval between them.
+    repeats: u32,
+}
+
+impl LastMessage {
+    /// The interval until the next message.
+    fn interval(&self) -> Duration {
+        REPEAT_AFTER.pause(self.repeats)
+    }
+}
+
+impl Throttle {
+    /// Whether a message about `subject` may be logged at `now`. If so, it counts as logged.
+    pub(crate) fn is_due(&mut self, subject: Subject, now: Moment) -> bool {
+        let is_one_of_many = matches!(subject, Subject::Backend(..) | Subject::Worker(..));
+        if is_one_of_many && self.0.len() >= MAX_SUBJECTS && !self.0.contains_key(&subject) {
+            self.0.retain(|_, last| now.since(last.logged_at) < last.interval());
+            if self.0.len() >= MAX_SUBJECTS {
+                return false;
+            }
+        }
+        match self.0.entry(subject) {
+            Entry::Vacant(new) => {
+                new.insert(LastMessage { logged_at: now, repeats: 0 });
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                let last = entry.get_mut();
+                let (since, interval) = (now.since(last.logged_at), last.interval());
+                if since < interval {
+                    return false;
+                }
+                // After a quiet time of another interval, the trouble counts as new.
+                let repeats = if since < interval * 2 { last.repeats.saturating_add(1) } else { 0 };
+                *last = LastMessage { logged_at: now, repeats };
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_balance::{Algorithm, Backend, Pool};
+
+    /// A subject for each of `count` workers.
+    fn workers(count: usize, why: &'static str) -> Vec<Subject> {
+        let backend = |n: usize| Backend::new(format!("unix:/workers/{n}").parse().unwrap());
+        let pool = Pool::new("app", (0..count).map(backend).collect(), Algorithm::Resume);
+        pool.ids().iter().map(|&id| Subject::Worker(pool.name().into(), id, why)).collect()
+    }
+
+    #[test]
+    fn one_subject_does_not_suppress_another() {
+        let (mut throttle, now) = (Throttle::default(), Moment::now());
+        let of_workers = [workers(2, "score"), workers(2, "class")].concat();
+        for subject in of_workers.into_iter().chain([Subject::Clients]) {
+            assert!(throttle.is_due(subject.clone(), now), "{subject:?}");
+            assert!(!throttle.is_due(subject.clone(), now), "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn lasting_trouble_is_logged_at_growing_intervals_and_anew_when_it_returns() {
+        let (mut throttle, start) = (Throttle::default(), Moment::now());
+        let at = |second: u64| start.plus(Duration::from_secs(second));
+        let said: Vec<u64> = (0..2000).filter(|&now| throttle.is_due(Subject::Clients, at(now))).collect();
+        assert_eq!(said, [0, 10, 30, 70, 150, 310, 630, 1230, 1830]);
+        let said: Vec<u64> = (5000..5040).filter(|&now| throttle.is_due(Subject::Clients, at(now))).collect();
+        assert_eq!(said, [5000, 5010, 5030]);
+    }
+
+    #[test]
+    fn the_subjects_remembered_are_bounded() {
+        let (mut throttle, now) = (Throttle::default(), Moment::now());
+        let mut say = |why: &'static str, now: Moment| {
+            workers(1000, why).into_iter().filter(|subject| throttle.is_due(subject.clone(), now)).count()
+        };
+        assert_eq!(say("score", now), MAX_SUBJECTS);
+        assert_eq!(say("class", now.plus(REPEAT_AFTER.first)), MAX_SUBJECTS);
+        assert!(throttle.0.len() <= MAX_SUBJECTS);
+    }
+}

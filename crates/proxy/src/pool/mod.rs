@@ -1,0 +1,178 @@
+//! A pool of the configuration in force: its backends, which come and go while requests are under way, and the classifier
+//! of its requests.
+
+mod absent_skills;
+mod class_table;
+mod live;
+mod membership;
+mod orders;
+mod readiness;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use absent_skills::{AbsentSkills, AbsentWorker, unix_seconds};
+pub use live::Live;
+pub use membership::{Member, SourceState};
+pub use orders::PoolRefusal;
+pub(crate) use readiness::PoolChanges;
+
+use crate::Latency;
+use crate::origin_timeouts::OriginTimeouts;
+use arc_swap::ArcSwap;
+use membership::Membership;
+use parking_lot::Mutex;
+use sandarac_balance::{Backend, BackendReport, QueueReport, RetryBudget, SavedSkills};
+use sandarac_config::{PoolConfig, Sticky};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A pool of the configuration in force.
+pub struct SitePool {
+    /// What requests are balanced over now.
+    live: ArcSwap<Live>,
+    membership: Mutex<Membership>,
+    changes: Arc<PoolChanges>,
+    /// Whether the table of classes was looked for.
+    table_told: AtomicBool,
+    /// Why the table of classes cannot be read or taken, if it cannot.
+    table_lost: Mutex<Option<String>>,
+    /// Whether each worker was asked for its résumé.
+    resumes_told: AtomicBool,
+    /// Whether orders to remove or drain backends were given up, as they would have left none, and nobody has said so yet.
+    orders_lifted: AtomicBool,
+    /// As configured, but for what a source or a table says of it meanwhile.
+    config: Mutex<PoolConfig>,
+    seed: u64,
+    pub(crate) timeouts: OriginTimeouts,
+    pub(crate) retries: u32,
+    pub(crate) budget: Arc<RetryBudget>,
+    pub(crate) hedge_after: Option<Duration>,
+    pub(crate) retry_timeouts: bool,
+    pub(crate) abort_on_close: bool,
+    /// Whether trailers of requests go on.
+    pub(crate) forward_trailers: bool,
+    /// Time from the choice of a backend to the head of its response.
+    pub(crate) latency: Arc<Latency>,
+    pub(crate) sticky: Option<Sticky>,
+}
+
+impl SitePool {
+    /// The pool that `config` describes. It goes on with what `before` knew of the same backends, and with the backends
+    /// that were found or ordered meanwhile. The pool reports its changes to `changes`.
+    pub(crate) fn new(
+        config: &PoolConfig,
+        before: Option<&SitePool>,
+        seed: u64,
+        changes: Arc<PoolChanges>,
+    ) -> SitePool {
+        let mut membership = match before {
+            Some(before) => before.membership.lock().clone().under(config, before.live().backends()),
+            None => Membership::default().under(config, &[]),
+        };
+        let mut config = config.clone();
+        config.settings = membership.settings().applied_to(&config.settings, &config.settings);
+        let path = |config: &PoolConfig| Some(config.classifier.as_ref()?.table_path()?.to_path_buf());
+        let mut table_told = path(&config).is_none();
+        if let Some((before, was_told)) = before.map(|before| (before.config.lock(), &before.table_told))
+            && path(&config).is_some_and(|table| path(&before).is_some_and(|before| before == table))
+            && let Some(classifier) = &before.classifier
+        {
+            // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
+            config = config.with_classifier(classifier.clone());
+            table_told = was_told.load(Ordering::Relaxed);
+        }
+        let resumes_told = before.is_some_and(|before| before.resumes_told.load(Ordering::Relaxed));
+        let (live, lifted) = Live::new(&config, &mut membership, seed, before.map(SitePool::live).as_deref());
+        SitePool {
+            live: ArcSwap::from_pointee(live),
+            membership: Mutex::new(membership),
+            changes,
+            resumes_told: AtomicBool::new(resumes_told),
+            table_told: AtomicBool::new(table_told),
+            table_lost: Mutex::default(),
+            orders_lifted: AtomicBool::new(lifted),
+            seed,
+            timeouts: OriginTimeouts {
+                queue: config.queue_timeout,
+                connect: config.connect_timeout,
+                first_byte: config.first_byte_timeout,
+                between_bytes: config.between_bytes_timeout,
+                idle: config.idle_timeout,
+                age: config.connection_age,
+            },
+            retries: config.retries,
+            hedge_after: config.hedge_after,
+            retry_timeouts: config.retry_timeouts,
+            abort_on_close: config.abort_on_close,
+            forward_trailers: config.forward_trailers,
+            sticky: config.sticky.clone(),
+            latency: before.map_or_else(Arc::default, |before| before.latency.clone()),
+            budget: Arc::new(config.retry_budget.build()),
+            config: Mutex::new(config),
+        }
+    }
+
+    /// What requests are balanced over now.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> String {
+        self.live.load().name().to_owned()
+    }
+
+    /// What is known of each backend.
+    pub fn report(&self, now: Duration) -> Vec<BackendReport> {
+        self.live.load().report(now)
+    }
+
+    /// Time from the choice of a backend to the head of its response, since the pool has its name.
+    pub fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    /// How many wait for a place.
+    pub fn queue_report(&self) -> QueueReport {
+        self.live.load().queue_report()
+    }
+
+    /// The skills that were inferred, of those who are there and of those who are not at present.
+    pub(crate) fn skills(&self) -> (SavedSkills, AbsentSkills) {
+        let mut membership = self.membership.lock();
+        membership.absent_skills.forget(unix_seconds());
+        (self.live().save_skills(), membership.absent_skills.clone())
+    }
+
+    /// Takes back skills that were saved: for whoever is there, or comes.
+    pub(crate) fn recall(&self, saved: AbsentSkills) {
+        let mut membership = self.membership.lock();
+        membership.absent_skills.take(saved);
+        membership.absent_skills.give_back(&self.live());
+    }
+
+    /// From now on, `change`d settings count.
+    pub(crate) fn reconfigure(&self, change: impl FnOnce(PoolConfig) -> PoolConfig) {
+        let mut membership = self.membership.lock();
+        let before = self.config.lock().clone();
+        let changed = change(before.clone());
+        if changed != before {
+            *self.config.lock() = changed;
+            self.put(&mut membership);
+        }
+    }
+
+    /// Puts the pool of this membership in force. It keeps what is known of its backends.
+    fn put(&self, membership: &mut Membership) {
+        let (live, lifted) = Live::new(&self.config.lock(), membership, self.seed, Some(&self.live()));
+        self.live.store(Arc::new(live));
+        self.orders_lifted.fetch_or(lifted, Ordering::Relaxed);
+        self.changes.backends_changed();
+    }
+
+    fn all(&self, membership: &Membership) -> Vec<Backend> {
+        membership.backends(&self.config.lock())
+    }
+}
