@@ -13,11 +13,30 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sandarac_message::{FieldsBuf, Timestamp};
 
-use crate::Broken;
-use crate::body::{Segment, Whole};
 use crate::budget::{Charge, held};
-use crate::filling::Growth;
-use crate::wakers::{Entries, Wake, keep};
+use crate::growth::{Growth, Room};
+use crate::wait_list::{Entries, Wake, keep};
+use crate::whole_body::{Segment, Whole};
+
+/// Why a body ends before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The fill gave up: the origin broke off, or its response was found to be malformed.
+    Aborted,
+    /// This reader was too slow for an object that isn't stored, and held up others.
+    TooSlow,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Broken::Aborted => "the origin's response broke off",
+            Broken::TooSlow => "read too slowly from a response that is not stored",
+        })
+    }
+}
+
+impl std::error::Error for Broken {}
 
 /// What writer and readers of an arriving body share.
 pub(crate) struct Arriving {
@@ -76,16 +95,6 @@ struct Tail {
     capacity: usize,
     /// The writer has the buffer and reads into it.
     lent: bool,
-}
-
-/// What the writer has to know of the tail.
-pub(crate) struct Room {
-    /// Bytes that fit it.
-    pub(crate) room: usize,
-    /// Bytes that fit it when it is empty.
-    pub(crate) capacity: usize,
-    /// Bytes of the body so far.
-    pub(crate) len: u64,
 }
 
 /// One reader.

@@ -54,7 +54,7 @@ impl Store {
 
     /// Bytes of objects that have yet to show their worth, and of those that have left the index but are being read.
     fn unproven_bytes(&self) -> usize {
-        self.used_beside(&[&self.main_bytes, &self.index_bytes])
+        self.used_beside(&[&self.shards.main_bytes, &self.shards.index_bytes])
     }
 
     pub(crate) fn release(&self, bytes: usize) {
@@ -78,13 +78,13 @@ impl Store {
 
     /// Evicts one object. False where there is none.
     fn evict(&self) -> bool {
-        let index = usize::try_from(self.index_bytes.load(Relaxed)).unwrap_or(0);
+        let index = usize::try_from(self.shards.index_bytes.load(Relaxed)).unwrap_or(0);
         let turn = self.evictions.fetch_add(1, Relaxed);
         if turn.is_multiple_of(LOOK_AFTER) && index > self.budget.limit() / LARGE_INDEX {
             self.shrink();
         }
         let share = self.budget.limit() / SHARE;
-        let small = usize::try_from(self.small_bytes.load(Relaxed)).unwrap_or(0);
+        let small = usize::try_from(self.shards.small_bytes.load(Relaxed)).unwrap_or(0);
         let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };
         let mut tries = [false, true].into_iter().flat_map(|desperate| order.map(|queue| (queue, desperate)));
         tries.any(|(queue, desperate)| self.evict_from(queue, desperate))
@@ -120,7 +120,7 @@ impl Store {
         let last = self.shards() - 1;
         // Every pair of neighbours at some distance meets in the course of time.
         let (one, other) = (hand & last, (hand + 1 + hand / self.shards()) & last);
-        let len = |at: usize| self.shards[at].queued[queue as usize].load(Relaxed);
+        let len = |at: usize| self.shards.queue_len(at, queue);
         if len(one) >= len(other) { one } else { other }
     }
 }

@@ -9,11 +9,10 @@ use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 
-use crate::arriving::Arriving;
-use crate::body::{Body, Whole};
+use crate::Key;
+use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
-use crate::{Key, Reader};
 
 /// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are charged to
 /// the store until the last of them lets go.
@@ -52,13 +51,6 @@ const CONDEMNED: u32 = 1 << 31;
 
 /// The greatest frequency that is told apart.
 pub(crate) const FREQUENT: u8 = 3;
-
-/// Where the body is, and the text of host and path with it, so that they share an allocation.
-#[derive(Clone)]
-pub(crate) enum Content {
-    Whole(Whole),
-    Arriving(Arc<Arriving>),
-}
 
 /// What few objects have.
 #[derive(Clone, Default)]
@@ -116,24 +108,6 @@ impl Extras {
     }
 }
 
-impl Content {
-    /// The body, where it is whole.
-    pub(crate) fn whole(&self) -> Option<&Whole> {
-        match self {
-            Content::Whole(whole) => Some(whole),
-            Content::Arriving(_) => None,
-        }
-    }
-
-    /// What is charged with the object.
-    pub(crate) fn own_bytes(&self) -> usize {
-        match self {
-            Content::Whole(whole) => whole.own_bytes(),
-            Content::Arriving(_) => 0,
-        }
-    }
-}
-
 impl Object {
     /// The head, as it goes on the wire.
     pub fn head(&self) -> &StoredHead {
@@ -184,12 +158,6 @@ impl Object {
     /// The body.
     pub fn body(&self) -> Body<'_> {
         Body::new(&self.content, self.text_len())
-    }
-
-    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no longer
-    /// held, because the object outgrew its limit and streams by: such a request looks up again.
-    pub fn reader(self: &Arc<Object>) -> Option<Reader> {
-        Reader::new(self)
     }
 
     /// The trailer fields, once the body is there.
@@ -357,7 +325,7 @@ impl Object {
         };
         let arriving = arriving.into_iter().flat_map(|arriving| arriving.recount());
         let many = match whole {
-            Some(Whole::Many(many)) => Some(many.recount()),
+            Some(crate::whole_body::Whole::Many(many)) => Some(many.recount()),
             _ => None,
         };
         arriving.chain(many.into_iter().flatten()).collect()

@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use sandarac_message::range::RangeSpec;
 use sandarac_message::{Fields, Timestamp};
 
-use crate::flight::Flying;
+use crate::flight_state::Flying;
 use crate::ghost::Ghost;
 use crate::marks::Marks;
 use crate::slab::{NONE, Slab, Slot};

@@ -7,24 +7,11 @@ use sandarac_message::Timestamp;
 use crate::ban::Expression;
 use crate::stats::Removal;
 use crate::store::Store;
+use crate::sweep_position::BATCH;
 use crate::{Key, Object};
-
-/// Slots looked at in one hold of a shard's lock.
-pub(crate) const BATCH: u32 = 64;
 
 /// The most bans in force. One more waits until the oldest have met every object.
 const BANS: usize = 1024;
-
-/// Where the sweep is.
-#[derive(Default)]
-pub(crate) struct Sweeper {
-    shard: usize,
-    slot: u32,
-    /// The last ban when this round began.
-    round: u32,
-    /// The shard and the slot of the next object to be [moved](Store::compact); none where all are where they should be.
-    pub(crate) uncompacted: Option<(usize, u32)>,
-}
 
 /// What a step of the sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,22 +43,22 @@ impl Store {
     /// is banned or past every use. After the limit was lowered, moves as many objects together. To be called periodically, often
     /// enough that a round takes a minute or so.
     pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
-        let mut sweeper = self.sweeper.lock();
+        let mut position = self.sweep_position.lock();
         let mut swept = self.reclaim(budget);
-        self.compact(&mut sweeper, budget);
-        if (sweeper.shard, sweeper.slot) == (0, 0) {
-            sweeper.round = self.bans.latest();
+        self.compact(&mut position, budget);
+        if (position.shard, position.slot) == (0, 0) {
+            position.round = self.bans.latest();
         }
         while swept.examined < budget {
-            let (examined, end) = self.sweep_batch(sweeper.shard, sweeper.slot, now, &mut swept.removed);
+            let (examined, end) = self.sweep_batch(position.shard, position.slot, now, &mut swept.removed);
             swept.examined += examined;
-            sweeper.slot += BATCH;
+            position.slot += BATCH;
             if end {
-                (sweeper.shard, sweeper.slot) = (sweeper.shard + 1, 0);
+                (position.shard, position.slot) = (position.shard + 1, 0);
             }
-            if sweeper.shard == self.shards() {
-                sweeper.shard = 0;
-                self.bans.drop_until(sweeper.round);
+            if position.shard == self.shards() {
+                position.shard = 0;
+                self.bans.drop_until(position.round);
                 swept.round = true;
                 break;
             }

@@ -4,6 +4,7 @@
 //! bans it has not met when it is looked up, and by the sweep; once every older object has been tested, the ban is
 //! dropped.
 
+mod condition;
 mod expression;
 mod parse;
 

@@ -170,6 +170,6 @@ fn a_fetch_that_outlived_a_ban_is_taken_to_be_met_by_it() {
     while !store.sweep(1000, START).round {}
     while !store.sweep(1000, START).round {}
     assert_eq!(store.stats().bans, 0);
-    leader.store_complete(response("/").arrival(), &[b"one"], None);
+    leader.store_complete(response("/").new_object(), &[b"one"], None);
     assert_eq!((look(&store, &get("/"), START), store.stats().unstored), ("miss".to_owned(), 1));
 }

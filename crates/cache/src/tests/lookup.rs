@@ -36,8 +36,8 @@ fn one_fetches_and_the_others_get_the_object_as_it_arrives() {
         assert!(task.wait(waiter, &get("/"), START).is_pending());
     }
     assert_eq!((store.stats().flights, store.stats().waiters), (1, 2));
-    let mut filling = flight.store(response("/").arrival());
-    filling.append(b"be");
+    let mut writer = flight.store(response("/").new_object());
+    writer.append(b"be");
     for (task, waiter) in tasks.iter().zip(&mut waiters) {
         assert_eq!(task.woken(), 1);
         let Poll::Ready(Waited::Object(object)) = task.wait(waiter, &get("/"), START) else {
@@ -51,9 +51,9 @@ fn one_fetches_and_the_others_get_the_object_as_it_arrives() {
     let mut reader = object.reader().unwrap();
     let task = Task::new();
     assert_eq!(task.read(&mut reader), "be");
-    filling.append(b"gin");
+    writer.append(b"gin");
     assert_eq!((task.woken(), task.read(&mut reader)), (1, "gin".to_owned()));
-    let object = filling.finish(None);
+    let object = writer.finish(None);
     assert_eq!((task.woken(), task.read(&mut reader)), (1, "<end>".to_owned()));
     assert_eq!((text(&object), object.hits(), object.transaction()), ("begin".to_owned(), 3, 7));
     assert_eq!((store.stats().flights, store.stats().waiters), (0, 0));
@@ -78,7 +78,7 @@ fn a_dropped_flight_passes_to_one_waiter_after_another() {
         panic!("no lead");
     };
     assert_eq!(look(&store, &get("/"), START), "wait");
-    flight.store_complete(response("/").arrival(), &[b"one"], None);
+    flight.store_complete(response("/").new_object(), &[b"one"], None);
     assert_eq!(tasks[2].woken(), 1);
     assert_eq!(told(&tasks[2].wait(&mut waiters[1], &get("/"), START)), "object one");
 }
@@ -120,7 +120,7 @@ fn a_released_flight_lets_some_try_for_themselves_and_the_others_look_up_again()
     // They hold nobody up, and what one of them brings is stored.
     assert_eq!(look(&store, &get("/"), START), "miss");
     let Poll::Ready(Waited::Lead(flight)) = first else { panic!("no lead") };
-    flight.store_complete(response("/").arrival(), &[b"one"], None);
+    flight.store_complete(response("/").new_object(), &[b"one"], None);
     assert_eq!(look(&store, &get("/"), START), "hit one");
 }
 
@@ -146,7 +146,7 @@ fn the_first_to_find_a_stale_object_validates_it_and_the_others_are_served() {
     let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, at(16))));
     assert!(task.wait(&mut waiter, &get("/"), at(16)).is_pending());
     let fresh = response("/").lifetimes(at(16), 10, 0, 0).head(200, &[("X", "2")]).tags(&["new"]);
-    let object = flight(first).refresh(fresh.arrival()).unwrap();
+    let object = flight(first).refresh(fresh.new_object()).unwrap();
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), at(16))), "object one");
     assert_eq!(object.fields().all_named(b"x").next(), Some(&b"2"[..]));
     assert_eq!(look(&store, &get("/"), at(25)), "hit one");
@@ -167,7 +167,7 @@ fn nobody_waits_for_what_must_be_validated_each_time() {
     let leader = flight(get("/").lookup(&store, START));
     let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, START)));
     assert!(task.wait(&mut waiter, &get("/"), START).is_pending());
-    let _filling = leader.store(response("/").lifetimes(START, 0, 0, 60).arrival());
+    let _writer = leader.store(response("/").lifetimes(START, 0, 0, 60).new_object());
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)), "again");
     let _third = flight(get("/").lookup(&store, START));
     assert_eq!(look(&store, &get("/"), START), "miss");
@@ -180,7 +180,7 @@ fn a_reload_is_content_with_a_response_that_came_after_it() {
     let leader = flight(reload.lookup(&store, START));
     let (task, mut waiter) = (Task::new(), waiter(reload.lookup(&store, START)));
     assert!(task.wait(&mut waiter, &reload, START).is_pending());
-    leader.store_complete(response("/").arrival(), &[b"one"], None);
+    leader.store_complete(response("/").new_object(), &[b"one"], None);
     assert_eq!(told(&task.wait(&mut waiter, &reload, START)), "object one");
 }
 
@@ -192,15 +192,15 @@ fn variants_are_told_apart_and_filled_side_by_side() {
     // What it varies on is not known yet, so all wait for the first response.
     let (task, mut english) = (Task::new(), waiter(lang("en").lookup(&store, START)));
     assert!(task.wait(&mut english, &lang("en"), START).is_pending());
-    leader.store_complete(response("/").vary("X-Lang", &[("X-Lang", "de")]).arrival(), &[b"eins"], None);
+    leader.store_complete(response("/").vary("X-Lang", &[("X-Lang", "de")]).new_object(), &[b"eins"], None);
     assert_eq!(told(&task.wait(&mut english, &lang("en"), START)), "again");
     assert_eq!(look(&store, &lang("de"), START), "hit eins");
     // Now it is known.
     let english = flight(lang("en").lookup(&store, START));
     let french = flight(lang("fr").lookup(&store, START));
     assert_eq!(look(&store, &lang("en"), START), "wait");
-    english.store_complete(response("/").vary("X-Lang", &[("X-Lang", "en")]).arrival(), &[b"one"], None);
-    french.store_complete(response("/").vary("X-Lang", &[("X-Lang", "fr")]).arrival(), &[b"un"], None);
+    english.store_complete(response("/").vary("X-Lang", &[("X-Lang", "en")]).new_object(), &[b"one"], None);
+    french.store_complete(response("/").vary("X-Lang", &[("X-Lang", "fr")]).new_object(), &[b"un"], None);
     for (tongue, body) in [("de", "eins"), ("en", "one"), ("fr", "un")] {
         assert_eq!(look(&store, &lang(tongue), START), format!("hit {body}"));
     }

@@ -65,19 +65,19 @@ fn fetch(flight: Flight, path: &str, random: &mut Random, fetched: &AtomicU64) {
         0 => drop(flight),
         1 => flight.fail(),
         2 => flight.mark(crate::Mark::HitForMiss, START, START),
-        3..=5 => _ = flight.store_complete(response.arrival(), &[&whole], None),
+        3..=5 => _ = flight.store_complete(response.new_object(), &[&whole], None),
         kind => {
             response.len = (kind == 6).then_some(len as u64);
-            let mut filling = flight.store(response.arrival());
+            let mut writer = flight.store(response.new_object());
             let broken = random.below(8) == 0;
             for piece in whole.chunks(1 + random.below(9000)) {
-                filling.append(piece);
+                writer.append(piece);
                 if random.below(3) == 0 {
                     thread::yield_now();
                 }
             }
             if !broken {
-                filling.finish(None);
+                writer.finish(None);
             }
         }
     }
@@ -218,11 +218,11 @@ fn of_many_who_come_at_once_one_fetches() {
                             continue;
                         }
                         fetched.fetch_add(1, Relaxed);
-                        let mut filling = flight.store(response("/").arrival());
+                        let mut writer = flight.store(response("/").new_object());
                         for _ in 0..20 {
-                            filling.append(&body("/", 1000));
+                            writer.append(&body("/", 1000));
                         }
-                        filling.finish(None);
+                        writer.finish(None);
                         return;
                     }
                 });

@@ -5,7 +5,7 @@ use crate::handling::Handling;
 use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::step::store::{Landed, Landing};
 use crate::tally::NoStore;
-use sandarac_cache::Filling;
+use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;
 use sandarac_net::{BodyError, BodyStep, Timer};
 use std::future::poll_fn;
@@ -18,7 +18,7 @@ impl Landing<'_> {
     /// origin's pace whatever becomes of the client that asked first.
     pub(super) fn fill(
         &self,
-        mut filling: Filling,
+        mut filling: BodyWriter,
         arrived: OriginResponse,
         own: Option<FieldsBuf>,
         handling: &mut Handling,
@@ -83,7 +83,7 @@ impl Ending {
     }
 
     /// Tells the backend, the object and those who read it.
-    fn end(self, filling: Filling, link: OriginLink) {
+    fn end(self, filling: BodyWriter, link: OriginLink) {
         match self {
             Ending::Whole(trailers) => {
                 link.finish();
@@ -100,7 +100,7 @@ impl Ending {
 }
 
 /// Receives the rest of a body into its object.
-async fn fill(mut filling: Filling, mut link: OriginLink, between_bytes: Duration) {
+async fn fill(mut filling: BodyWriter, mut link: OriginLink, between_bytes: Duration) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
     let mut held_up = false;
@@ -138,7 +138,7 @@ async fn fill(mut filling: Filling, mut link: OriginLink, between_bytes: Duratio
 /// Reads once: straight into the object where the body is framed by its length, else by way of the buffer. Ready with
 /// the trailers at the end.
 fn read(
-    filling: &mut Filling,
+    filling: &mut BodyWriter,
     link: &mut OriginLink,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Option<FieldsBuf>, BodyError>> {

@@ -6,7 +6,7 @@ use crate::exchange::Exchange;
 use crate::step::fetch::OriginResponse;
 use crate::step::receive::Received;
 use crate::step::store::{add_date, tags_of};
-use sandarac_cache::{Arrival, Flight, Intent, Key, Object, Purge, Query, Store, Waited, Waiter};
+use sandarac_cache::{Flight, Intent, Key, NewObject, Object, Purge, Query, Store, Waited, Waiter};
 use sandarac_config::CacheRule;
 use sandarac_message::caching::{Profile, RequestDirectives, Storability, freshen, head_agrees, storability};
 use sandarac_message::range::{self, RangeSpec};
@@ -152,7 +152,7 @@ pub(crate) fn learn_from_head(
     let Ok(head) = edits.stored_head(status, reason, &fields) else { return };
     let vary = VarySpec::of(fields.view(), &rule.policy.vary);
     let tags = tags_of(fields.view(), &received.host, path, &rule.key);
-    let arrival = Arrival {
+    let arrival = NewObject {
         head,
         lifetimes,
         vary: &vary,

@@ -11,7 +11,7 @@ use crate::step::hash;
 use crate::step::receive::Received;
 use crate::tally::NoStore;
 use crate::worker::Worker;
-use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
+use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_config::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
@@ -319,8 +319,8 @@ impl<'a> Landing<'a> {
         tags: &'b [Tag],
         range: Option<ContentRange>,
         len: Option<u64>,
-    ) -> Arrival<'b> {
-        Arrival {
+    ) -> NewObject<'b> {
+        NewObject {
             resumable: resumable(self.request, &head.view(), lifetimes.received()),
             head,
             lifetimes,

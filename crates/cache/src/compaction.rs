@@ -7,27 +7,27 @@
 use std::sync::Arc;
 
 use crate::Object;
-use crate::body::Whole;
-use crate::object::Content;
+use crate::body::Content;
 use crate::store::Store;
-use crate::sweep::{BATCH, Sweeper};
+use crate::sweep_position::{BATCH, SweepPosition};
+use crate::whole_body::Whole;
 
 /// A body of more bytes has pages of its own: size classes of jemalloc share pages up to 14 KiB.
 const SHARES_PAGES: usize = 14 << 10;
 
 impl Store {
     /// Goes on with moving objects: `budget` of them, or a few more.
-    pub(crate) fn compact(&self, sweeper: &mut Sweeper, budget: usize) {
+    pub(crate) fn compact(&self, position: &mut SweepPosition, budget: usize) {
         // The originals are freed after the last copy is made, because a copy could take the place of one freed before it.
         let mut originals = Vec::new();
-        while let Some((at, from)) = sweeper.uncompacted
+        while let Some((at, from)) = position.uncompacted
             && originals.len() < budget
         {
             let shard = self.shard(at);
             let to = shard.end().min(from.saturating_add(BATCH));
             let objects: Vec<Arc<Object>> =
                 (from..to).filter_map(|slot| shard.object(slot)).cloned().collect();
-            sweeper.uncompacted = match (to < shard.end(), at + 1 < self.shards()) {
+            position.uncompacted = match (to < shard.end(), at + 1 < self.shards()) {
                 (true, _) => Some((at, to)),
                 (false, true) => Some((at + 1, 0)),
                 (false, false) => None,
