@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
-use crate::algorithm::peak_ewma::PeakLatency;
+use crate::Address;
 use crate::algorithm::resume::WorkerLoad;
 use crate::hash::hash;
-use crate::silence::Silence;
-use crate::{Address, Backoff};
+use crate::last_heard::LastHeard;
+use crate::latency::PeakLatency;
 
 /// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
@@ -109,57 +108,6 @@ impl Backend {
     }
 }
 
-/// When a backend that cannot be connected to or does not answer is left out, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ejection {
-    /// Failures in a row that eject a backend, to connect or to answer in time; at least 1. Three by default: one may be a full
-    /// accept queue, three without an answer between them are an absent process or one that hangs.
-    pub failures: u32,
-    /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if the others do
-    /// at most half as badly; taken over about the last 32. 0, the default, ejects none: what a 5xx means is the
-    /// application's to know.
-    pub fault_percent: u32,
-    /// How long the first ejection lasts. Each one that follows without a success between lasts twice as long.
-    pub first: Duration,
-    /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
-    pub longest: Duration,
-    /// The share of a pool, in percent, that may be ejected at a time. Unless it is 0, one may; whatever it says, one stays.
-    /// All the others may go by default: a refused connection leaves no doubt about the backend, and a backend
-    /// kept in spite of it would, having no load, draw requests to fail.
-    pub max_percent: u32,
-}
-
-impl Default for Ejection {
-    fn default() -> Ejection {
-        Ejection {
-            failures: 3,
-            fault_percent: 0,
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(60),
-            max_percent: 100,
-        }
-    }
-}
-
-impl Ejection {
-    /// How long the ejection after `earlier` ones lasts, in milliseconds.
-    pub(crate) fn millis(&self, earlier: u32) -> u64 {
-        let Ejection { first, longest, .. } = *self;
-        millis(Backoff { first, longest }.pause(earlier)).max(1)
-    }
-
-    /// How many of `backends` may be ejected at a time: one at least, unless it is to be none.
-    pub(crate) fn at_most(&self, backends: usize) -> usize {
-        let share = backends * self.max_percent.min(100) as usize / 100;
-        share.max(usize::from(self.max_percent > 0)).min(backends.saturating_sub(1))
-    }
-}
-
-/// `duration` in milliseconds, at most the largest number.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// What is known of a backend. It outlives the pool it was made for, so that a reload forgets nothing.
 ///
 /// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory most.
@@ -188,7 +136,7 @@ pub(crate) struct State {
     /// What `resume` goes by.
     pub(crate) load: WorkerLoad,
     /// Since when nothing was heard of it.
-    pub(crate) silence: Silence,
+    pub(crate) last_heard: LastHeard,
     /// Failures to connect, and to answer in time, since the last answer.
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.

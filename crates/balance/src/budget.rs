@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::backend::millis;
+use crate::durations::millis;
 
 /// A token bucket that requests fill and retries empty. All cores share it.
 #[derive(Debug)]

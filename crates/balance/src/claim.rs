@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::algorithm::resume::Expected;
+use crate::candidates::Asked;
 use crate::choices::Chosen;
-use crate::pool::Asked;
 use crate::{BackendId, Pool};
 
 /// A claim to a place at a backend. From when it is made, choices see the request in the backlog of the backend, as if it

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::tests::{NOW, Request};
 use super::*;
-use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Settings};
+use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Pick, Pool, Settings};
 
 fn at(ms: u64) -> Duration {
     NOW + Duration::from_millis(ms)

@@ -4,24 +4,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::backend::{Backend, Standing, State, millis};
+use crate::backend::{Backend, Standing, State};
+use crate::checks::{Checked, Checks};
+use crate::durations::millis;
 use crate::pool::Inner;
 use crate::{BackendId, Pool};
-
-/// When active checks change a backend's standing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checks {
-    /// Passed checks in a row that bring it back; at least 1.
-    pub rise: u32,
-    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost packet.
-    pub fall: u32,
-}
-
-impl Default for Checks {
-    fn default() -> Checks {
-        Checks { rise: 2, fall: 3 }
-    }
-}
 
 /// What a request can expect of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,19 +21,6 @@ pub enum Outlook {
     Failing,
     /// Each backend fails its checks.
     Down,
-}
-
-/// What a check has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Checked {
-    /// Nothing.
-    Same,
-    /// The backend is back in service.
-    Up,
-    /// The backend is out of service until checks pass.
-    Down,
-    /// It would be out of service, but no more of the pool may be.
-    Spared,
 }
 
 impl Pool {
@@ -86,7 +60,7 @@ impl Pool {
         state.checks.store(0, Ordering::Relaxed);
         state.down.store(true, Ordering::Relaxed);
         inner.elect();
-        self.line().forsake(self, backend);
+        self.queue_before().forsake(self, backend);
         Checked::Down
     }
 
@@ -142,7 +116,7 @@ impl Pool {
         }
         inner.elect();
         if draining {
-            self.line().forsake(self, backend);
+            self.queue_before().forsake(self, backend);
         }
         true
     }
@@ -257,17 +231,6 @@ impl Inner {
         }
         drop(alone);
         self.elect();
-    }
-}
-
-impl std::fmt::Display for Checked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Checked::Same => "unchanged",
-            Checked::Up => "back in service",
-            Checked::Down => "out of service",
-            Checked::Spared => "kept in service, as no more of the pool may be out",
-        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of pools.
 
 use super::*;
-use crate::{BackendReport, Ejection};
+use crate::{BackendReport, Ejection, Outcome, Pick};
 use proptest::prelude::*;
 
 const NOW: Duration = Duration::from_secs(1000);

@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Algorithm, Backend, Outcome, Settings};
+use crate::{Algorithm, Backend, Outcome, Pick, Pool, Settings, Ticket};
 
 pub(super) const NOW: Duration = Duration::from_secs(1000);
 

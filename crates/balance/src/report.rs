@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use crate::ages::Ages;
 use crate::algorithm::resume::{ClassView, Known};
-use crate::backend::millis;
-use crate::pool::micros;
-use crate::{Backend, BackendId, Choice, ChoiceReason, Pool};
+use crate::durations::{micros, millis};
+use crate::{Backend, BackendId, Choice, ChoiceReason, ClassReport, Classes, Pool, SkillWord};
 
 /// What is known of a backend.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,64 +137,6 @@ pub struct PoolReport {
     pub reasons: Vec<(ChoiceReason, u64)>,
     /// How many workers skilled in a class were passed over for their backlog, ever.
     pub skipped: u64,
-}
-
-/// The classes of a pool that chooses by résumé.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Classes {
-    /// Those asked for most, the first first.
-    pub top: Vec<ClassReport>,
-    /// In how many classes each backend is skilled, in the order of the backends.
-    pub skills: Vec<usize>,
-    /// How many of these skills are told by whom: each word stands at its own number, `word as usize`.
-    pub words: [usize; SkillWord::ALL.len()],
-}
-
-/// A class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClassReport {
-    /// Its name.
-    pub name: Box<[u8]>,
-    /// Its share of the requests of late.
-    pub share: f32,
-    /// The workers skilled in it, the best first.
-    pub skilled: Vec<SkillReport>,
-}
-
-/// How good a worker is at a class.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SkillReport {
-    /// The worker.
-    pub worker: BackendId,
-    /// Requests per second.
-    pub score: f32,
-    /// Whose word that is.
-    pub word: SkillWord,
-}
-
-/// Whose word a score is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SkillWord {
-    /// The worker's.
-    Reported,
-    /// The balancer's, by how long answers took.
-    Inferred,
-    /// Nobody's yet: the worker has been given the class and has not answered.
-    Assumed,
-}
-
-impl SkillWord {
-    /// Every word.
-    pub const ALL: [SkillWord; 3] = [SkillWord::Reported, SkillWord::Inferred, SkillWord::Assumed];
-
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SkillWord::Reported => "reported",
-            SkillWord::Inferred => "inferred",
-            SkillWord::Assumed => "assumed",
-        }
-    }
 }
 
 impl Pool {

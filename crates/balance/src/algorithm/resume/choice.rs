@@ -9,9 +9,9 @@
 
 use std::sync::atomic::Ordering;
 
+use super::class::{Class, ClassKey, Skill};
 use super::memory::Costs;
-use super::skills::{Class, Skill};
-use super::{ClassKey, Resume, WorkerLoad};
+use super::{Resume, WorkerLoad};
 use crate::ChoiceReason;
 use crate::backend::Standing;
 use crate::candidates::Candidates;
@@ -42,29 +42,27 @@ const WARM: f32 = 2.0;
 /// error is no answer, and who gives no other cannot be told to be any better.
 const FAILING: f32 = 0.5;
 
-/// Chooses a worker for a request of `class`.
-pub(super) fn choose(
-    resume: &Resume,
-    candidates: &Candidates<'_>,
-    class: Option<ClassKey>,
-) -> Option<Chosen> {
-    let costs = resume.memory.costs(resume.settings.variance as f32);
-    let per_weight = candidates.count() as f32 / candidates.weights;
-    let choice = Choice { resume, candidates, costs, per_weight };
-    if let Some(at) = choice.on_trial() {
-        return Some(Chosen::new(at, ChoiceReason::OnTrial));
+impl Resume {
+    /// Chooses a worker for a request of `class`.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
+        let costs = self.memory.costs(self.settings.variance as f32);
+        let per_weight = candidates.count() as f32 / candidates.weights;
+        let choice = Choice { resume: self, candidates, costs, per_weight };
+        if let Some(at) = choice.on_trial() {
+            return Some(Chosen::new(at, ChoiceReason::OnTrial));
+        }
+        let idlest = choice.idlest()?;
+        let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
+        let shard = self.skills.read(key);
+        let Some(class) = shard.get(key) else {
+            drop(shard);
+            return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
+        };
+        if let Some(at) = choice.trial(class) {
+            return Some(Chosen::new(at, ChoiceReason::Explored));
+        }
+        Some(choice.best(class, idlest))
     }
-    let idlest = choice.idlest()?;
-    let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
-    let shard = resume.skills.read(key);
-    let Some(class) = shard.get(key) else {
-        drop(shard);
-        return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
-    };
-    if let Some(at) = choice.trial(class) {
-        return Some(Chosen::new(at, ChoiceReason::Explored));
-    }
-    Some(choice.best(class, idlest))
 }
 
 /// A skilled candidate.

@@ -5,13 +5,13 @@ use std::hash::BuildHasherDefault;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::skills::Skill;
-use super::{ClassKey, MAX_CLASS_BYTES, Resume, SkillCounts, SkillSource};
-use crate::backend::millis;
+use super::class::{ClassKey, MAX_CLASS_BYTES, Skill};
+use super::{Known, Resume, SkillCounts, SkillSource, WorkerState};
+use crate::announced::Hearing;
+use crate::durations::millis;
 use crate::ids::NumberHasher;
 use crate::pool::Inner;
-use crate::version::Hearing;
-use crate::{Backend, BackendId};
+use crate::{Backend, BackendId, Pool};
 
 /// The highest score believed, in requests per second: a class whose requests take a nanosecond.
 const MAX_SCORE: f64 = 1e9;
@@ -22,28 +22,6 @@ const MIN_SCORE: f64 = 1e-6;
 
 /// The most skills of one worker that are believed.
 const MAX_SKILLS: usize = 100_000;
-
-/// The résumé of a worker that the balancer holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// The instance of the worker, new with each start.
-    pub instance: Box<str>,
-    /// The revision of its résumé.
-    pub revision: u64,
-}
-
-/// What a worker says with each response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerState<'a> {
-    /// Which start of the worker this is.
-    pub instance: &'a str,
-    /// The revision of its résumé, for the classifier it was asked by.
-    pub revision: u64,
-    /// The requests it has begun and not ended, of all balancers, without the one it answers.
-    pub in_flight: Option<u32>,
-    /// Its version, for pools where only one version serves.
-    pub version: Option<&'a str>,
-}
 
 /// What follows from what a worker said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,8 +145,20 @@ pub(super) fn score(score: f64) -> Result<f64, Disbelief> {
 
 /// The résumés of a pool's workers, see [`crate::Pool::resumes`].
 pub struct Resumes<'a> {
-    pub(crate) pool: &'a Inner,
-    pub(crate) resume: &'a Resume,
+    pool: &'a Inner,
+    pub(super) resume: &'a Resume,
+}
+
+impl Pool {
+    /// What workers say of themselves, where the pool chooses by that.
+    pub fn resumes(&self) -> Option<Resumes<'_>> {
+        self.inner().resume().map(|resume| Resumes { pool: self.inner(), resume })
+    }
+
+    /// The same, where workers keep their résumés themselves.
+    pub fn reported_resumes(&self) -> Option<Resumes<'_>> {
+        self.resumes().filter(|_| self.settings().resume.skills == SkillSource::Reported)
+    }
 }
 
 impl Resumes<'_> {

@@ -1,7 +1,7 @@
 //! Estimates of what loading data costs and of how scarce a worker's memory is, learnt from its answers.
 
-use super::WorkerLoad;
 use super::times::Times;
+use super::worker::WorkerLoad;
 use crate::load::DecayedMean;
 
 /// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
@@ -14,9 +14,6 @@ const HORIZON_OF_ONE: f32 = 256.0;
 /// The part that is reloaded before it is known: memory is taken to be scarce, as classes that spread over workers with too
 /// little of it take longer to find together again than those that spread late.
 const UNKNOWN: f32 = 0.25;
-
-/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was changed.
-pub(crate) const LOADED: u32 = 40;
 
 /// From this part on that is reloaded, loading is never taken for an investment.
 const INVESTED: f32 = 0.0025;
@@ -163,7 +160,7 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Took;
+    use super::super::times::Took;
     use super::*;
 
     const COLD: f32 = 0.003;

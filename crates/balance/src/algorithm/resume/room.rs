@@ -12,8 +12,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::HORIZON;
-use super::skills::{Class, Shard, Skill};
+use super::class::{Class, HORIZON, Shard, Skill};
 use crate::BackendId;
 use crate::ids::ByNumber;
 

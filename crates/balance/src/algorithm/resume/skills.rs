@@ -7,13 +7,12 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::ClassKey;
-use super::memory::{LOADED, Served};
+use super::class::{Class, ClassKey, HORIZON, Shard, Skill};
+use super::memory::Served;
 use super::room::{self, Told};
 use super::times::{Times, Took};
 use crate::BackendId;
 use crate::hash::mix;
-use crate::ids::ByNumber;
 use crate::load::Rate;
 
 /// Enough that cores meet seldom at one lock.
@@ -22,101 +21,6 @@ const SHARDS: usize = 64;
 /// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
 /// evicted is known soon.
 const FOLLOWED: f32 = 8.0;
-
-/// The longest name of a class, in bytes.
-pub const MAX_CLASS_BYTES: usize = 256;
-
-/// A worker's skill in a class.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Skill {
-    pub(crate) worker: BackendId,
-    /// Requests per second.
-    pub(crate) score: f32,
-    /// How many answers a guess rests on; negative where the worker reported the score itself.
-    weight: f32,
-    /// The answers that the balancer saw.
-    answers: u32,
-}
-
-impl Skill {
-    pub(crate) const fn reported(worker: BackendId, score: f32) -> Skill {
-        Skill { worker, score, weight: -1.0, answers: 0 }
-    }
-
-    pub(crate) const fn guessed(worker: BackendId, score: f32, weight: f32) -> Skill {
-        Skill { worker, score, weight, answers: 0 }
-    }
-
-    /// Whether the score is more than the one that an unskilled worker is given.
-    pub(crate) fn is_known(&self) -> bool {
-        self.weight != 0.0
-    }
-
-    /// Whether the worker said so, rather than the balancer.
-    pub(crate) fn is_reported(&self) -> bool {
-        self.weight < 0.0
-    }
-
-    /// How many answers a guess rests on.
-    pub(crate) fn weight(&self) -> f32 {
-        self.weight.max(0.0)
-    }
-
-    /// Whether the worker has served the class so often that it has loaded its data.
-    pub(crate) fn is_loaded(&self) -> bool {
-        self.answers >= LOADED
-    }
-}
-
-/// A class of requests.
-#[derive(Debug)]
-pub(crate) struct Class {
-    pub(crate) name: Box<[u8]>,
-    /// The best first.
-    pub(crate) skilled: Vec<Skill>,
-    /// How often it is asked for.
-    pub(crate) asked: Rate,
-    /// The worker that is tried at it, by its number and one; 0 where none is.
-    pub(crate) tried: AtomicU32,
-    pub(crate) times: Times,
-}
-
-impl Class {
-    pub(crate) fn of(&self, worker: BackendId) -> Option<&Skill> {
-        self.skilled.iter().find(|skill| skill.worker == worker)
-    }
-
-    /// Whether any worker has told how good it is at the class.
-    pub(super) fn is_told(&self) -> bool {
-        self.skilled.iter().any(Skill::is_reported)
-    }
-
-    /// Sets a worker's skill and keeps the order. Returns the one before.
-    fn set(&mut self, mut skill: Skill) -> Option<Skill> {
-        let before = self.remove(skill.worker);
-        skill.answers = skill.answers.max(before.map_or(0, |before| before.answers));
-        let at = self.skilled.partition_point(|other| other.score >= skill.score);
-        self.skilled.insert(at, skill);
-        before
-    }
-
-    fn remove(&mut self, worker: BackendId) -> Option<Skill> {
-        let at = self.skilled.iter().position(|skill| skill.worker == worker)?;
-        Some(self.skilled.remove(at))
-    }
-}
-
-/// The classes of one shard.
-#[derive(Default)]
-pub(crate) struct Shard {
-    pub(super) classes: ByNumber<u64, Class>,
-}
-
-impl Shard {
-    pub(crate) fn get(&self, key: ClassKey) -> Option<&Class> {
-        self.classes.get(&key.0)
-    }
-}
 
 /// The skills of all workers of a pool, shared by the pools that follow each other over reloads.
 pub(crate) struct Skills {
@@ -218,7 +122,7 @@ impl Skills {
         };
         // A request is what it is assumed for; what a worker tells of, or was saved, nobody has asked for.
         if !skill.is_known() {
-            class.asked.count(now, super::HORIZON);
+            class.asked.count(now, HORIZON);
         }
         self.put(&mut class, skill);
         shard.classes.insert(key.0, class);
@@ -339,9 +243,7 @@ impl Skills {
         let score = (before + 1.0) / (before / skill.score + took.seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
-        skill
-            .is_loaded()
-            .then(|| Served { times: class.times, share: class.asked.share_at_last(super::HORIZON) })
+        skill.is_loaded().then(|| Served { times: class.times, share: class.asked.share_at_last(HORIZON) })
     }
 
     /// Shows every class to `see`, one shard at a time.

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::feed::Known;
-use super::{HORIZON, Took};
+use super::class::HORIZON;
+use super::times::Took;
+use super::worker_state::Known;
+use crate::announced::Announced;
 use crate::load::{DecayedMean, Rate};
-use crate::version::Announced;
 
 /// A new worker is given at most so many requests for its own sake.
 const TRIALS: u32 = 1024;
