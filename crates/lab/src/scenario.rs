@@ -4,12 +4,12 @@ mod algorithms;
 
 use std::fmt;
 
-use sandarac_balance::{Algorithm as Balance, ResumeSettings};
+use sandarac_balance::ResumeSettings;
 use serde::Deserialize;
 
 use algorithms::WrittenAlgorithm;
+pub use algorithms::{Algorithm, AlgorithmKind};
 
-use crate::lard::LardSettings;
 use crate::trace::Trace;
 
 /// The most places that the object caches of all workers take, so that a scenario fits into memory.
@@ -221,42 +221,6 @@ const fn one() -> f64 {
 
 const fn yes() -> bool {
     true
-}
-
-/// An algorithm to be compared.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Algorithm {
-    /// What it is called in the table.
-    pub label: String,
-    /// What it is.
-    pub kind: AlgorithmKind,
-}
-
-/// An algorithm of the shipping balancer, or one to compare with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AlgorithmKind {
-    /// One that ships.
-    Pool {
-        /// Which.
-        algorithm: Balance,
-        /// For `consistent_hash`.
-        load_factor: f64,
-        /// For `resume`.
-        resume: ResumeSettings,
-        /// Whether nothing more is learnt of workers after the warm-up.
-        frozen: bool,
-        /// Whether scores are what workers report alone, and not corrected by what is seen between two reports.
-        uncorrected: bool,
-    },
-    /// For comparison, what no balancer can know: what each worker holds, and for how long it will be busy.
-    Oracle {
-        /// What each second of loading costs beside that second.
-        price: f64,
-    },
-    /// LARD with replication.
-    Lard(LardSettings),
-    /// Résumés as they were published in 2012, with the defaults of then.
-    Published,
 }
 
 /// Why a file is no scenario.

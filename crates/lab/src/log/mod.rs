@@ -5,6 +5,7 @@
 //! its first bytes.
 
 mod escape;
+mod fields;
 mod json;
 mod line;
 mod lines;
