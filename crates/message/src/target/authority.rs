@@ -1,6 +1,6 @@
 //! Hosts and ports (RFC 3986 §3.2, RFC 9110 §4.2).
 
-use crate::fields::alphanumeric_or;
+use crate::tokens::alphanumeric_or;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
