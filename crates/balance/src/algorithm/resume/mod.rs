@@ -168,5 +168,4 @@ impl Resume {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
