@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use sandarac_config::{Classifier, Flags};
 
-use super::{as_url, token};
+use super::backend_url::as_url;
+use super::token::token;
 use crate::failure::Failure;
 
 /// The flags of `replay`.
