@@ -114,7 +114,8 @@ mod tests {
         b.record(Duration::MAX);
         a.merge(&b);
         let (three, all) = (Duration::from_micros(3), Duration::from_micros(u64::MAX));
-        assert_eq!((a.quantile(0.5), *a.quantile(1.0).unwrap().end()), (Some(three..=three), all));
+        assert_eq!(a.quantile(0.5), Some(three..=three));
+        assert_eq!(*a.quantile(1.0).unwrap().end(), all);
     }
 
     #[test]

@@ -484,7 +484,8 @@ mod tests {
         );
         let carried =
             |has_etag| response.view().iter().filter(|field| in_not_modified(field, has_etag)).count();
-        assert_eq!((carried(true), carried(false)), (8, 9));
+        assert_eq!(carried(true), 8);
+        assert_eq!(carried(false), 9);
     }
 
     proptest! {

@@ -159,7 +159,10 @@ fn fields_of_several_lines_are_joined() {
     assert_eq!(WorkerState::read(state.view()), Some(Err(Malformed::InFlight)));
     state.add(Name::WorkerState, b"inflight=2").expect("it fits");
     let read = WorkerState::read(state.view()).expect("the field is there").expect("it is well-formed");
-    assert_eq!((&*read.instance, read.revision, read.in_flight, read.version), ("i7Qx", 43, 2, None));
+    assert_eq!(&*read.instance, "i7Qx");
+    assert_eq!(read.revision, 43);
+    assert_eq!(read.in_flight, 2);
+    assert_eq!(read.version, None);
 
     let mut skills = fields(Name::WorkerSkills, b"\"a\";score=1.5");
     assert_eq!(Skills::read(FieldsBuf::new().view()), None);

@@ -57,7 +57,8 @@ fn skills_go_on_over_changes_of_the_pool_unless_the_classifier_changed() {
 
     let other = after.succeeded_by(backends(), settings(|resume| resume.classifier = 1));
     let resumes = other.resumes().unwrap();
-    assert_eq!((resumes.counts().skills, resumes.known(BackendId(2))), (0, None));
+    assert_eq!(resumes.counts().skills, 0);
+    assert_eq!(resumes.known(BackendId(2)), None);
 }
 
 #[test]
@@ -81,7 +82,8 @@ fn skills_are_inferred_from_latencies_and_survive_a_restart() {
 
     let second = inferred();
     assert_eq!(second.restore_skills(&saved), 4);
-    assert_eq!((pick(&second, b"a").id().0, pick(&second, b"b").id().0), (0, 1));
+    assert_eq!(pick(&second, b"a").id().0, 0);
+    assert_eq!(pick(&second, b"b").id().0, 1);
     let stale = SavedSkills { classifier: 5, ..saved };
     assert_eq!(inferred().restore_skills(&stale), 0);
     assert_eq!(plain(2).save_skills(), SavedSkills::default());
@@ -148,7 +150,8 @@ proptest! {
                 assert!(class.skilled.iter().all(|skill| skill.score.is_finite() && skill.score > 0.0));
             });
             let counts = resumes.counts();
-            prop_assert_eq!((counts.classes, counts.skills), (classes, skills));
+            prop_assert_eq!(counts.classes, classes);
+            prop_assert_eq!(counts.skills, skills);
             prop_assert!(classes <= 8);
         }
     }

@@ -24,7 +24,8 @@ fn what_a_worker_says_tells_whether_its_resume_is_known() {
     assert_eq!(resumes.whole(worker, 1, "x", 9, []), Err(Disbelief::OtherClassifier));
     assert_eq!(resumes.whole(BackendId(7), 0, "z", 1, []), Err(Disbelief::Stranger));
     resumes.forget(worker);
-    assert_eq!((resumes.known(worker), resumes.counts().skills), (None, 0));
+    assert_eq!(resumes.known(worker), None);
+    assert_eq!(resumes.counts().skills, 0);
     assert!(Pool::new("app", vec![backend(0)], Algorithm::Random).resumes().is_none());
 }
 

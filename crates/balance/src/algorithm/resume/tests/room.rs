@@ -20,7 +20,8 @@ fn filled(workers: usize) -> Pool {
     let names: Vec<String> = (0..1000).map(|n| format!("own-{n}")).collect();
     let skills: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 100.0)).collect();
     let believed = tell(&pool, 0, &skills);
-    assert_eq!((believed.taken, believed.ignored[&Disbelief::TooManyClasses]), (400, 600));
+    assert_eq!(believed.taken, 400);
+    assert_eq!(believed.ignored[&Disbelief::TooManyClasses], 600);
     pool
 }
 
@@ -37,7 +38,9 @@ fn classes_that_are_asked_for_find_room_however_many_a_worker_tells_of() {
         assert!(pool.class(format!("asked-{n}").as_bytes()).is_some(), "asked-{n}");
     }
     let counts = pool.resumes().unwrap().counts();
-    assert_eq!((counts.classes, counts.forgotten, counts.forgotten_told), (400, 80, 80));
+    assert_eq!(counts.classes, 400);
+    assert_eq!(counts.forgotten, 80);
+    assert_eq!(counts.forgotten_told, 80);
     assert_eq!(counts.forgotten_for_requests, 80);
     assert_eq!(counts.refused, 600);
 }
@@ -50,7 +53,9 @@ fn of_classes_that_nobody_asks_for_each_worker_may_have_as_many_as_the_others() 
     let taken = tell(&pool, 1, &skills).taken;
     assert!((190..=200).contains(&taken), "{taken} of 400");
     let counts = pool.resumes().unwrap().counts();
-    assert_eq!((counts.classes, counts.skills, counts.forgotten as usize), (400, 400, taken));
+    assert_eq!(counts.classes, 400);
+    assert_eq!(counts.skills, 400);
+    assert_eq!(counts.forgotten as usize, taken);
     assert_eq!(pool.resumes().unwrap().most_told().unwrap().0, BackendId(0));
     // The first does not get it back by telling it again.
     pool.resumes()
