@@ -5,8 +5,8 @@ use std::time::Duration;
 /// What a backend announced.
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
-    /// The start of it that runs now, where it was met. What an earlier one says late, over a connection that it has still
-    /// open, does not count.
+    /// The start of it that runs now, where it was met. What an earlier one says late, over a connection that
+    /// it has still open, does not count.
     pub(crate) instance: Option<Box<str>>,
     /// When the connection began on which one was met last, on the balancer's clock.
     pub(crate) since: Duration,

@@ -50,7 +50,8 @@ impl Backend {
         &self.address
     }
 
-    /// What names the backend in the cookie of a session that sticks to it: the same for the same address, everywhere.
+    /// What names the backend in the cookie of a session that sticks to it: the same for the same address,
+    /// everywhere.
     pub fn key(&self) -> u64 {
         self.key
     }
@@ -65,7 +66,8 @@ impl Backend {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Whether the last connection to it failed, or the last request had no answer in time, and it has answered nothing since.
+    /// Whether the last connection to it failed, or the last request had no answer in time, and it has
+    /// answered nothing since.
     pub fn is_failing(&self) -> bool {
         self.state.failures.load(Ordering::Relaxed) != 0
     }
@@ -100,7 +102,8 @@ impl Backend {
         self.state.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Gives back a place that [`Backend::reserve`] took. The caller looks afterwards whether someone waits for it.
+    /// Gives back a place that [`Backend::reserve`] took. The caller looks afterwards whether someone waits
+    /// for it.
     pub(crate) fn release(&self) {
         // In one order with that look, and with those who come to wait and then look for a place.
         let before = self.state.in_flight.fetch_sub(1, Ordering::SeqCst);
@@ -110,7 +113,8 @@ impl Backend {
 
 /// What is known of a backend. It outlives the pool it was made for, so that a reload forgets nothing.
 ///
-/// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory most.
+/// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory
+/// most.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct State {
@@ -151,8 +155,8 @@ pub(crate) struct State {
     pub(crate) checks: AtomicU32,
     /// Whether it was ejected for its answers, not its connections.
     pub(crate) faulty: AtomicBool,
-    /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins when it is
-    /// next looked at.
+    /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins
+    /// when it is next looked at.
     warming_since: AtomicU64,
     /// What `peak_ewma` goes by.
     pub(crate) latency: PeakLatency,
@@ -213,8 +217,9 @@ impl State {
         }
     }
 
-    /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected until
-    /// the trial is over, or for `millis` more where nothing is heard of it: as long as if the trial had failed.
+    /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected
+    /// until the trial is over, or for `millis` more where nothing is heard of it: as long as if the trial
+    /// had failed.
     pub(crate) fn claim_trial(&self, until: u64, now: u64, millis: u64) -> bool {
         let next = now.saturating_add(millis);
         self.ejected_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()

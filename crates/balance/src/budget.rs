@@ -12,7 +12,8 @@ pub struct RetryBudget {
     percent: u32,
     /// Retries that each second adds, requests or none, so that a pool with few requests can retry too.
     per_second: u32,
-    /// The hundredths of retries there are, in the high half, and when seconds were counted last, in milliseconds.
+    /// The hundredths of retries there are, in the high half, and when seconds were counted last, in
+    /// milliseconds.
     tokens: AtomicU64,
 }
 

@@ -83,7 +83,8 @@ impl Candidates<'_> {
         self.backends[at].in_hand() as f32 / self.part(at)
     }
 
-    /// How much of the load a backend is to bear, compared with others: by its weight, and less while it starts slowly.
+    /// How much of the load a backend is to bear, compared with others: by its weight, and less while it
+    /// starts slowly.
     pub(crate) fn part(&self, at: usize) -> f32 {
         self.backends[at].weight() as f32 * self.warmth(at)
     }

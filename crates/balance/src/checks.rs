@@ -5,7 +5,8 @@
 pub struct Checks {
     /// Passed checks in a row that bring it back; at least 1.
     pub rise: u32,
-    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost packet.
+    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost
+    /// packet.
     pub fall: u32,
 }
 

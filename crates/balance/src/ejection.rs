@@ -8,20 +8,22 @@ use crate::durations::millis;
 /// When a backend that cannot be connected to or does not answer is left out, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ejection {
-    /// Failures in a row that eject a backend, to connect or to answer in time; at least 1. Three by default: one may be a full
-    /// accept queue, three without an answer between them are an absent process or one that hangs.
+    /// Failures in a row that eject a backend, to connect or to answer in time; at least 1. Three by default:
+    /// one may be a full accept queue, three without an answer between them are an absent process or one that
+    /// hangs.
     pub failures: u32,
-    /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if the others do
-    /// at most half as badly; taken over about the last 32. 0, the default, ejects none: what a 5xx means is the
-    /// application's to know.
+    /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if
+    /// the others do at most half as badly; taken over about the last 32. 0, the default, ejects none: what a
+    /// 5xx means is the application's to know.
     pub fault_percent: u32,
-    /// How long the first ejection lasts. Each one that follows without a success between lasts twice as long.
+    /// How long the first ejection lasts. Each one that follows without a success between lasts twice as
+    /// long.
     pub first: Duration,
     /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
     pub longest: Duration,
-    /// The share of a pool, in percent, that may be ejected at a time. Unless it is 0, one may; whatever it says, one stays.
-    /// All the others may go by default: a refused connection leaves no doubt about the backend, and a backend
-    /// kept in spite of it would, having no load, draw requests to fail.
+    /// The share of a pool, in percent, that may be ejected at a time. Unless it is 0, one may; whatever it
+    /// says, one stays. All the others may go by default: a refused connection leaves no doubt about the
+    /// backend, and a backend kept in spite of it would, having no load, draw requests to fail.
     pub max_percent: u32,
 }
 

@@ -64,7 +64,8 @@ impl Pool {
         Checked::Down
     }
 
-    /// Looks for requests that were given up and would have had no answer in time. To be called every second or so.
+    /// Looks for requests that were given up and would have had no answer in time. To be called every second
+    /// or so.
     pub fn look_for_silence(&self, now: Duration) {
         let inner = self.inner();
         let Some(until) = millis(now).checked_sub(millis(inner.settings().answer_within)) else { return };
@@ -106,7 +107,8 @@ impl Pool {
         inner.elect();
     }
 
-    /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether the pool has it.
+    /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether
+    /// the pool has it.
     pub fn drain(&self, backend: BackendId, draining: bool) -> bool {
         let inner = self.inner();
         let Some(at) = inner.places().of(backend) else { return false };
@@ -150,8 +152,8 @@ impl Inner {
         }
     }
 
-    /// A request that was sent at `since` had no answer in time. Where others had one meanwhile the backend is at work, and the
-    /// request was a slow one.
+    /// A request that was sent at `since` had no answer in time. Where others had one meanwhile the backend
+    /// is at work, and the request was a slow one.
     pub(crate) fn unanswered(&self, at: usize, trial: bool, since: u64, now: u64) {
         let state = &self.backends()[at].state;
         if state.was_heard_after(since) {
@@ -164,8 +166,8 @@ impl Inner {
         }
     }
 
-    /// No whole answer came from a backend over a connection that was there: no sign that it is back, or that what kept others
-    /// from connecting is over.
+    /// No whole answer came from a backend over a connection that was there: no sign that it is back, or that
+    /// what kept others from connecting is over.
     pub(crate) fn broke_off(&self, at: usize, trial: bool, now: u64) {
         if trial {
             self.eject(at, trial, now);

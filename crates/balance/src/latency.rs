@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How fast a slow answer is forgotten: after this time without another a third of it counts. Finagle's default.
+/// How fast a slow answer is forgotten: after this time without another a third of it counts. Finagle's
+/// default.
 const DECAY_MILLIS: f32 = 10_000.0;
 
 /// The latency of late of one backend: the worst lately, decaying towards what is seen since.
@@ -23,8 +24,8 @@ impl PeakLatency {
         self.0.store(pack(latency, now), Ordering::Relaxed);
     }
 
-    /// The latency of late in milliseconds, 0 where nothing is known. It fades while nothing is heard, so that a backend
-    /// that was slow once is asked again.
+    /// The latency of late in milliseconds, 0 where nothing is known. It fades while nothing is heard, so
+    /// that a backend that was slow once is asked again.
     pub(crate) fn get(&self, now: u64) -> f32 {
         let (latency, since) = unpack(self.0.load(Ordering::Relaxed));
         latency * (-elapsed(since, now) / DECAY_MILLIS).exp()

@@ -9,7 +9,8 @@ pub enum Outcome {
     ServerError,
     /// No connection could be made, or a new one ended without a byte of a response: nobody is at work there.
     ConnectFailed,
-    /// The connection was there, but no whole response came over it; or it had been kept, and ended by itself.
+    /// The connection was there, but no whole response came over it; or it had been kept, and ended by
+    /// itself.
     Broken,
     /// No response came in time.
     Late,

@@ -39,9 +39,10 @@ pub struct Pick {
 impl Pool {
     /// Chooses a backend and takes a place at it until the [`Pick`] is finished or dropped.
     ///
-    /// `class` is the request class, for algorithms that tell requests apart: `resume`, `consistent_hash`, `maglev`.
-    /// Backends in `exclude` are not chosen; those that are ejected only where no other is in service.
-    /// It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that shall wait.
+    /// `class` is the request class, for algorithms that tell requests apart: `resume`, `consistent_hash`,
+    /// `maglev`. Backends in `exclude` are not chosen; those that are ejected only where no other is in
+    /// service. It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that
+    /// shall wait.
     ///
     /// # Errors
     /// All but [`NoBackend::QueueFull`].
@@ -65,11 +66,12 @@ impl Pool {
         pick.ok_or_else(|| self.refusal(exclude))
     }
 
-    /// Chooses a backend as [`Pool::pick`] does, for a request that may wait: where the backend that is best for it is full
-    /// but worth waiting for, no other is taken.
+    /// Chooses a backend as [`Pool::pick`] does, for a request that may wait: where the backend that is best
+    /// for it is full but worth waiting for, no other is taken.
     ///
     /// # Errors
-    /// All but [`NoBackend::QueueFull`]; [`NoBackend::AllFull`] where [`Pool::queue`] is the next to be asked.
+    /// All but [`NoBackend::QueueFull`]; [`NoBackend::AllFull`] where [`Pool::queue`] is the next to be
+    /// asked.
     pub fn pick_patiently(
         &self,
         class: Option<&[u8]>,
@@ -96,8 +98,8 @@ impl Pool {
         pick.flatten().ok_or_else(|| self.refusal(exclude))
     }
 
-    /// Takes a place at the backend that a session sticks to, if that is in service and has one that nobody waits for. It may
-    /// be draining: sessions end where they began.
+    /// Takes a place at the backend that a session sticks to, if that is in service and has one that nobody
+    /// waits for. It may be draining: sessions end where they began.
     pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
         let at = self.inner().places().of(backend).filter(|&at| self.keeps_sessions(at, now))?;
         let asked = self.asked(class, now, 0);
@@ -213,8 +215,9 @@ impl Pick {
         Some(Duration::from_micros(self.responded?.saturating_sub(self.begun)))
     }
 
-    /// The request was sent whole: what is missing is the backend's answer. If it is given up before that comes, it counts as not
-    /// answered in time once that time is over, unless the backend is heard of meanwhile.
+    /// The request was sent whole: what is missing is the backend's answer. If it is given up before that
+    /// comes, it counts as not answered in time once that time is over, unless the backend is heard of
+    /// meanwhile.
     pub fn awaits_answer(&mut self) {
         self.awaited = true;
     }

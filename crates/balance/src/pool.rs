@@ -47,17 +47,19 @@ pub(crate) struct Inner {
 }
 
 impl Pool {
-    /// A pool called `name` that chooses among `backends` as `settings` say, or as is usual for an [`Algorithm`].
+    /// A pool called `name` that chooses among `backends` as `settings` say, or as is usual for an
+    /// [`Algorithm`].
     pub fn new(name: &str, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
         let ids: Vec<_> = (0..backends.len() as u32).map(BackendId).collect();
         let next_id = ids.len() as u32;
         Pool::made(name, backends, ids, next_id, settings.into(), None)
     }
 
-    /// A pool of these backends that takes the place of this one, of the same name. Each backend that this one had under the
-    /// same address carries on from there: what is in flight to it and what is known of its health and its skills. Requests
-    /// that wait for a place at this one are served by the new pool. For a reload, and for backends that come and go; the
-    /// new pool must be put in the place of this one, and backends that are not in it are forgotten.
+    /// A pool of these backends that takes the place of this one, of the same name. Each backend that this
+    /// one had under the same address carries on from there: what is in flight to it and what is known of its
+    /// health and its skills. Requests that wait for a place at this one are served by the new pool. For a
+    /// reload, and for backends that come and go; the new pool must be put in the place of this one, and
+    /// backends that are not in it are forgotten.
     pub fn succeeded_by(&self, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
         let before = &*self.0;
         let mut next_id = before.next_id;
@@ -135,15 +137,17 @@ impl Pool {
         &self.0.backends
     }
 
-    /// A request to a backend was answered by another one first, and given up there after so long: it would have taken longer.
-    /// Who chooses by latency has to know, or a backend that never wins would look like one that is never asked.
+    /// A request to a backend was answered by another one first, and given up there after so long: it would
+    /// have taken longer. Who chooses by latency has to know, or a backend that never wins would look like
+    /// one that is never asked.
     pub fn overtaken(&self, backend: BackendId, after: Duration, now: Duration) {
         if let (Chooser::PeakEwma(_), Some(backend)) = (&self.0.chooser, self.backend(backend)) {
             backend.state.latency.add(after.as_secs_f32() * 1000.0, millis(now));
         }
     }
 
-    /// Whether sessions that stick to a backend are to stay there: it is in service, though it may be full, or draining.
+    /// Whether sessions that stick to a backend are to stay there: it is in service, though it may be full,
+    /// or draining.
     pub fn holds_sessions(&self, backend: BackendId, now: Duration) -> bool {
         self.0.places.of(backend).is_some_and(|at| self.keeps_sessions(at, now))
     }
@@ -242,10 +246,11 @@ impl Pool {
         if inner.backends.is_empty() {
             return None;
         }
-        // A place seen free may be taken before it is reserved, by another core: choose again, but not for ever.
+        // A place seen free may be taken before it is reserved, by another core: choose again, but not for
+        // ever.
         const ATTEMPTS: usize = 8;
-        // Until it is noticed that all of a version are gone, a request that has tried them in vain is served by another one
-        // rather than by none.
+        // Until it is noticed that all of a version are gone, a request that has tried them in vain is served
+        // by another one rather than by none.
         for (ejected_too, sidelined_too) in [(false, false), (true, false), (true, true)] {
             if sidelined_too && !(inner.settings.single_version && self.all_tried(exclude)) {
                 break;

@@ -1,16 +1,17 @@
 //! The queue before a pool: requests that found no place, in the order they came.
 //!
-//! A request whose class one backend knows better than others waits for a place there and lays claim to it, even while
-//! others have places; the algorithm decides that, which sees in the backlog of each backend those that wait for it. A
-//! request whose session sticks to a backend waits for that one, whatever the algorithm. All other requests wait for any
-//! place. A place that becomes free goes to the first of those that wait for this one or for
-//! any. Nobody is passed over for long: a request that waits while so many that came later are served, or for so long, gives
-//! up its claim, and as it came before all those others, the next place is its own.
+//! A request whose class one backend knows better than others waits for a place there and lays claim to it,
+//! even while others have places; the algorithm decides that, which sees in the backlog of each backend those
+//! that wait for it. A request whose session sticks to a backend waits for that one, whatever the algorithm.
+//! All other requests wait for any place. A place that becomes free goes to the first of those that wait for
+//! this one or for any. Nobody is passed over for long: a request that waits while so many that came later
+//! are served, or for so long, gives up its claim, and as it came before all those others, the next place is
+//! its own.
 //!
-//! All cores share the queue, and so do the pools that follow each other over reloads. Its order rests on two rules: whoever
-//! gives a place back looks afterwards whether someone waits; and whoever chooses while someone waits does so under
-//! the lock, after those that wait for the same place have been served. A place is therefore free for a newcomer only if none
-//! of those that wait would take it.
+//! All cores share the queue, and so do the pools that follow each other over reloads. Its order rests on two
+//! rules: whoever gives a place back looks afterwards whether someone waits; and whoever chooses while
+//! someone waits does so under the lock, after those that wait for the same place have been served. A place
+//! is therefore free for a newcomer only if none of those that wait would take it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -20,9 +21,9 @@ use std::time::Duration;
 
 use crate::{BackendId, NoBackend};
 
-/// A request that waits for its own backend takes any place when so many requests that came later have been served, for
-/// each backend of the pool and for each request that waits. With fewer, classes spread over backends where many wait
-/// (docs/balancing.md).
+/// A request that waits for its own backend takes any place when so many requests that came later have been
+/// served, for each backend of the pool and for each request that waits. With fewer, classes spread over
+/// backends where many wait (docs/balancing.md).
 const PASSED_OVER_PER_BACKEND: u64 = 8;
 const PASSED_OVER_PER_WAITING: u64 = 2;
 
@@ -39,8 +40,8 @@ pub struct QueueReport {
     pub refused: u64,
 }
 
-/// A pool, as far as its queue knows it. The queue knows no more, because a pool holds its queue, and what the queue gives out
-/// holds the pool.
+/// A pool, as far as its queue knows it. The queue knows no more, because a pool holds its queue, and what
+/// the queue gives out holds the pool.
 pub(crate) trait QueuedPool: Clone {
     /// The pool, not held.
     type Weak;
@@ -65,8 +66,8 @@ pub(crate) trait QueuedPool: Clone {
     /// How long a request waits at most for a certain backend.
     fn patience(&self) -> Duration;
 
-    /// A claim to the backend that a request sticks to, or to the one that is best for its class; `None` where it is to wait
-    /// for any.
+    /// A claim to the backend that a request sticks to, or to the one that is best for its class; `None`
+    /// where it is to wait for any.
     fn claim(
         &self,
         class: Option<&[u8]>,
@@ -76,7 +77,8 @@ pub(crate) trait QueuedPool: Clone {
     ) -> Option<Self::Claim>;
     /// The backend of a claim.
     fn claimed(claim: &Self::Claim) -> BackendId;
-    /// Takes the place that a claim is to, for a request that `tried` backends failed; `None` where it cannot be had.
+    /// Takes the place that a claim is to, for a request that `tried` backends failed; `None` where it cannot
+    /// be had.
     fn honour(
         &self,
         claim: Self::Claim,
@@ -124,7 +126,8 @@ pub(crate) struct Turn {
 }
 
 struct Line<P: QueuedPool> {
-    /// The pool that serves, if a reload has put another in the place of the first. Not held: a pool holds its queue.
+    /// The pool that serves, if a reload has put another in the place of the first. Not held: a pool holds
+    /// its queue.
     newest: Option<P::Weak>,
     /// How many came, ever.
     came: u64,
@@ -175,16 +178,16 @@ impl<P: QueuedPool> Queue<P> {
         QueueReport { waiting: line.waiting.len(), limit, queued: line.queued, refused: line.refused }
     }
 
-    /// Gives what is free at a backend of `pool`, or at any where none is named, to those that wait. To be called after a
-    /// place was given back.
+    /// Gives what is free at a backend of `pool`, or at any where none is named, to those that wait. To be
+    /// called after a place was given back.
     pub(crate) fn pass_on(&self, pool: &P, freed: Option<BackendId>, now: Duration) {
         if self.waiting() > 0 {
             self.after_those_waiting(pool, freed, now, || ());
         }
     }
 
-    /// Does `then` when all that wait for a place at a backend, or at any where none is named, have what they can get, and
-    /// before anyone else can come to wait.
+    /// Does `then` when all that wait for a place at a backend, or at any where none is named, have what they
+    /// can get, and before anyone else can come to wait.
     pub(crate) fn after_those_waiting<T>(
         &self,
         pool: &P,
@@ -203,7 +206,8 @@ impl<P: QueuedPool> Queue<P> {
         done
     }
 
-    /// Lets `pool` serve from now on. All that wait ask again: it may have room, or nothing for them any more.
+    /// Lets `pool` serve from now on. All that wait ask again: it may have room, or nothing for them any
+    /// more.
     pub(crate) fn follow(&self, pool: &P) {
         let mut line = self.lock();
         line.newest = Some(pool.downgrade());
@@ -237,7 +241,8 @@ impl<P: QueuedPool> Queue<P> {
         woken.wake();
     }
 
-    /// Gives a request the place that it waits for, or lets it wait, see [`Ticket::poll_pick`](crate::Ticket::poll_pick).
+    /// Gives a request the place that it waits for, or lets it wait, see
+    /// [`Ticket::poll_pick`](crate::Ticket::poll_pick).
     pub(crate) fn poll(
         &self,
         pool: &P,
@@ -295,7 +300,8 @@ impl<P: QueuedPool> Queue<P> {
                 (number, true)
             }
         };
-        // Whoever gives a place back and does not see this one waiting gave it back before what follows looks for it.
+        // Whoever gives a place back and does not see this one waiting gave it back before what follows looks
+        // for it.
         fence(Ordering::SeqCst);
         if news {
             line.want(number, None);
@@ -347,7 +353,8 @@ impl<P: QueuedPool> Queue<P> {
 }
 
 impl<P: QueuedPool> Line<P> {
-    /// The pool that serves: the newest; `pool`, which shares this queue, where that is gone or never was another.
+    /// The pool that serves: the newest; `pool`, which shares this queue, where that is gone or never was
+    /// another.
     fn serving(&self, pool: &P) -> P {
         self.newest.as_ref().and_then(P::upgrade).unwrap_or_else(|| pool.clone())
     }
@@ -381,7 +388,8 @@ impl<P: QueuedPool> Line<P> {
         }
     }
 
-    /// Gives free places at a backend to those that wait for it or for any; one that may not take it is passed over.
+    /// Gives free places at a backend to those that wait for it or for any; one that may not take it is
+    /// passed over.
     fn serve_at(&mut self, pool: &P, id: BackendId, woken: &mut Woken) {
         let Some(at) = pool.position(id) else { return };
         self.settle(pool, woken);
@@ -416,8 +424,8 @@ impl<P: QueuedPool> Line<P> {
         }
     }
 
-    /// How many that came after the first that waits have left the queue: all that did, but for those before it, which are as
-    /// many as its number says. Where it is not the first, there may have been more.
+    /// How many that came after the first that waits have left the queue: all that did, but for those before
+    /// it, which are as many as its number says. Where it is not the first, there may have been more.
     fn passed_over(&self, number: u64) -> u64 {
         (self.came - self.waiting.len() as u64).saturating_sub(number)
     }
@@ -428,8 +436,8 @@ impl<P: QueuedPool> Line<P> {
             + self.waiting.len() as u64 * PASSED_OVER_PER_WAITING
     }
 
-    /// Gives a waiting request the place that it has a claim to, or else any, and says whether there was one. A claim to a
-    /// place that it cannot have is given up.
+    /// Gives a waiting request the place that it has a claim to, or else any, and says whether there was one.
+    /// A claim to a place that it cannot have is given up.
     fn grant(&mut self, pool: &P, number: u64, woken: &mut Woken) -> bool {
         let now = self.now;
         let Some(waiter) = self.waiting.get_mut(&number) else { return false };

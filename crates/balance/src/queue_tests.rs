@@ -95,7 +95,8 @@ fn a_place_given_back_goes_to_the_first_that_waits() {
         held.finish(Outcome::Answered, NOW);
         let wakes: Vec<_> = requests.iter().map(Request::wakes).collect();
         assert_eq!(wakes, (0..3).map(|other| usize::from(other <= at)).collect::<Vec<_>>());
-        // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was woken.
+        // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was
+        // woken.
         assert!(requests.iter_mut().skip(at + 1).all(|request| request.poll(NOW).is_pending()));
         assert_eq!(pool.pick(None, NOW, &[]).unwrap_err(), NoBackend::AllFull);
         held = requests[at].served();
@@ -292,8 +293,8 @@ fn cores_share_a_queue_and_every_ticket_is_served_once() {
 }
 
 proptest! {
-    /// Against a plain list of those that wait: whoever is served is the first of them, and a place is never free
-    /// while someone waits.
+    /// Against a plain list of those that wait: whoever is served is the first of them, and a place is never
+    /// free while someone waits.
     #[test]
     fn whatever_happens_the_first_that_waits_is_served_first(
         backends in 1_usize..4,

@@ -37,8 +37,8 @@ pub struct BackendReport {
     pub heard: bool,
     /// Whether the last connection to it failed, or the last request had no answer in time.
     pub failed: bool,
-    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
-    /// the last one left.
+    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is
+    /// ejected, on trial, or the last one left.
     pub failing: bool,
     /// Whether it has requests, and has answered nothing for longer than they should take.
     pub silent: bool,
@@ -86,7 +86,8 @@ pub enum BackendState {
     Healthy,
     /// They do, and none has shown yet whether it answers.
     Untried,
-    /// They do for want of others: it has requests, and has answered nothing for longer than they should take.
+    /// They do for want of others: it has requests, and has answered nothing for longer than they should
+    /// take.
     Silent,
     /// They do, for want of others or on trial, though the last ones failed, or its checks do.
     Failing,
@@ -127,11 +128,11 @@ impl std::fmt::Display for BackendState {
 pub struct PoolReport {
     /// The requests in flight to its backends.
     pub in_flight: u32,
-    /// The requests in flight to a backend, in the mean over all backends: of late where the pool chooses by résumé, now
-    /// otherwise. 0 where none is in flight.
+    /// The requests in flight to a backend, in the mean over all backends: of late where the pool chooses by
+    /// résumé, now otherwise. 0 where none is in flight.
     pub mean_backlog: f32,
-    /// For how long the oldest request has been in flight; `None` where there is none. Of more than some thousand
-    /// requests in flight not all are looked at.
+    /// For how long the oldest request has been in flight; `None` where there is none. Of more than some
+    /// thousand requests in flight not all are looked at.
     pub oldest: Option<Duration>,
     /// How many choices fell for each reason, ever; those for which none did are left out.
     pub reasons: Vec<(ChoiceReason, u64)>,
@@ -214,8 +215,8 @@ impl Pool {
         self.inner().choices().last()
     }
 
-    /// The `limit` classes that are asked for most. Empty where the pool does not choose by résumé. It looks at every class,
-    /// a part of them at a time: for people, not for each request.
+    /// The `limit` classes that are asked for most. Empty where the pool does not choose by résumé. It looks
+    /// at every class, a part of them at a time: for people, not for each request.
     pub fn classes(&self, limit: usize) -> Classes {
         let inner = self.inner();
         let Some(resume) = inner.resume() else { return Classes::default() };

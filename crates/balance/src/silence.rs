@@ -1,14 +1,16 @@
 //! Backends that take requests and answer none.
 //!
-//! A worker that hangs keeps its connections open: nothing fails until a request has waited for all of its time, or never where its
-//! client leaves before. So it is noted when a backend was last heard of, and what was given up before it answered.
+//! A worker that hangs keeps its connections open: nothing fails until a request has waited for all of its
+//! time, or never where its client leaves before. So it is noted when a backend was last heard of, and what
+//! was given up before it answered.
 
 use std::sync::atomic::Ordering;
 
 use crate::backend::State;
 
-/// A backend that has answered nothing for so many times as long as its answers take is overdue. Ten: the 99th percentile of an
-/// ordinary site is some five means, and what is avoided wrongly for a moment loses nothing.
+/// A backend that has answered nothing for so many times as long as its answers take is overdue. Ten: the
+/// 99th percentile of an ordinary site is some five means, and what is avoided wrongly for a moment loses
+/// nothing.
 const FACTOR: f32 = 10.0;
 
 /// None is overdue before so many milliseconds: a pause of a garbage collector is no silence.
@@ -28,7 +30,8 @@ impl State {
                 self.overdue_at.store(now.saturating_add(self.patience()), Ordering::Relaxed);
             }
         };
-        // Before, lest another core sees the time that was set for the request before; and again where that has just ended.
+        // Before, lest another core sees the time that was set for the request before; and again where that
+        // has just ended.
         begins(self.unanswered.load(Ordering::Relaxed));
         begins(self.unanswered.fetch_add(1, Ordering::Relaxed));
     }
@@ -59,8 +62,8 @@ impl State {
         self.last_heard.passed_check.store(true, Ordering::Relaxed);
     }
 
-    /// A request ended unanswered. Where it was sent, at `since`, and given up, it is not known yet whether it would have been
-    /// answered.
+    /// A request ended unanswered. Where it was sent, at `since`, and given up, it is not known yet whether
+    /// it would have been answered.
     pub(crate) fn unheard(&self, since: Option<u64>) {
         if let Some(since) = since {
             let mut given_up = self.last_heard.given_up();
@@ -81,7 +84,8 @@ impl State {
         (self.last_heard.took.get() * FACTOR).max(LEAST_MS) as u64
     }
 
-    /// Whether it has begun an answer in a later millisecond than `since`: one in the same may have come before.
+    /// Whether it has begun an answer in a later millisecond than `since`: one in the same may have come
+    /// before.
     pub(crate) fn was_heard_after(&self, since: u64) -> bool {
         self.last_heard.heard_at.load(Ordering::Relaxed) > since.saturating_add(1)
     }

@@ -9,8 +9,8 @@ use crate::pool::{Inner, Pool};
 use crate::queue::{QueuedPool, Turn};
 use crate::{BackendId, NoBackend, Pick};
 
-/// A request's turn at a pool. It waits from the first [`Ticket::poll_pick`] that finds no place, and dropping it
-/// passes its turn on to the next.
+/// A request's turn at a pool. It waits from the first [`Ticket::poll_pick`] that finds no place, and
+/// dropping it passes its turn on to the next.
 #[derive(Debug)]
 pub struct Ticket {
     pool: Pool,
@@ -25,24 +25,25 @@ impl Pool {
 }
 
 impl Ticket {
-    /// The turn of a request whose session sticks to `backend`: it waits for a place there, even while others have places, and
-    /// for any when its [`Settings::patience`](crate::Settings::patience) is over, or that one goes out of service.
+    /// The turn of a request whose session sticks to `backend`: it waits for a place there, even while others
+    /// have places, and for any when its [`Settings::patience`](crate::Settings::patience) is over, or that
+    /// one goes out of service.
     pub fn sticking_to(mut self, backend: BackendId) -> Ticket {
         self.turn.sticks_to = Some(backend);
         self
     }
 
-    /// Chooses a backend as [`Pool::pick_patiently`] does, or waits until there is a place, behind all that wait already for
-    /// the same.
+    /// Chooses a backend as [`Pool::pick_patiently`] does, or waits until there is a place, behind all that
+    /// wait already for the same.
     ///
-    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not lost when it
-    /// changes. After a reload the pool that took this one's place serves. How long to wait is for the caller to limit, by
-    /// dropping the ticket. It MUST ask again when [`Settings::patience`](crate::Settings::patience) is over: nothing else
-    /// may happen that wakes it.
+    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not
+    /// lost when it changes. After a reload the pool that took this one's place serves. How long to wait is
+    /// for the caller to limit, by dropping the ticket. It MUST ask again when
+    /// [`Settings::patience`](crate::Settings::patience) is over: nothing else may happen that wakes it.
     ///
     /// # Errors
-    /// [`NoBackend::Empty`] and [`NoBackend::AllTried`], for which waiting is no help; [`NoBackend::QueueFull`] where as
-    /// many wait as may; [`NoBackend::AllFull`] where none may.
+    /// [`NoBackend::Empty`] and [`NoBackend::AllTried`], for which waiting is no help;
+    /// [`NoBackend::QueueFull`] where as many wait as may; [`NoBackend::AllFull`] where none may.
     pub fn poll_pick(
         &mut self,
         cx: &mut Context<'_>,

@@ -12,7 +12,8 @@ use crate::{BackendId, Pool, WorkerState};
 const MAX_VERSION_BYTES: usize = 128;
 
 impl Pool {
-    /// The version that serves where only one does; `None` where several may, or those that serve have announced none.
+    /// The version that serves where only one does; `None` where several may, or those that serve have
+    /// announced none.
     pub fn version_in_service(&self) -> Option<Box<str>> {
         let inner = self.inner();
         let serving = || inner.serving().lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -47,8 +48,8 @@ impl Inner {
         }
     }
 
-    /// Lets the largest group of backends of one version serve; of several as large, the one that serves already.
-    /// Backends that have announced nothing are a group too, until they do.
+    /// Lets the largest group of backends of one version serve; of several as large, the one that serves
+    /// already. Backends that have announced nothing are a group too, until they do.
     pub(crate) fn elect(&self) {
         if !self.settings().single_version {
             return;

@@ -1,6 +1,7 @@
 //! Instructions per operation of the store, by callgrind: the same in every run, on a machine however busy.
 //!
-//! `cargo bench -p sandarac-cache` runs every operation a number of times and twice as often, and divides the difference.
+//! `cargo bench -p sandarac-cache` runs every operation a number of times and twice as often, and divides the
+//! difference.
 
 use std::hint::black_box;
 use std::process::Command;

@@ -27,7 +27,8 @@ const ONE: usize = 256 << 10;
 enum Superseded {
     /// As the new object enters it.
     Now,
-    /// When the new object is whole: it is joined with a part, which is all there is should the rest not come.
+    /// When the new object is whole: it is joined with a part, which is all there is should the rest not
+    /// come.
     Later,
 }
 
@@ -135,8 +136,8 @@ impl Store {
         object
     }
 
-    /// The body of a stored object under another head, for one client. It is charged to the store as long as it is there, but it
-    /// is not in it.
+    /// The body of a stored object under another head, for one client. It is charged to the store as long as
+    /// it is there, but it is not in it.
     pub fn under(&self, object: &Object, head: StoredHead, lifetimes: Lifetimes) -> Arc<Object> {
         let parts = Parts { head, lifetimes, ..object.parts() };
         let charged = self.reserve(parts.base_bytes() + object.content.own_bytes());
@@ -175,8 +176,8 @@ impl Store {
         self.fit();
     }
 
-    /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to those who
-    /// wait.
+    /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to
+    /// those who wait.
     fn land(
         &self,
         landing: Landing,

@@ -31,10 +31,11 @@ impl Content {
     }
 }
 
-/// The body of an object. How it is kept is the store's own business: what comes out are reference-counted segments.
+/// The body of an object. How it is kept is the store's own business: what comes out are reference-counted
+/// segments.
 ///
-/// Whoever sends segments SHOULD keep the object until they are handed to the system: bytes are charged as long as
-/// their object lives.
+/// Whoever sends segments SHOULD keep the object until they are handed to the system: bytes are charged as
+/// long as their object lives.
 #[derive(Clone, Copy)]
 pub struct Body<'a> {
     content: &'a Content,
@@ -78,8 +79,8 @@ impl<'a> Body<'a> {
         self.slice(0..u64::MAX)
     }
 
-    /// The bytes at `range` of a whole body, as far as it goes; nothing of one that is arriving. Costs a search among the
-    /// segments, not a walk.
+    /// The bytes at `range` of a whole body, as far as it goes; nothing of one that is arriving. Costs a
+    /// search among the segments, not a walk.
     pub fn slice(self, range: Range<u64>) -> Slices<'a> {
         match self.whole() {
             Some(whole) => whole.slice(range, self.text),

@@ -18,8 +18,8 @@ use crate::store::Store;
 use crate::whole_body::{Segment, Whole};
 use crate::{Object, Reader};
 
-/// What has come of a body that broke off is kept from this length on: an origin sends as much in the first round trip of
-/// a connection (RFC 6928), and it takes one to ask for the rest.
+/// What has come of a body that broke off is kept from this length on: an origin sends as much in the first
+/// round trip of a connection (RFC 6928), and it takes one to ask for the rest.
 const WORTHWHILE: u64 = 16 << 10;
 
 /// Why an object is not kept whole.
@@ -44,8 +44,9 @@ impl Unstored {
     }
 }
 
-/// Fills the body of an object. Dropped before [`BodyWriter::finish`] or [`BodyWriter::break_off`], it is spoiled: readers get an
-/// error after what they have, and the object leaves the store together with the part that it was joined with.
+/// Fills the body of an object. Dropped before [`BodyWriter::finish`] or [`BodyWriter::break_off`], it is
+/// spoiled: readers get an error after what they have, and the object leaves the store together with the part
+/// that it was joined with.
 #[must_use = "a dropped writer spoils its object"]
 pub struct BodyWriter {
     store: Arc<Store>,
@@ -75,16 +76,16 @@ impl BodyWriter {
         &self.object
     }
 
-    /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is there already
-    /// of a part that it is joined with can be read at once.
+    /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is
+    /// there already of a part that it is joined with can be read at once.
     pub fn reader(&mut self) -> Option<Reader> {
         let reader = self.object.reader();
         self.begin();
         reader
     }
 
-    /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to those who read
-    /// it.
+    /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to
+    /// those who read it.
     pub fn is_stored(&self) -> bool {
         self.arriving().is_some_and(|arriving| arriving.mode() == Mode::Storing)
     }
@@ -96,7 +97,8 @@ impl BodyWriter {
         Some(if known > self.limit { Unstored::TooLarge } else { Unstored::NoRoom })
     }
 
-    /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be broken off.
+    /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be
+    /// broken off.
     pub fn is_wanted(&self) -> bool {
         self.arriving().is_some_and(Arriving::has_readers) || self.store.holds(&self.object)
     }
@@ -111,9 +113,9 @@ impl BodyWriter {
         self.len() == 0
     }
 
-    /// Whether more may be appended now. Always, unless the object streams and a reader is a window behind: then the task of
-    /// `cx` is woken when that reader has caught up, and the reader is cut off if this is polled again after
-    /// [`BodyWriter::deadline`].
+    /// Whether more may be appended now. Always, unless the object streams and a reader is a window behind:
+    /// then the task of `cx` is woken when that reader has caught up, and the reader is cut off if this is
+    /// polled again after [`BodyWriter::deadline`].
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now: Timestamp) -> Poll<()> {
         let settings = self.store.settings();
         match self.arriving() {
@@ -127,8 +129,8 @@ impl BodyWriter {
         Some(self.arriving()?.full_since()?.plus(self.store.settings().patience))
     }
 
-    /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call only when
-    /// there is [room](BodyWriter::poll_room).
+    /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call
+    /// only when there is [room](BodyWriter::poll_room).
     pub fn append(&mut self, bytes: &[u8]) {
         self.begin();
         let wanted = match &mut self.join {
@@ -152,9 +154,9 @@ impl BodyWriter {
         }
     }
 
-    /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how many bytes it has
-    /// put there. `None` where the object streams, is already as long as announced or has no use for the next bytes; then [`BodyWriter::append`] takes what
-    /// comes. No lock is held meanwhile.
+    /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how
+    /// many bytes it has put there. `None` where the object streams, is already as long as announced or has
+    /// no use for the next bytes; then [`BodyWriter::append`] takes what comes. No lock is held meanwhile.
     pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         self.begin();
         let left = match &self.join {
@@ -177,9 +179,10 @@ impl BodyWriter {
         Some(result)
     }
 
-    /// Ends the body where the origin broke off: readers get an error after what they have. What has come takes the place of
-    /// the object, as a part, where the response allows it and it is long enough. Else the object leaves the store, and the
-    /// part that it was joined with stays, unless that happens for the second time.
+    /// Ends the body where the origin broke off: readers get an error after what they have. What has come
+    /// takes the place of the object, as a part, where the response allows it and it is long enough. Else the
+    /// object leaves the store, and the part that it was joined with stays, unless that happens for the
+    /// second time.
     pub fn break_off(mut self) {
         self.finished = true;
         if let Some(kept) = self.keep() {
@@ -199,7 +202,8 @@ impl BodyWriter {
         self.store.complete(&self.object, &whole, parts)
     }
 
-    /// What has come of the representation, where it is worth to be kept: it begins where the object does and has no gap.
+    /// What has come of the representation, where it is worth to be kept: it begins where the object does and
+    /// has no gap.
     fn held(&self) -> Option<ContentRange> {
         let (first, complete) = match self.object.range() {
             Some(announced) => (announced.range.first, announced.complete),
@@ -216,7 +220,8 @@ impl BodyWriter {
         (len >= least && within).then_some(held)
     }
 
-    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is spoiled instead.
+    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is
+    /// spoiled instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
         self.finished = true;
         self.begin();
@@ -250,8 +255,8 @@ impl BodyWriter {
         after.unwrap_or_else(|| self.object.clone())
     }
 
-    /// What has arrived in one. Where that is one segment, what is charged for it stays with those who still read the
-    /// arriving object: they might outlive the one that is stored.
+    /// What has arrived in one. Where that is one segment, what is charged for it stays with those who still
+    /// read the arriving object: they might outlive the one that is stored.
     fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
         let text = arriving.text();
         if segments.is_empty() {
@@ -282,8 +287,8 @@ impl BodyWriter {
         }
     }
 
-    /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body joined of many
-    /// small parts does not stay in crumbs.
+    /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body
+    /// joined of many small parts does not stay in crumbs.
     fn lay_in(&mut self, part: &Object) {
         let Some(whole) = part.body().whole() else { return };
         if whole.segments().is_empty() {
@@ -299,8 +304,8 @@ impl BodyWriter {
         }
     }
 
-    /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None` where the object
-    /// streams.
+    /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None`
+    /// where the object streams.
     fn room(&self, wanted: usize) -> Option<usize> {
         let arriving = self.arriving()?;
         loop {
@@ -350,8 +355,9 @@ impl BodyWriter {
 }
 
 impl Store {
-    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes the part that it
-    /// was joined with. `None` where it has left the store, or leaves it now because there is no room.
+    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes
+    /// the part that it was joined with. `None` where it has left the store, or leaves it now because there
+    /// is no room.
     fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
         let content = Content::Whole(whole.clone());
         if !self.reserve(parts.base_bytes() + content.own_bytes()) {
@@ -374,9 +380,9 @@ impl Store {
         exchanged.map(|_| after)
     }
 
-    /// Removes an arriving object that came to nothing. The part that it was joined with stays, but for where its rest can
-    /// never come: once the rest that the origin sends is `spoiled`, or has broken off twice without adding anything, the
-    /// origin is asked for the whole.
+    /// Removes an arriving object that came to nothing. The part that it was joined with stays, but for where
+    /// its rest can never come: once the rest that the origin sends is `spoiled`, or has broken off twice
+    /// without adding anything, the origin is asked for the whole.
     fn give_up(&self, object: &Arc<Object>, spoiled: bool) {
         let mut shard = self.lock(object.key());
         let Some(slot) = shard.slot_of(object) else { return };

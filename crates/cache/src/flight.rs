@@ -56,14 +56,14 @@ impl Flight {
         self.key
     }
 
-    /// The stored object to validate, and to serve if the origin fails and its lifetimes allow it. It may be a part of
-    /// what is wanted; see [`Object::range`].
+    /// The stored object to validate, and to serve if the origin fails and its lifetimes allow it. It may be
+    /// a part of what is wanted; see [`Object::range`].
     pub fn candidate(&self) -> Option<&Arc<Object>> {
         self.candidate.as_ref()
     }
 
-    /// Tells which target the response will be of, where it will carry the [`Tag::target`] of one: who comes after a purge of that
-    /// does not wait for it.
+    /// Tells which target the response will be of, where it will carry the [`Tag::target`] of one: who comes
+    /// after a purge of that does not wait for it.
     pub fn aim(&self, target: Option<Tag>) {
         if let (Some(flying), Some(_)) = (&self.flying, target) {
             flying.state.lock().target = target;
@@ -76,17 +76,17 @@ impl Flight {
         store.admit(landing, new, None)
     }
 
-    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes of the latter.
-    /// `new` has the head and the range of both together; its `len` does not matter. The caller MUST have found that
-    /// both share a strong validator (RFC 9111 §3.4).
+    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes
+    /// of the latter. `new` has the head and the range of both together; its `len` does not matter. The
+    /// caller MUST have found that both share a strong validator (RFC 9111 §3.4).
     pub fn join(mut self, new: NewObject<'_>, join: PartJoin) -> BodyWriter {
         let (store, landing) = self.leave();
         let new = NewObject { len: Some(join.joined_len()), ..new };
         store.admit(landing, new, Some(join))
     }
 
-    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored
-    /// the object is made all the same, for those who want it now.
+    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot
+    /// be stored the object is made all the same, for those who want it now.
     pub fn store_complete(
         mut self,
         new: NewObject<'_>,
@@ -97,8 +97,9 @@ impl Flight {
         store.admit_whole(landing, new, body, trailers)
     }
 
-    /// Freshens the candidate with the head and the lifetimes that a 304 makes of it: the same body, the range it had,
-    /// and what else `new` says; its `len` and `limit` do not matter. `None` where there is no candidate.
+    /// Freshens the candidate with the head and the lifetimes that a 304 makes of it: the same body, the
+    /// range it had, and what else `new` says; its `len` and `limit` do not matter. `None` where there is no
+    /// candidate.
     pub fn refresh(mut self, new: NewObject<'_>) -> Option<Arc<Object>> {
         let candidate = self.candidate.take()?;
         let (store, landing) = self.leave();
@@ -111,7 +112,8 @@ impl Flight {
         self
     }
 
-    /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the store.
+    /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the
+    /// store.
     pub fn mark(mut self, mark: Mark, until: Timestamp, now: Timestamp) {
         let candidate = self.candidate.take();
         let (store, landing) = self.leave();
@@ -123,9 +125,9 @@ impl Flight {
         self.end(Stage::Failed);
     }
 
-    /// The origin could not answer, which may lie in this one request: one of those who wait takes over. Where that brings
-    /// no answer either, up to `most` of them try for themselves, all at once, and the others look up again and wait for
-    /// one of them.
+    /// The origin could not answer, which may lie in this one request: one of those who wait takes over.
+    /// Where that brings no answer either, up to `most` of them try for themselves, all at once, and the
+    /// others look up again and wait for one of them.
     pub fn release(mut self, most: usize) {
         let (store, landing) = self.leave();
         let Some(flying) = landing.flying else { return };
@@ -137,7 +139,8 @@ impl Flight {
         }
     }
 
-    /// The origin answered this one request with something that others may not get: all who wait try for themselves, at once.
+    /// The origin answered this one request with something that others may not get: all who wait try for
+    /// themselves, at once.
     pub fn scatter(self) {
         self.end(Stage::Released(usize::MAX));
     }
@@ -200,7 +203,8 @@ impl Waiter {
         self.flying.state.lock().candidate.is_some()
     }
 
-    /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.
+    /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be
+    /// polled again.
     pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
         let mut state = self.flying.state.lock();
         let waited = match &mut state.stage {
@@ -261,8 +265,8 @@ impl Drop for Waiter {
     }
 }
 
-/// Whether a response that has just arrived answers a request that waited for it. What the request asked of stored
-/// responses (no-cache, max-age) is met by one that came after it.
+/// Whether a response that has just arrived answers a request that waited for it. What the request asked of
+/// stored responses (no-cache, max-age) is met by one that came after it.
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
     object.vary().matches(query.fields)

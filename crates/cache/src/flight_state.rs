@@ -29,8 +29,9 @@ pub(crate) struct Errand {
 }
 
 impl Errand {
-    /// Whether what this fetch brings is what `other` would. All of the representation serves those who want a part of it. A
-    /// request that passed more proxies may be this very fetch, come back to us, and would wait for itself.
+    /// Whether what this fetch brings is what `other` would. All of the representation serves those who want
+    /// a part of it. A request that passed more proxies may be this very fetch, come back to us, and would
+    /// wait for itself.
     pub(crate) fn serves(&self, other: &Errand) -> bool {
         let brings = self.part.is_none() || self.part == other.part;
         brings && self.variant == other.variant && self.passed >= other.passed

@@ -1,19 +1,20 @@
 //! The RAM store: stored responses, shared by all cores, within one limit in bytes.
 //!
-//! A request is looked up by [`Key`]; what it may use is a [`Hit`](Lookup::Hit), and where nothing may be used, one
-//! request gets the right to fill the key, a [`Flight`], while the others [wait](Waiter). What the flight brings is an
-//! [`Object`], served to all who wait while it arrives.
+//! A request is looked up by [`Key`]; what it may use is a [`Hit`](Lookup::Hit), and where nothing may be
+//! used, one request gets the right to fill the key, a [`Flight`], while the others [wait](Waiter). What the
+//! flight brings is an [`Object`], served to all who wait while it arrives.
 //!
 //! # Memory
-//! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of objects still
-//! arriving included, and those of objects that have left the store for as long as somebody reads them. Before anything
-//! is added, objects are evicted until it fits. Beside head, body and key (its digest, the text of host and path, and
-//! what it varies on), an object takes at most 256 bytes; each of its tags takes 24 more, and each 64 KiB of a long body 112.
+//! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of
+//! objects still arriving included, and those of objects that have left the store for as long as somebody
+//! reads them. Before anything is added, objects are evicted until it fits. Beside head, body and key (its
+//! digest, the text of host and path, and what it varies on), an object takes at most 256 bytes; each of its
+//! tags takes 24 more, and each 64 KiB of a long body 112.
 //!
 //! # Locks
-//! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or the freeing
-//! of objects. A body that is whole is read without any lock. Order: an arriving body's lock and a flight's are never
-//! held while a shard's is taken; a flight's may be taken under a shard's.
+//! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or
+//! the freeing of objects. A body that is whole is read without any lock. Order: an arriving body's lock and
+//! a flight's are never held while a shard's is taken; a flight's may be taken under a shard's.
 
 mod admit;
 mod arriving;

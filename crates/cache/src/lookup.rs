@@ -15,7 +15,8 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Key, Mark, Object};
 
-/// Beyond so many proxies that requests passed, fetches for them are not told apart: clients can claim any number.
+/// Beyond so many proxies that requests passed, fetches for them are not told apart: clients can claim any
+/// number.
 const MOST_PASSED: usize = 8;
 
 /// What the store has for a request.
@@ -29,15 +30,17 @@ pub enum Lookup {
     Miss(Flight),
     /// Another request is asking.
     Wait(Waiter),
-    /// The key's responses are not shared: ask the origin without waiting for others, and, for [`Mark::HitForMiss`], store what
-    /// turns out to be storable.
+    /// The key's responses are not shared: ask the origin without waiting for others, and, for
+    /// [`Mark::HitForMiss`], store what turns out to be storable.
     Marked(Mark, Flight),
-    /// For [`Intent::Peek`]: nothing to serve without asking the origin. The object, if any, would be validated.
+    /// For [`Intent::Peek`]: nothing to serve without asking the origin. The object, if any, would be
+    /// validated.
     Absent(Option<Arc<Object>>),
 }
 
 impl Store {
-    /// What there is for a request. On the way of a hit nothing is allocated, and one lock is taken and let go.
+    /// What there is for a request. On the way of a hit nothing is allocated, and one lock is taken and let
+    /// go.
     pub fn lookup(self: &Arc<Store>, key: Key, query: &Query<'_>, now: Timestamp) -> Lookup {
         loop {
             let mut shard = self.lock(key);
@@ -82,14 +85,14 @@ impl Store {
         }
     }
 
-    /// The right to store a response for a key beside others who may hold it too: from another tier, or of a request that
-    /// wasn't looked up.
+    /// The right to store a response for a key beside others who may hold it too: from another tier, or of a
+    /// request that wasn't looked up.
     pub fn open(self: &Arc<Store>, key: Key) -> Flight {
         Flight::new(self.clone(), key, self.begun(), None)
     }
 
-    /// The right to freshen a stored object with what the origin said of it otherwise than by a 304, as in a response to
-    /// HEAD (RFC 9111 §4.3.5).
+    /// The right to freshen a stored object with what the origin said of it otherwise than by a 304, as in a
+    /// response to HEAD (RFC 9111 §4.3.5).
     pub fn open_for(self: &Arc<Store>, object: &Arc<Object>) -> Flight {
         Flight::new(self.clone(), object.key(), self.begun(), Some(object.clone()))
     }

@@ -27,10 +27,11 @@ pub struct NewObject<'a> {
     pub range: Option<ContentRange>,
     /// Bytes in the body, where known.
     pub len: Option<u64>,
-    /// The longest body that may be stored, where the route sets one. The store's own limit applies in any case.
+    /// The longest body that may be stored, where the route sets one. The store's own limit applies in any
+    /// case.
     pub limit: Option<u64>,
-    /// Whether what has come of it may be kept as a part where the origin breaks off (RFC 9111 §3.3). MUST be false for
-    /// what has no strong validator.
+    /// Whether what has come of it may be kept as a part where the origin breaks off (RFC 9111 §3.3). MUST be
+    /// false for what has no strong validator.
     pub resumable: bool,
     /// The transaction number of the fetch.
     pub transaction: u64,

@@ -14,11 +14,11 @@ use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
 
-/// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are charged to
-/// the store until the last of them lets go.
+/// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are
+/// charged to the store until the last of them lets go.
 ///
-/// A fill in progress is an object as well, whose [`Body`] is arriving; when it ends, the store exchanges it for one
-/// whose body is whole, and the old one reads the same.
+/// A fill in progress is an object as well, whose [`Body`] is arriving; when it ends, the store exchanges it
+/// for one whose body is whole, and the old one reads the same.
 pub struct Object {
     head: StoredHead,
     lifetimes: Lifetimes,
@@ -30,7 +30,8 @@ pub struct Object {
     budget: Option<Arc<Budget>>,
     transaction: u64,
     hits: AtomicU32,
-    /// Seconds from receipt to a soft purge, and one more; zero where there was none. [`CONDEMNED`] is added by a hard one.
+    /// Seconds from receipt to a soft purge, and one more; zero where there was none. [`CONDEMNED`] is added
+    /// by a hard one.
     purged: AtomicU32,
     /// The last ban it was tested against.
     pub(crate) bans: AtomicU32,
@@ -40,13 +41,14 @@ pub struct Object {
     path_len: u16,
     /// Whether the rest of this part was asked for once already and did not come.
     stalled: AtomicBool,
-    /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the shard's lock.
+    /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the
+    /// shard's lock.
     pub(crate) frequency: AtomicU8,
     pub(crate) queue: AtomicU8,
 }
 
-/// The bit of an object that was purged, and is only kept until somebody has the time to free it. Requests that found it before
-/// may still use it: a soft purge before that goes on to count.
+/// The bit of an object that was purged, and is only kept until somebody has the time to free it. Requests
+/// that found it before may still use it: a soft purge before that goes on to count.
 const CONDEMNED: u32 = 1 << 31;
 
 /// The greatest frequency that is told apart.
@@ -189,8 +191,8 @@ impl Object {
         self.hits.load(Relaxed)
     }
 
-    /// Whether what comes in its place can be of use to those who wait for it: not where the origin wants to be asked for
-    /// every request. One that was too old when it came may be followed by one that is not.
+    /// Whether what comes in its place can be of use to those who wait for it: not where the origin wants to
+    /// be asked for every request. One that was too old when it came may be followed by one that is not.
     pub(crate) fn is_shareable(&self) -> bool {
         !self.lifetimes.no_cache() && self.lifetimes.is_ever_fresh()
     }
@@ -210,7 +212,8 @@ impl Object {
         _ = self.purged.compare_exchange(0, since.min(CONDEMNED - 2) + 1, Relaxed, Relaxed);
     }
 
-    /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock is held.
+    /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock
+    /// is held.
     pub(crate) fn condemn(&self) -> bool {
         self.purged.fetch_or(CONDEMNED, Relaxed) & CONDEMNED == 0
     }

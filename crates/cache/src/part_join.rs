@@ -23,8 +23,8 @@ pub struct PartJoin {
 }
 
 impl PartJoin {
-    /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where nothing of what is
-    /// stored is needed, and where that is still arriving or not as long as it says.
+    /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where
+    /// nothing of what is stored is needed, and where that is still arriving or not as long as it says.
     pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<PartJoin> {
         let held = stored.range()?.range;
         let body = stored.body();

@@ -1,7 +1,8 @@
 //! Purges: by key, by tags and groups, of everything.
 //!
-//! A stored object is removed or made stale at once. A response that was being fetched is caught when it arrives: the store
-//! remembers the last purges, and a response that one of them meets is served to its waiters and to no later request.
+//! A stored object is removed or made stale at once. A response that was being fetched is caught when it
+//! arrives: the store remembers the last purges, and a response that one of them meets is served to its
+//! waiters and to no later request.
 
 use sandarac_message::Timestamp;
 
@@ -40,8 +41,9 @@ impl Store {
         slots.len()
     }
 
-    /// Purges every object that carries one of these tags or groups. Returns how many there were. When this returns, none of
-    /// them is served any more; the memory of many is freed by eviction and by [`Store::sweep`].
+    /// Purges every object that carries one of these tags or groups. Returns how many there were. When this
+    /// returns, none of them is served any more; the memory of many is freed by eviction and by
+    /// [`Store::sweep`].
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
         self.purge_tagged(tags, purge, now)

@@ -64,7 +64,8 @@ impl PurgeLog {
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is stored.
+    /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is
+    /// stored.
     pub(crate) fn meets(&self, begun: u64, key: Key, tags: &[Tag]) -> bool {
         self.meets_any(begun, |purged| match purged {
             Purged::Key(purged) => *purged == key,
@@ -72,8 +73,8 @@ impl PurgeLog {
         })
     }
 
-    /// Whether a purge since `begun` may meet what a fetch is to bring, of which nobody knows the tags yet, but that of its
-    /// target, if it carries one.
+    /// Whether a purge since `begun` may meet what a fetch is to bring, of which nobody knows the tags yet,
+    /// but that of its target, if it carries one.
     pub(crate) fn may_meet(&self, begun: u64, key: Key, target: Option<Tag>) -> bool {
         self.meets_any(begun, |purged| match purged {
             Purged::Key(purged) => *purged == key,

@@ -18,8 +18,8 @@ pub struct Reader {
 }
 
 impl Object {
-    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no longer
-    /// held, because the object outgrew its limit and streams by: such a request looks up again.
+    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no
+    /// longer held, because the object outgrew its limit and streams by: such a request looks up again.
     pub fn reader(self: &Arc<Object>) -> Option<Reader> {
         let entry = match &self.content {
             Content::Whole(_) => None,

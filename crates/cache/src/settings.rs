@@ -11,7 +11,8 @@ pub struct Settings {
     pub max_object: Option<u64>,
     /// The most objects of one key that differ in what they vary on; the oldest makes room.
     pub max_variants: usize,
-    /// How far, in bytes, the slowest reader of an object that isn't stored may be behind the fetch before it slows it.
+    /// How far, in bytes, the slowest reader of an object that isn't stored may be behind the fetch before it
+    /// slows it.
     pub window: usize,
     /// How long such a reader may hold up the fetch before it is cut off.
     pub patience: Duration,

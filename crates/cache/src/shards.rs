@@ -37,7 +37,8 @@ impl Padded {
 }
 
 impl Shards {
-    /// So many shards, a power of two. The marks of each take at most `marks` bytes; what the index takes is charged to `budget`.
+    /// So many shards, a power of two. The marks of each take at most `marks` bytes; what the index takes is
+    /// charged to `budget`.
     pub(crate) fn new(count: usize, marks: usize, budget: Arc<Budget>) -> Shards {
         Shards {
             shards: (0..count).map(|_| Padded::new(marks)).collect(),
@@ -70,7 +71,8 @@ impl Shards {
     }
 }
 
-/// A shard, locked. When it is let go after a change, the totals of all shards follow how its index and its queues have grown.
+/// A shard, locked. When it is let go after a change, the totals of all shards follow how its index and its
+/// queues have grown.
 pub(crate) struct Locked<'a> {
     shard: MutexGuard<'a, Shard>,
     all: &'a Shards,

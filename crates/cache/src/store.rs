@@ -54,8 +54,8 @@ impl Store {
         *self.settings.read()
     }
 
-    /// Changes the settings, but for the number of shards. A lower limit is kept when this returns, as far as readers
-    /// let go what they read; the next [sweeps](Store::sweep) move together what is left.
+    /// Changes the settings, but for the number of shards. A lower limit is kept when this returns, as far as
+    /// readers let go what they read; the next [sweeps](Store::sweep) move together what is left.
     pub fn configure(&self, settings: Settings) {
         let before = self.settings();
         *self.settings.write() = Settings { shards: before.shards, ..settings };
@@ -66,8 +66,8 @@ impl Store {
         }
     }
 
-    /// Whether a purge or a ban since `begun` may be about the response to a request for a key, and for a target if it carries the
-    /// tag of one. Its other tags are not known before its fields are edited.
+    /// Whether a purge or a ban since `begun` may be about the response to a request for a key, and for a
+    /// target if it carries the tag of one. Its other tags are not known before its fields are edited.
     pub fn may_be_purged_since(&self, begun: Begun, key: Key, target: Option<Tag>) -> bool {
         self.bans.latest() != begun.bans || self.purges.may_meet(begun.purges, key, target)
     }
@@ -91,8 +91,8 @@ impl Store {
         stats
     }
 
-    /// Bytes of objects that have left the store and cannot be freed, because somebody reads them. Takes no lock: while
-    /// others store and evict, it is off by what they are about.
+    /// Bytes of objects that have left the store and cannot be freed, because somebody reads them. Takes no
+    /// lock: while others store and evict, it is off by what they are about.
     pub fn held_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
     }

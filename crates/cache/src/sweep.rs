@@ -20,13 +20,14 @@ pub struct Swept {
     pub examined: usize,
     /// Objects removed: expired, banned or purged.
     pub removed: usize,
-    /// Whether this step ended a round over the whole store. Bans that were in force when the round began are dropped.
+    /// Whether this step ended a round over the whole store. Bans that were in force when the round began are
+    /// dropped.
     pub round: bool,
 }
 
 impl Store {
-    /// Bans what an expression describes: no object that is stored or being fetched now, and for which it holds, is served
-    /// from here on.
+    /// Bans what an expression describes: no object that is stored or being fetched now, and for which it
+    /// holds, is served from here on.
     pub fn ban(&self, expression: Expression, now: Timestamp) {
         self.bans.add(expression);
         while self.bans.len() > BANS {
@@ -39,9 +40,9 @@ impl Store {
         self.bans.texts()
     }
 
-    /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans and removes what
-    /// is banned or past every use. After the limit was lowered, moves as many objects together. To be called periodically, often
-    /// enough that a round takes a minute or so.
+    /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans
+    /// and removes what is banned or past every use. After the limit was lowered, moves as many objects
+    /// together. To be called periodically, often enough that a round takes a minute or so.
     pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
         let mut position = self.sweep_position.lock();
         let mut swept = self.reclaim(budget);
@@ -106,7 +107,8 @@ impl Store {
             if untested.is_empty() {
                 return (to.saturating_sub(from) as usize, to >= end);
             }
-            // Tested without the lock. Then the slots are looked at again: objects may have taken each other's place.
+            // Tested without the lock. Then the slots are looked at again: objects may have taken each
+            // other's place.
             for object in untested {
                 if self.bans.meet(&object) && self.discard(&object, Removal::Banned) {
                     *removed += 1;

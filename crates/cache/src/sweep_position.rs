@@ -10,6 +10,7 @@ pub(crate) struct SweepPosition {
     pub(crate) slot: u32,
     /// The last ban when this round began.
     pub(crate) round: u32,
-    /// The shard and the slot of the next object to be [moved](crate::Store::compact); none where all are where they should be.
+    /// The shard and the slot of the next object to be [moved](crate::Store::compact); none where all are
+    /// where they should be.
     pub(crate) uncompacted: Option<(usize, u32)>,
 }

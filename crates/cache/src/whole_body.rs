@@ -28,12 +28,13 @@ pub(crate) struct Many {
     len: u64,
     /// What it takes, its segments included.
     bytes: usize,
-    /// For the list of segments. Not with the object, because a refreshed object shares the list with the one before.
+    /// For the list of segments. Not with the object, because a refreshed object shares the list with the one
+    /// before.
     _charge: Charge,
 }
 
-/// A piece of a body. It is charged by itself, for as long as anybody holds it: bodies that were joined of parts share
-/// segments with what they were joined of.
+/// A piece of a body. It is charged by itself, for as long as anybody holds it: bodies that were joined of
+/// parts share segments with what they were joined of.
 #[derive(Clone)]
 pub(crate) struct Segment {
     /// Its place in the body.
@@ -62,8 +63,8 @@ impl Drop for Charged {
 }
 
 impl Segment {
-    /// A segment that takes over what is charged for its buffer, and lets go what that has too much; not charged where
-    /// nothing is.
+    /// A segment that takes over what is charged for its buffer, and lets go what that has too much; not
+    /// charged where nothing is.
     pub(crate) fn new(at: u64, buffer: Vec<u8>, mut charge: Charge) -> Segment {
         let bytes: Box<[u8]> = buffer.into();
         if charge.bytes() == 0 {

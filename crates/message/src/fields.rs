@@ -1,8 +1,9 @@
 //! Header and trailer fields: one run of bytes, with the place of every name and value beside it.
 //!
-//! Order, letter case and repetition survive from receipt to forwarding (RFC 9110 §5.3). [`Fields`] is a borrowed
-//! view that all rules take; [`FieldsBuf`](crate::FieldsBuf) owns and edits. Both share [`Span`], so a head parsed in a
-//! connection's buffer, a head being edited and a head stored for the wire are read by the same code.
+//! Order, letter case and repetition survive from receipt to forwarding (RFC 9110 §5.3). [`Fields`] is a
+//! borrowed view that all rules take; [`FieldsBuf`](crate::FieldsBuf) owns and edits. Both share [`Span`], so
+//! a head parsed in a connection's buffer, a head being edited and a head stored for the wire are read by the
+//! same code.
 
 use std::ops::Range;
 
@@ -27,8 +28,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is longer or
-    /// stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
+    /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is
+    /// longer or stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
     #[inline(always)]
     pub fn new(
         bytes: &[u8],
@@ -188,8 +189,8 @@ impl<'a> Fields<'a> {
         self.spans.iter().find(|span| span.name == name).map(|span| &self.bytes[span.value_range()])
     }
 
-    /// Gives the fields for which `keep` says so to `take`, in their order and in as few pieces as they stand in. Heads
-    /// that are passed on are copied rather than written anew this way.
+    /// Gives the fields for which `keep` says so to `take`, in their order and in as few pieces as they stand
+    /// in. Heads that are passed on are copied rather than written anew this way.
     pub fn runs(self, mut keep: impl FnMut(&Field<'a>) -> bool, mut take: impl FnMut(Run<'a>)) {
         let mut run: Option<Lines<'a>> = None;
         for (at, span) in self.spans.iter().enumerate() {
@@ -247,8 +248,8 @@ impl<'a> Fields<'a> {
             .map(move |span| &self.bytes[span.value_range()])
     }
 
-    /// The members of a comma-separated list (RFC 9110 §5.6.1) over all its lines: trimmed, empty ones skipped,
-    /// commas inside quoted strings kept.
+    /// The members of a comma-separated list (RFC 9110 §5.6.1) over all its lines: trimmed, empty ones
+    /// skipped, commas inside quoted strings kept.
     pub fn list(self, name: Name) -> impl Iterator<Item = &'a [u8]> + Clone {
         self.all(name).flat_map(members)
     }

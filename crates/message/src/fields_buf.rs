@@ -15,8 +15,8 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Owned, editable fields. The bytes are field lines as they go on the wire, after the first line of the head where the
-/// buffer was begun with one; a removed field leaves its bytes behind.
+/// Owned, editable fields. The bytes are field lines as they go on the wire, after the first line of the head
+/// where the buffer was begun with one; a removed field leaves its bytes behind.
 #[derive(Clone, Default)]
 pub struct FieldsBuf {
     bytes: Vec<u8>,
@@ -33,8 +33,8 @@ impl FieldsBuf {
         FieldsBuf::default()
     }
 
-    /// No fields yet, after the first line of a head, which [`FieldsBuf::into_lines`] gives back before them; with room
-    /// for so many.
+    /// No fields yet, after the first line of a head, which [`FieldsBuf::into_lines`] gives back before them;
+    /// with room for so many.
     pub fn after(first_line: Vec<u8>, lines: usize) -> FieldsBuf {
         FieldsBuf {
             first_line: first_line.len(),
@@ -60,8 +60,8 @@ impl FieldsBuf {
         Fields::new(&self.bytes, &self.spans)
     }
 
-    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL. Where they are
-    /// not, those three bytes are replaced, so that one field never becomes two.
+    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL. Where
+    /// they are not, those three bytes are replaced, so that one field never becomes two.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
         debug_assert!(is_token(name));
         self.line(name, |bytes| bytes.extend_from_slice(value), || Name::of(name))
@@ -72,8 +72,8 @@ impl FieldsBuf {
         self.add_with(name, |bytes| bytes.extend_from_slice(value))
     }
 
-    /// Adds a field of a known name, whose value `write` appends to the bytes it is given; the same holds for the value
-    /// as in [`FieldsBuf::push`].
+    /// Adds a field of a known name, whose value `write` appends to the bytes it is given; the same holds for
+    /// the value as in [`FieldsBuf::push`].
     pub fn add_with(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         self.line(name.text().as_bytes(), write, || name)
     }
@@ -139,8 +139,8 @@ impl FieldsBuf {
         self.add(name, value)
     }
 
-    /// Puts one line in place of all of that name, known or not, where the first of them stood; adds it after the others
-    /// where there was none. Both hold as in [`FieldsBuf::push`].
+    /// Puts one line in place of all of that name, known or not, where the first of them stood; adds it after
+    /// the others where there was none. Both hold as in [`FieldsBuf::push`].
     pub fn replace(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
         let place = self.view().iter().position(|field| field.is(name));
         self.remove_named(name);
@@ -186,7 +186,8 @@ impl FieldsBuf {
         &self.bytes[..self.first_line]
     }
 
-    /// The first line, if the buffer was begun with one, and the field lines, without the empty line after them.
+    /// The first line, if the buffer was begun with one, and the field lines, without the empty line after
+    /// them.
     pub fn into_lines(self) -> Vec<u8> {
         if !self.gaps {
             return self.bytes;
@@ -197,7 +198,8 @@ impl FieldsBuf {
         lines
     }
 
-    /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after them.
+    /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after
+    /// them.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.view().runs(
             |_| true,

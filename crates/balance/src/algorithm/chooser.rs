@@ -24,8 +24,8 @@ pub(crate) enum Chooser {
 }
 
 impl Chooser {
-    /// What the pool needs that has these backends; `before` is what the pool had whose place it takes, whose state goes
-    /// on where the algorithm is the same.
+    /// What the pool needs that has these backends; `before` is what the pool had whose place it takes, whose
+    /// state goes on where the algorithm is the same.
     pub(crate) fn new(settings: &Settings, backends: &[Backend], before: Option<&Chooser>) -> Chooser {
         match settings.algorithm {
             Algorithm::LeastRequests => Chooser::LeastRequests(Draw::new(backends)),
@@ -71,8 +71,8 @@ impl Chooser {
         Some(Chosen::new(at?, reason))
     }
 
-    /// Whether a request of a class is better off with one backend than with another, so that a full one may be worth
-    /// waiting for.
+    /// Whether a request of a class is better off with one backend than with another, so that a full one may
+    /// be worth waiting for.
     pub(crate) fn tells_classes_apart(&self) -> bool {
         matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_) | Chooser::Maglev(_))
     }

@@ -14,29 +14,30 @@ use std::str::FromStr;
 
 pub(crate) use chooser::Chooser;
 
-/// How a pool chooses among the backends that may take a request. All but [`Algorithm::Fallback`] heed weights: a
-/// backend of weight 2 gets twice the requests of one of weight 1, or bears twice the load before others are preferred.
+/// How a pool chooses among the backends that may take a request. All but [`Algorithm::Fallback`] heed
+/// weights: a backend of weight 2 gets twice the requests of one of weight 1, or bears twice the load before
+/// others are preferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Of two backends drawn at random, the one with fewer requests in flight (Mitzenmacher 2001, "The power of two
-    /// choices"). The default: it follows the load, and several balancers that cannot see each other do not all
-    /// rush to the same idle backend.
+    /// Of two backends drawn at random, the one with fewer requests in flight (Mitzenmacher 2001, "The power
+    /// of two choices"). The default: it follows the load, and several balancers that cannot see each other
+    /// do not all rush to the same idle backend.
     #[default]
     LeastRequests,
     /// The worker that is best at the request's class, by the résumés that workers keep (zc.resumelb, 2012).
     Resume,
-    /// Of two backends drawn at random, the one with the smaller product of its requests in flight and its latency of
-    /// late, where a slow answer counts at once and a fast one by and by (Finagle's peak EWMA).
+    /// Of two backends drawn at random, the one with the smaller product of its requests in flight and its
+    /// latency of late, where a slow answer counts at once and a fast one by and by (Finagle's peak EWMA).
     PeakEwma,
     /// Each in turn.
     RoundRobin,
     /// Any, with equal chances.
     Random,
-    /// The backend next on a hash ring that is not loaded above the mean by more than a factor (Mirrokni, Thorup,
-    /// Zadimoghaddam 2018, "Consistent hashing with bounded loads").
+    /// The backend next on a hash ring that is not loaded above the mean by more than a factor (Mirrokni,
+    /// Thorup, Zadimoghaddam 2018, "Consistent hashing with bounded loads").
     ConsistentHash,
-    /// The backend that a lookup table says, most of which stays when backends come and go (Eisenbud and others 2016,
-    /// "Maglev").
+    /// The backend that a lookup table says, most of which stays when backends come and go (Eisenbud and
+    /// others 2016, "Maglev").
     Maglev,
     /// The first, in the order configured, that can take the request.
     Fallback,

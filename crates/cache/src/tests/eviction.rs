@@ -106,7 +106,8 @@ fn a_scan_does_not_flush_what_is_asked_for_often() {
     for _ in 0..3 {
         (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
     }
-    // A crawler asks once for each of many times what fits, while the popular ones are asked for now and then.
+    // A crawler asks once for each of many times what fits, while the popular ones are asked for now and
+    // then.
     let mut random = Random::new(1);
     let (mut hits, mut asked) = (0, 0);
     for n in 0..20 * room {
@@ -222,7 +223,8 @@ fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
     drop(all);
 }
 
-/// Regression: what slow readers hold could be freed by no eviction, so that the main queue was emptied instead.
+/// Regression: what slow readers hold could be freed by no eviction, so that the main queue was emptied
+/// instead.
 #[test]
 fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     for (announced, full) in [(true, false), (true, true), (false, false), (false, true)] {

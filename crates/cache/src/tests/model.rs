@@ -1,5 +1,5 @@
-//! The store against a model: after any sequence of operations, the bytes charged are the bytes held, and never more than the
-//! limit.
+//! The store against a model: after any sequence of operations, the bytes charged are the bytes held, and
+//! never more than the limit.
 
 use proptest::prelude::*;
 use sandarac_message::range::ByteRange;
@@ -252,7 +252,8 @@ fn distinct<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Vec<Arc<Objec
     distinct
 }
 
-/// What ought to be charged: the index, and every object that is in it or in somebody's hands, its body counted once.
+/// What ought to be charged: the index, and every object that is in it or in somebody's hands, its body
+/// counted once.
 fn recount<'a>(
     store: &Store,
     writer: impl Iterator<Item = &'a Arc<Object>>,

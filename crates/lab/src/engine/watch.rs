@@ -44,8 +44,8 @@ impl Watch {
     }
 }
 
-/// The time that this share of requests does not exceed, in milliseconds: at most 1/64 below the true one, never above; 0
-/// where there are none.
+/// The time that this share of requests does not exceed, in milliseconds: at most 1/64 below the true one,
+/// never above; 0 where there are none.
 pub(super) fn quantile_ms(times: &Times, share: f64) -> f64 {
     times.quantile(share).map_or(0.0, |bounds| bounds.start().as_micros() as f64 / 1000.0)
 }

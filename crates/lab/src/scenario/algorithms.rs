@@ -27,7 +27,8 @@ pub enum AlgorithmKind {
         resume: ResumeSettings,
         /// Whether nothing more is learnt of workers after the warm-up.
         frozen: bool,
-        /// Whether scores are what workers report alone, and not corrected by what is seen between two reports.
+        /// Whether scores are what workers report alone, and not corrected by what is seen between two
+        /// reports.
         uncorrected: bool,
     },
     /// For comparison, what no balancer can know: what each worker holds, and for how long it will be busy.

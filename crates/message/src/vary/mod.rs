@@ -1,7 +1,7 @@
 //! Vary (RFC 9110 §12.5.5, RFC 9111 §4.1): the requests that a stored response answers.
 //!
-//! The key of a variant is the normalised text of the selecting fields itself, not a hash of it: clients choose these
-//! values, and must not be able to choose a collision.
+//! The key of a variant is the normalised text of the selecting fields itself, not a hash of it: clients
+//! choose these values, and must not be able to choose a collision.
 
 mod normalise;
 
@@ -13,10 +13,11 @@ use normalise::{Expected, RAW_CODINGS, normalise};
 pub struct VaryRule {
     /// Names that select nothing, in any letter case.
     pub ignored: Vec<Box<[u8]>>,
-    /// Names of fields that are written for each client on the way to the origin, in any letter case, beside those that say whom a
-    /// request came from: what varies on them answers no other request.
+    /// Names of fields that are written for each client on the way to the origin, in any letter case, beside
+    /// those that say whom a request came from: what varies on them answers no other request.
     pub written: Vec<Box<[u8]>>,
-    /// Whether each list of content codings with its weights is a variant, rather than the [`Codings`] that it comes to.
+    /// Whether each list of content codings with its weights is a variant, rather than the [`Codings`] that
+    /// it comes to.
     pub raw_codings: bool,
 }
 
@@ -94,11 +95,11 @@ fn is_of_client(name: &[u8]) -> bool {
 }
 
 /// The names a stored response varies on, with the normalised values they had in the request it answered:
-/// `name` LF where the field was absent, `name:value` LF where it was there. Keys are equal exactly when they select
-/// the same requests.
+/// `name` LF where the field was absent, `name:value` LF where it was there. Keys are equal exactly when they
+/// select the same requests.
 ///
-/// Behind them it may keep the same lines as that request had them: most clients send what one of their kind has sent
-/// before, and to see that takes a fraction of what normalising takes.
+/// Behind them it may keep the same lines as that request had them: most clients send what one of their kind
+/// has sent before, and to see that takes a fraction of what normalising takes.
 #[derive(Clone, Default)]
 pub struct VaryKey(Box<[u8]>);
 

@@ -54,8 +54,8 @@ impl Sink for Expected<'_> {
     }
 }
 
-/// Hands the normalised values of one field to `sink`, piece by piece, until it returns false: nothing for an absent
-/// field, else `:` and the value. Returns whether all was taken.
+/// Hands the normalised values of one field to `sink`, piece by piece, until it returns false: nothing for an
+/// absent field, else `:` and the value. Returns whether all was taken.
 pub(super) fn normalise<'a>(
     name: &[u8],
     lines: impl Iterator<Item = &'a [u8]> + Clone,
@@ -145,12 +145,13 @@ impl Weighted<'_> {
     }
 }
 
-/// The content codings of all lines in order of their names, which is no order of preference (RFC 9110 §12.5.3). `None`,
-/// with nothing handed on, for what is malformed or too long to sort without allocation.
+/// The content codings of all lines in order of their names, which is no order of preference (RFC 9110
+/// §12.5.3). `None`, with nothing handed on, for what is malformed or too long to sort without allocation.
 fn codings<'a>(lines: impl Iterator<Item = &'a [u8]>, sink: &mut impl Sink) -> Option<bool> {
     let mut sorted = [Weighted::default(); 16];
     let mut len = 0;
-    // Loops, and the sorting by insertion: this is on the way of hits, and the lists have three or four members.
+    // Loops, and the sorting by insertion: this is on the way of hits, and the lists have three or four
+    // members.
     for line in lines {
         for member in crate::members(line) {
             let mut coding = Weighted::of(member)?;
@@ -174,7 +175,8 @@ fn codings<'a>(lines: impl Iterator<Item = &'a [u8]>, sink: &mut impl Sink) -> O
     Some(emit_all(sorted[..len].iter().copied(), sink))
 }
 
-/// Language ranges in any letter case, in the order given: some servers take it for preference (RFC 9110 §12.5.4).
+/// Language ranges in any letter case, in the order given: some servers take it for preference (RFC 9110
+/// §12.5.4).
 fn ranges<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, sink: &mut impl Sink) -> Option<bool> {
     let members = lines.flat_map(crate::members);
     if !members.clone().all(|member| Weighted::of(member).is_some()) {

@@ -25,7 +25,8 @@ impl ClassKey {
 /// The choices over which the share of a class is taken, and how many classes a worker was given.
 pub(crate) const HORIZON: f32 = 4096.0;
 
-/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was changed.
+/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was
+/// changed.
 const LOADED: u32 = 40;
 
 /// A worker's skill in a class.

@@ -31,8 +31,8 @@ impl Pool {
         self.inner().resume().map(save).unwrap_or_default()
     }
 
-    /// Takes skills back that were saved. Returns how many that were: what was seen under another classifier or at
-    /// backends that are gone, and scores that cannot be, are passed over.
+    /// Takes skills back that were saved. Returns how many that were: what was seen under another classifier
+    /// or at backends that are gone, and scores that cannot be, are passed over.
     pub fn restore_skills(&self, saved: &SavedSkills) -> usize {
         self.inner().resume().map_or(0, |resume| resume.restore(saved, self.backends(), self.ids()))
     }
@@ -64,8 +64,8 @@ impl Resume {
         saved
     }
 
-    /// Takes back what was saved. Returns how many skills that were; those of another classifier, of workers that are
-    /// not here and with scores that cannot be are passed over.
+    /// Takes back what was saved. Returns how many skills that were; those of another classifier, of workers
+    /// that are not here and with scores that cannot be are passed over.
     fn restore(&self, saved: &SavedSkills, backends: &[Backend], ids: &[BackendId]) -> usize {
         if self.settings.skills == SkillSource::Reported || saved.classifier != self.settings.classifier {
             return 0;

@@ -1,7 +1,7 @@
 //! Résumés: each request to the worker that is best at its class.
 //!
-//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second; those that
-//! served a class lately are the faster at it, having its data at hand.
+//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second; those
+//! that served a class lately are the faster at it, having its data at hand.
 
 mod choice;
 mod class;
@@ -85,8 +85,8 @@ impl Resume {
         ClassKey(hash(class, self.seed))
     }
 
-    /// Takes over from `before`, if that went by résumés too: forgets the workers that are no longer there, and where
-    /// it starts without skills, what was known of résumés, so that they are fetched again.
+    /// Takes over from `before`, if that went by résumés too: forgets the workers that are no longer there,
+    /// and where it starts without skills, what was known of résumés, so that they are fetched again.
     pub(crate) fn follow(
         &self,
         before: Option<&Resume>,
@@ -103,7 +103,8 @@ impl Resume {
         }
     }
 
-    /// A worker was given a request, or one has come to wait for a place at it. Returns what is expected of it.
+    /// A worker was given a request, or one has come to wait for a place at it. Returns what is expected of
+    /// it.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
@@ -160,8 +161,8 @@ impl Resume {
         }
     }
 
-    /// A worker answered with a server error. What it was only assumed to be skilled in is no longer: a scan of URLs that fail
-    /// would fill the table.
+    /// A worker answered with a server error. What it was only assumed to be skilled in is no longer: a scan
+    /// of URLs that fail would fill the table.
     pub(crate) fn failed(&self, id: BackendId, class: ClassKey) {
         self.skills.remove_assumed(class, id);
     }

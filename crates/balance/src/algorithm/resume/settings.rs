@@ -3,9 +3,10 @@
 /// How `resume` chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumeSettings {
-    /// How far a worker's backlog may be above that of the least recently used one, in mean backlogs per worker.
-    /// The greater it is, the longer requests wait for a worker that has their data; the smaller, the more workers
-    /// load the same data. One class cannot take more than about 1 / `variance` of the workers, or three.
+    /// How far a worker's backlog may be above that of the least recently used one, in mean backlogs per
+    /// worker. The greater it is, the longer requests wait for a worker that has their data; the smaller, the
+    /// more workers load the same data. One class cannot take more than about 1 / `variance` of the workers,
+    /// or three.
     pub variance: f64,
     /// How many requests a worker's backlog is averaged over.
     pub backlog_history: u32,
@@ -15,8 +16,8 @@ pub struct ResumeSettings {
     pub exploration: f64,
     /// Whose word counts.
     pub skills: SkillSource,
-    /// The fingerprint of what told the classes apart, which skills were earned under. A pool that succeeds one with
-    /// another fingerprint knows no skills.
+    /// The fingerprint of what told the classes apart, which skills were earned under. A pool that succeeds
+    /// one with another fingerprint knows no skills.
     pub classifier: u64,
     /// The most classes known at a time.
     pub max_classes: usize,

@@ -1,8 +1,9 @@
 //! The skills of workers: an index from classes to workers.
 //!
-//! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among all others
-//! that choose, for as long as it looks at a few workers; a change of a skill holds it alone for as long as it takes to
-//! move some bytes. A whole résumé is taken class by class, so that no choice waits for all of it.
+//! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among
+//! all others that choose, for as long as it looks at a few workers; a change of a skill holds it alone for
+//! as long as it takes to move some bytes. A whole résumé is taken class by class, so that no choice waits
+//! for all of it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -18,8 +19,8 @@ use crate::load::Rate;
 /// Enough that cores meet seldom at one lock.
 const SHARDS: usize = 64;
 
-/// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
-/// evicted is known soon.
+/// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class
+/// whose data was evicted is known soon.
 const FOLLOWED: f32 = 8.0;
 
 /// The skills of all workers of a pool, shared by the pools that follow each other over reloads.
@@ -100,7 +101,8 @@ impl Skills {
         self.told.most()
     }
 
-    /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for it.
+    /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for
+    /// it.
     pub(crate) fn set(&self, key: ClassKey, name: &[u8], skill: Skill, now: u64) -> bool {
         let mut shard = self.write(key);
         if let Some(class) = shard.classes.get_mut(&key.0) {
@@ -148,8 +150,8 @@ impl Skills {
         self.told.class(told, class.is_told());
     }
 
-    /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key` unless there is
-    /// none to be found in it.
+    /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key`
+    /// unless there is none to be found in it.
     fn make_room(&self, key: ClassKey, own: &mut Shard, newcomer: &Skill, now: u64) -> bool {
         let classes = self.classes.load(Ordering::Relaxed);
         let victim =
@@ -221,9 +223,10 @@ impl Skills {
         }
     }
 
-    /// A worker that takes `slowness` times as long as most answered a request of a class: corrects its score, by
-    /// a mean over its last such requests. What a worker reported is a mean over many more, and stands at the beginning of
-    /// this one. Returns what the answer is held against, if the worker has loaded the data of the class.
+    /// A worker that takes `slowness` times as long as most answered a request of a class: corrects its
+    /// score, by a mean over its last such requests. What a worker reported is a mean over many more, and
+    /// stands at the beginning of this one. Returns what the answer is held against, if the worker has loaded
+    /// the data of the class.
     pub(crate) fn learn(
         &self,
         key: ClassKey,
@@ -231,7 +234,8 @@ impl Skills {
         took: Took,
         slowness: f32,
     ) -> Option<Served> {
-        // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
+        // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one
+        // will.
         let mut shard = self.shard_of(key).try_write().ok()?;
         let class = shard.classes.get_mut(&key.0)?;
         let skill = *class.of(worker)?;

@@ -185,7 +185,8 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
     }
 }
 
-/// Regression: a worker that had come back was not asked again for as long as others knew every class and were not busy.
+/// Regression: a worker that had come back was not asked again for as long as others knew every class and
+/// were not busy.
 #[test]
 fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_class() {
     let pool = plain(3);
@@ -207,8 +208,9 @@ fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_clas
     assert!(over.contains(&1), "{over:?}");
 }
 
-/// Regression: after one answer that took long for a reason of the machine's, the worker that gave all answers seemed to cost more
-/// than one that failed at once, which was asked from then on and had no answer by which it could have been told otherwise.
+/// Regression: after one answer that took long for a reason of the machine's, the worker that gave all
+/// answers seemed to cost more than one that failed at once, which was asked from then on and had no answer
+/// by which it could have been told otherwise.
 #[test]
 fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     for stall in [150, 700, 10_000] {

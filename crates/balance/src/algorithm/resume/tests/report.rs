@@ -29,8 +29,8 @@ fn what_a_worker_says_tells_whether_its_resume_is_known() {
     assert!(Pool::new("app", vec![backend(0)], Algorithm::Random).resumes().is_none());
 }
 
-/// Regression: a résumé that was being fetched as the classifier changed counted as known to the pool that followed, which had no
-/// skills of it and never asked for them.
+/// Regression: a résumé that was being fetched as the classifier changed counted as known to the pool that
+/// followed, which had no skills of it and never asked for them.
 #[test]
 fn what_a_pool_hears_late_is_not_known_to_the_one_that_followed_with_other_skills() {
     let settings = |classifier| {
