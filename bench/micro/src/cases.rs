@@ -1,7 +1,7 @@
 //! The steps: reading a head, making the key, looking up, judging and writing a head.
 
 use crate::samples::{BODY, BROWSER_REQUEST, RESPONSE, SHORT_REQUEST};
-use sandarac_cache::{NewObject, Intent, Key, Lookup, Query, Settings, Store};
+use sandarac_cache::{Intent, Key, Lookup, NewObject, Query, Settings, Store};
 use sandarac_message::caching::{
     Policy, RequestDirectives, Storability, lookup_bypass, storability, stored_fields,
 };
