@@ -1,6 +1,8 @@
 //! What the shape of the repository promises: arrows between crates that only point downward, pure crates that are pure, and
 //! files that can be read in one sitting.
 
+mod circles;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,8 +39,13 @@ const IMPURE: [&str; 8] = [
     "RandomState",
 ];
 
-/// A file longer than this is two files.
+/// A source file of a crate that has more lines is two files; so is a file of tests from outside.
+const LONGEST_SOURCE: usize = 600;
 const LONGEST: usize = 1000;
+
+/// Longer ones that are yet to be split.
+const TO_BE_SPLIT: [&str; 3] =
+    ["crates/proxy/src/exchange.rs", "crates/proxy/src/pool.rs", "crates/net/src/session.rs"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -107,7 +114,10 @@ fn no_file_is_longer_than_can_be_read() {
     }
     assert!(sources.len() > 100);
     for path in sources {
+        let name = path.strip_prefix(root()).expect("a path below the root").display().to_string();
+        let is_source = name.starts_with("crates/") && name.split('/').nth(2) == Some("src");
+        let most = if is_source && !TO_BE_SPLIT.contains(&&*name) { LONGEST_SOURCE } else { LONGEST };
         let lines = fs::read_to_string(&path).expect("a source file").lines().count();
-        assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+        assert!(lines <= most, "{name} has {lines} lines, more than {most}");
     }
 }

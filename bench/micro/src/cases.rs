@@ -1,7 +1,7 @@
 //! The steps: reading a head, making the key, looking up, judging and writing a head.
 
 use crate::samples::{BODY, BROWSER_REQUEST, RESPONSE, SHORT_REQUEST};
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store};
+use sandarac_cache::{Intent, Key, Lookup, NewObject, Query, Settings, Store};
 use sandarac_message::caching::{
     Policy, RequestDirectives, Storability, lookup_bypass, storability, stored_fields,
 };
@@ -103,7 +103,7 @@ fn store_of(objects: usize) -> Arc<Store> {
                 else {
                     unreachable!("every key is new");
                 };
-                let arrival = Arrival {
+                let new_object = NewObject {
                     head: stored_head(&response.head, &fields),
                     lifetimes,
                     vary: &vary,
@@ -117,7 +117,7 @@ fn store_of(objects: usize) -> Arc<Store> {
                     resumable: false,
                     transaction: number as u64,
                 };
-                flight.store_complete(arrival, &[&BODY], None);
+                flight.store_complete(new_object, &[&BODY], None);
             }
         });
     });

@@ -35,8 +35,8 @@ impl Address {
         &self.endpoint
     }
 
-    /// The `Host` value of requests that have none of their own, such as health checks: host and port, the port
-    /// left out where it is 80; `localhost` for a Unix socket.
+    /// The `Host` value of requests that have none of their own, such as health checks: host and port, the
+    /// port left out where it is 80; `localhost` for a Unix socket.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -132,8 +132,8 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Reads `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after the
-    /// authority is let pass.
+    /// Reads `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after
+    /// the authority is let pass.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {

@@ -1,7 +1,8 @@
 //! The ages of the requests in flight.
 //!
-//! A request that is given to a backend takes a place in a table and writes there when it began; the oldest is found by
-//! looking through the table. Nothing is locked, and neither end of a request takes more than a few steps.
+//! A request that is given to a backend takes a place in a table and writes there when it began; the oldest
+//! is found by looking through the table. Nothing is locked, and neither end of a request takes more than a
+//! few steps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -87,8 +88,8 @@ impl Ages {
         Some(Place((at * GROUP + free) as u16))
     }
 
-    /// Takes a place in another group than this one, which is full: the first that has room, so that the table is no larger
-    /// than it has to be.
+    /// Takes a place in another group than this one, which is full: the first that has room, so that the
+    /// table is no larger than it has to be.
     #[cold]
     fn look(&self, full: usize) -> Option<(usize, usize)> {
         let found = (0..GROUPS).find_map(|at| Some((at, self.group(at).take()?)))?;
@@ -105,8 +106,8 @@ impl Ages {
         group.taken.fetch_and(!(1 << free), Ordering::Release);
     }
 
-    /// Shows `see` each request in flight that is followed: whose it is, as [`Ages::tag`] says, and since when, in
-    /// microseconds, early by a millisecond at most.
+    /// Shows `see` each request in flight that is followed: whose it is, as [`Ages::tag`] says, and since
+    /// when, in microseconds, early by a millisecond at most.
     pub(crate) fn each(&self, mut see: impl FnMut(u32, u64)) {
         for group in self.groups.iter().filter_map(OnceLock::get) {
             for place in &group.places {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
-use crate::algorithm::peak_ewma::PeakLatency;
+use crate::Address;
 use crate::algorithm::resume::WorkerLoad;
 use crate::hash::hash;
-use crate::silence::Silence;
-use crate::{Address, Backoff};
+use crate::last_heard::LastHeard;
+use crate::latency::PeakLatency;
 
 /// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
@@ -51,7 +50,8 @@ impl Backend {
         &self.address
     }
 
-    /// What names the backend in the cookie of a session that sticks to it: the same for the same address, everywhere.
+    /// What names the backend in the cookie of a session that sticks to it: the same for the same address,
+    /// everywhere.
     pub fn key(&self) -> u64 {
         self.key
     }
@@ -66,7 +66,8 @@ impl Backend {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Whether the last connection to it failed, or the last request had no answer in time, and it has answered nothing since.
+    /// Whether the last connection to it failed, or the last request had no answer in time, and it has
+    /// answered nothing since.
     pub fn is_failing(&self) -> bool {
         self.state.failures.load(Ordering::Relaxed) != 0
     }
@@ -101,7 +102,8 @@ impl Backend {
         self.state.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Gives back a place that [`Backend::reserve`] took. The caller looks afterwards whether someone waits for it.
+    /// Gives back a place that [`Backend::reserve`] took. The caller looks afterwards whether someone waits
+    /// for it.
     pub(crate) fn release(&self) {
         // In one order with that look, and with those who come to wait and then look for a place.
         let before = self.state.in_flight.fetch_sub(1, Ordering::SeqCst);
@@ -109,60 +111,10 @@ impl Backend {
     }
 }
 
-/// When a backend that cannot be connected to or does not answer is left out, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ejection {
-    /// Failures in a row that eject a backend, to connect or to answer in time; at least 1. Three by default: one may be a full
-    /// accept queue, three without an answer between them are an absent process or one that hangs.
-    pub failures: u32,
-    /// The share of requests, in percent, that may end in a 5xx or break off before a backend is ejected, if the others do
-    /// at most half as badly; taken over about the last 32. 0, the default, ejects none: what a 5xx means is the
-    /// application's to know.
-    pub fault_percent: u32,
-    /// How long the first ejection lasts. Each one that follows without a success between lasts twice as long.
-    pub first: Duration,
-    /// The longest an ejection lasts. By default a minute, so that a repaired backend is found within one.
-    pub longest: Duration,
-    /// The share of a pool, in percent, that may be ejected at a time. Unless it is 0, one may; whatever it says, one stays.
-    /// All the others may go by default: a refused connection leaves no doubt about the backend, and a backend
-    /// kept in spite of it would, having no load, draw requests to fail.
-    pub max_percent: u32,
-}
-
-impl Default for Ejection {
-    fn default() -> Ejection {
-        Ejection {
-            failures: 3,
-            fault_percent: 0,
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(60),
-            max_percent: 100,
-        }
-    }
-}
-
-impl Ejection {
-    /// How long the ejection after `earlier` ones lasts, in milliseconds.
-    pub(crate) fn millis(&self, earlier: u32) -> u64 {
-        let Ejection { first, longest, .. } = *self;
-        millis(Backoff { first, longest }.pause(earlier)).max(1)
-    }
-
-    /// How many of `backends` may be ejected at a time: one at least, unless it is to be none.
-    pub(crate) fn at_most(&self, backends: usize) -> usize {
-        let share = backends * self.max_percent.min(100) as usize / 100;
-        share.max(usize::from(self.max_percent > 0)).min(backends.saturating_sub(1))
-    }
-}
-
-/// `duration` in milliseconds, at most the largest number.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// What is known of a backend. It outlives the pool it was made for, so that a reload forgets nothing.
 ///
-/// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory most.
+/// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory
+/// most.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct State {
@@ -188,7 +140,7 @@ pub(crate) struct State {
     /// What `resume` goes by.
     pub(crate) load: WorkerLoad,
     /// Since when nothing was heard of it.
-    pub(crate) silence: Silence,
+    pub(crate) last_heard: LastHeard,
     /// Failures to connect, and to answer in time, since the last answer.
     pub(crate) failures: AtomicU32,
     /// Ejections since the last answer.
@@ -203,8 +155,8 @@ pub(crate) struct State {
     pub(crate) checks: AtomicU32,
     /// Whether it was ejected for its answers, not its connections.
     pub(crate) faulty: AtomicBool,
-    /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins when it is
-    /// next looked at.
+    /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins
+    /// when it is next looked at.
     warming_since: AtomicU64,
     /// What `peak_ewma` goes by.
     pub(crate) latency: PeakLatency,
@@ -265,8 +217,9 @@ impl State {
         }
     }
 
-    /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected until
-    /// the trial is over, or for `millis` more where nothing is heard of it: as long as if the trial had failed.
+    /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected
+    /// until the trial is over, or for `millis` more where nothing is heard of it: as long as if the trial
+    /// had failed.
     pub(crate) fn claim_trial(&self, until: u64, now: u64, millis: u64) -> bool {
         let next = now.saturating_add(millis);
         self.ejected_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()

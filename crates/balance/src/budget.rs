@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::backend::millis;
+use crate::durations::millis;
 
 /// A token bucket that requests fill and retries empty. All cores share it.
 #[derive(Debug)]
@@ -12,7 +12,8 @@ pub struct RetryBudget {
     percent: u32,
     /// Retries that each second adds, requests or none, so that a pool with few requests can retry too.
     per_second: u32,
-    /// The hundredths of retries there are, in the high half, and when seconds were counted last, in milliseconds.
+    /// The hundredths of retries there are, in the high half, and when seconds were counted last, in
+    /// milliseconds.
     tokens: AtomicU64,
 }
 

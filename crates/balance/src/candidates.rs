@@ -1,10 +1,23 @@
 //! The backends of a pool as an algorithm sees them: the eligible ones, with their load.
 
+use std::time::Duration;
+
+use crate::algorithm::resume::ClassKey;
 use crate::backend::Standing;
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::random::SharedRandom;
 use crate::{Backend, BackendId};
+
+/// What a choice has to know of a request.
+pub(crate) struct Asked<'a> {
+    pub(crate) class: Option<&'a [u8]>,
+    /// The key by which the algorithm knows the class.
+    pub(crate) key: Option<ClassKey>,
+    pub(crate) now: Duration,
+    /// How many backends were tried for it in vain.
+    pub(crate) tried: usize,
+}
 
 /// What an algorithm chooses from.
 pub(crate) struct Candidates<'a> {
@@ -70,7 +83,8 @@ impl Candidates<'_> {
         self.backends[at].in_hand() as f32 / self.part(at)
     }
 
-    /// How much of the load a backend is to bear, compared with others: by its weight, and less while it starts slowly.
+    /// How much of the load a backend is to bear, compared with others: by its weight, and less while it
+    /// starts slowly.
     pub(crate) fn part(&self, at: usize) -> f32 {
         self.backends[at].weight() as f32 * self.warmth(at)
     }

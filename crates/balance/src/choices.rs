@@ -29,7 +29,8 @@ pub enum ChoiceReason {
     Explored,
     /// `resume`: nobody knows the class; it has the least to do, and of several such was used least recently.
     NewClass,
-    /// `resume`: the workers that know the class may not take the request or are too busy; it was used least recently.
+    /// `resume`: the workers that know the class may not take the request or are too busy; it was used least
+    /// recently.
     LeastRecentlyUsed,
     /// The request is of no class: it has the least to do.
     Unclassified,
@@ -45,7 +46,8 @@ pub enum ChoiceReason {
     NextOnRing,
     /// `maglev`: the table says so.
     InTable,
-    /// `consistent_hash`, `maglev`: no place of the class leads to one that can take the request; it has the least load.
+    /// `consistent_hash`, `maglev`: no place of the class leads to one that can take the request; it has the
+    /// least load.
     LeastLoaded,
     /// `fallback`: it is the first that can take the request.
     FirstInOrder,
@@ -116,7 +118,8 @@ pub struct Choice {
     pub backend: BackendId,
     /// Why it was this one.
     pub reason: ChoiceReason,
-    /// How many workers skilled in the class were passed over because their backlog is too far above the others'.
+    /// How many workers skilled in the class were passed over because their backlog is too far above the
+    /// others'.
     pub skipped: u32,
     /// How many backends had been tried for this request before.
     pub tried: u32,
@@ -170,8 +173,8 @@ impl Default for Choices {
 }
 
 impl Choices {
-    /// Takes a choice down. It waits for nobody: where the slot is being read, or written by one that has been round the
-    /// ring, this choice is only counted.
+    /// Takes a choice down. It waits for nobody: where the slot is being read, or written by one that has
+    /// been round the ring, this choice is only counted.
     #[inline(never)]
     pub(crate) fn record(
         &self,

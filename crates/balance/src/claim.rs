@@ -1,14 +1,16 @@
-//! Claims: requests that wait for a place at the backend that is best for them, and count as its own meanwhile.
+//! Claims: requests that wait for a place at the backend that is best for them, and count as its own
+//! meanwhile.
 
 use std::sync::atomic::Ordering;
 
 use crate::algorithm::resume::Expected;
+use crate::candidates::Asked;
 use crate::choices::Chosen;
-use crate::pool::Asked;
 use crate::{BackendId, Pool};
 
-/// A claim to a place at a backend. From when it is made, choices see the request in the backlog of the backend, as if it
-/// had been sent there: who comes next chooses with that in mind. Dropping it gives the claim up.
+/// A claim to a place at a backend. From when it is made, choices see the request in the backlog of the
+/// backend, as if it had been sent there: who comes next chooses with that in mind. Dropping it gives the
+/// claim up.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pool: Pool,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::tests::{NOW, Request};
 use super::*;
-use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Settings};
+use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Pick, Pool, Settings};
 
 fn at(ms: u64) -> Duration {
     NOW + Duration::from_millis(ms)
@@ -19,7 +19,8 @@ fn backends(count: usize, limit: u32) -> Vec<Backend> {
     (0..count).map(|n| Backend::new(address(n)).max_in_flight(limit)).collect()
 }
 
-/// A pool in which each class has a home, and which each of `count` classes is at home at each backend, by its number.
+/// A pool in which each class has a home, and which each of `count` classes is at home at each backend, by
+/// its number.
 fn hashed(count: usize, limit: u32) -> (Pool, Vec<Vec<u8>>) {
     let pool = Pool::new("app", backends(count, limit), Algorithm::Maglev);
     let mut classes = vec![Vec::new(); count];
@@ -85,7 +86,8 @@ fn one_that_gives_up_waiting_leaves_nothing_behind() {
     assert_eq!(in_hand(&pool), [2, 0]);
     drop(held);
     drop(second.served());
-    assert_eq!((in_hand(&pool), pool.queue_report().waiting), (vec![0, 0], 0));
+    assert_eq!(in_hand(&pool), vec![0, 0]);
+    assert_eq!(pool.queue_report().waiting, 0);
 }
 
 #[test]
@@ -167,7 +169,8 @@ fn those_that_wait_for_a_backend_choose_anew_when_it_drains_or_fails_its_checks(
     }
 }
 
-/// A pool that does not go by classes, and its first backend, which is full and to which a request that waits sticks.
+/// A pool that does not go by classes, and its first backend, which is full and to which a request that waits
+/// sticks.
 fn stuck() -> (Pool, Pick, Request) {
     let pool = Pool::new("app", backends(2, 1), Algorithm::LeastRequests);
     let held = pool.pick_sticky(BackendId(0), None, NOW).unwrap();
@@ -288,7 +291,8 @@ fn a_skilled_worker_is_waited_for_until_too_much_waits_for_it() {
     let mut held = vec![Request::new(&pool, b"a").served()];
     assert_eq!(held[0].id(), BackendId(0));
     let mut waiting = Vec::new();
-    // Each makes the wait longer for the next, until one is better off with a worker that has to load the data.
+    // Each makes the wait longer for the next, until one is better off with a worker that has to load the
+    // data.
     while held.len() < 2 {
         let mut request = Request::new(&pool, b"a");
         match request.poll(NOW) {
@@ -321,7 +325,8 @@ fn what_waits_for_a_worker_is_in_its_backlog() {
     let before = backlog(&pool);
     let waiting = Request::waiting(&pool, b"a");
     assert!(backlog(&pool) > before);
-    assert_eq!((pool.report(NOW)[0].in_flight, pool.inner().load().in_hand()), (1, 2));
+    assert_eq!(pool.report(NOW)[0].in_flight, 1);
+    assert_eq!(pool.inner().load().in_hand(), 2);
     drop((waiting, held));
     assert_eq!(pool.inner().load().in_hand(), 0);
 }
@@ -385,8 +390,8 @@ fn cores_wait_for_their_own_and_nothing_is_lost() {
 }
 
 proptest! {
-    /// Whatever comes, waits, leaves and ends: no place is free that someone waits for, and nobody is passed over more often
-    /// than may be.
+    /// Whatever comes, waits, leaves and ends: no place is free that someone waits for, and nobody is passed
+    /// over more often than may be.
     #[test]
     fn nobody_is_passed_over_for_long_and_no_place_is_free_that_is_waited_for(
         workers in 1_usize..4,

@@ -1,5 +1,6 @@
-//! A hash for rings, tables and class keys: fast, well spread, and the same on every machine, so that several balancers
-//! send a class to the same backend. It is no defence against chosen collisions; who needs one gives a secret seed.
+//! A hash for rings, tables and class keys: fast, well spread, and the same on every machine, so that several
+//! balancers send a class to the same backend. It is no defence against chosen collisions; who needs one
+//! gives a secret seed.
 
 /// 2⁶⁴ divided by the golden ratio, and odd: multiples of it are spread evenly.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -4,24 +4,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::backend::{Backend, Standing, State, millis};
+use crate::backend::{Backend, Standing, State};
+use crate::checks::{Checked, Checks};
+use crate::durations::millis;
 use crate::pool::Inner;
 use crate::{BackendId, Pool};
-
-/// When active checks change a backend's standing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checks {
-    /// Passed checks in a row that bring it back; at least 1.
-    pub rise: u32,
-    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost packet.
-    pub fall: u32,
-}
-
-impl Default for Checks {
-    fn default() -> Checks {
-        Checks { rise: 2, fall: 3 }
-    }
-}
 
 /// What a request can expect of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,19 +21,6 @@ pub enum Outlook {
     Failing,
     /// Each backend fails its checks.
     Down,
-}
-
-/// What a check has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Checked {
-    /// Nothing.
-    Same,
-    /// The backend is back in service.
-    Up,
-    /// The backend is out of service until checks pass.
-    Down,
-    /// It would be out of service, but no more of the pool may be.
-    Spared,
 }
 
 impl Pool {
@@ -86,11 +60,12 @@ impl Pool {
         state.checks.store(0, Ordering::Relaxed);
         state.down.store(true, Ordering::Relaxed);
         inner.elect();
-        self.line().forsake(self, backend);
+        self.queue_before().forsake(self, backend);
         Checked::Down
     }
 
-    /// Looks for requests that were given up and would have had no answer in time. To be called every second or so.
+    /// Looks for requests that were given up and would have had no answer in time. To be called every second
+    /// or so.
     pub fn look_for_silence(&self, now: Duration) {
         let inner = self.inner();
         let Some(until) = millis(now).checked_sub(millis(inner.settings().answer_within)) else { return };
@@ -132,7 +107,8 @@ impl Pool {
         inner.elect();
     }
 
-    /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether the pool has it.
+    /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether
+    /// the pool has it.
     pub fn drain(&self, backend: BackendId, draining: bool) -> bool {
         let inner = self.inner();
         let Some(at) = inner.places().of(backend) else { return false };
@@ -142,7 +118,7 @@ impl Pool {
         }
         inner.elect();
         if draining {
-            self.line().forsake(self, backend);
+            self.queue_before().forsake(self, backend);
         }
         true
     }
@@ -176,8 +152,8 @@ impl Inner {
         }
     }
 
-    /// A request that was sent at `since` had no answer in time. Where others had one meanwhile the backend is at work, and the
-    /// request was a slow one.
+    /// A request that was sent at `since` had no answer in time. Where others had one meanwhile the backend
+    /// is at work, and the request was a slow one.
     pub(crate) fn unanswered(&self, at: usize, trial: bool, since: u64, now: u64) {
         let state = &self.backends()[at].state;
         if state.was_heard_after(since) {
@@ -190,8 +166,8 @@ impl Inner {
         }
     }
 
-    /// No whole answer came from a backend over a connection that was there: no sign that it is back, or that what kept others
-    /// from connecting is over.
+    /// No whole answer came from a backend over a connection that was there: no sign that it is back, or that
+    /// what kept others from connecting is over.
     pub(crate) fn broke_off(&self, at: usize, trial: bool, now: u64) {
         if trial {
             self.eject(at, trial, now);
@@ -257,17 +233,6 @@ impl Inner {
         }
         drop(alone);
         self.elect();
-    }
-}
-
-impl std::fmt::Display for Checked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Checked::Same => "unchanged",
-            Checked::Up => "back in service",
-            Checked::Down => "out of service",
-            Checked::Spared => "kept in service, as no more of the pool may be out",
-        })
     }
 }
 

@@ -5,7 +5,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::hash::mix;
 
-/// A backend of one pool, and the same backend of the pools that take its place on reloads. It means nothing to others.
+/// A backend of one pool, and the same backend of the pools that take its place on reloads. It means nothing
+/// to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BackendId(pub(crate) u32);
 
@@ -36,8 +37,9 @@ impl Hasher for NumberHasher {
 /// A map from numbers.
 pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// Where in its pool each backend is: a table at least twice as large as the pool, in which an id stands where its hash says,
-/// or in the next free slot. One look is what it takes mostly, and every choice asks for each worker that is skilled.
+/// Where in its pool each backend is: a table at least twice as large as the pool, in which an id stands
+/// where its hash says, or in the next free slot. One look is what it takes mostly, and every choice asks for
+/// each worker that is skilled.
 pub(crate) struct Places(Box<[Option<(BackendId, u32)>]>);
 
 impl Places {

@@ -1,8 +1,8 @@
 //! Pools of backends, and the choice among them.
 //!
-//! Nothing here opens a socket, reads a clock or draws from an ambient source of randomness. `now` is the time since
-//! any fixed moment of the caller's choice, the same for all calls on one pool, and it should not run backwards;
-//! the seed of the choices is given to the pool.
+//! Nothing here opens a socket, reads a clock or draws from an ambient source of randomness. `now` is the
+//! time since any fixed moment of the caller's choice, the same for all calls on one pool, and it should not
+//! run backwards; the seed of the choices is given to the pool.
 //!
 //! A [`Pool`] is shared by all cores. Choosing takes no lock while there is room and nobody waits; ejecting a
 //! backend takes a short one, and so does waiting in the queue before the pool, see [`Pool::queue`].
@@ -10,23 +10,34 @@
 mod address;
 mod ages;
 mod algorithm;
+mod announced;
 mod backend;
 mod backoff;
 mod budget;
 mod candidates;
+mod checks;
 mod choices;
 mod claim;
+mod class_report;
+mod durations;
+mod ejection;
 mod hash;
 mod health;
 mod histogram;
 mod ids;
+mod last_heard;
+mod latency;
 mod load;
+mod no_backend;
+mod outcome;
+mod pick;
 mod pool;
 mod queue;
 mod random;
 mod report;
 mod settings;
 mod silence;
+mod ticket;
 mod version;
 
 pub use address::{Address, AddressError, Endpoint, Host};
@@ -35,15 +46,22 @@ pub use algorithm::resume::{
     SkillCounts, SkillSource, WorkerState,
 };
 pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use backend::{Backend, Ejection};
+pub use backend::Backend;
 pub use backoff::Backoff;
 pub use budget::RetryBudget;
+pub use checks::{Checked, Checks};
 pub use choices::{Choice, ChoiceReason};
-pub use health::{Checked, Checks, Outlook};
+pub use class_report::{ClassReport, Classes, SkillReport, SkillWord};
+pub use ejection::Ejection;
+pub use health::Outlook;
 pub use histogram::{Buckets, Histogram, quantile};
 pub use ids::BackendId;
-pub use pool::{NoBackend, Outcome, Pick, Pool};
-pub use queue::{QueueReport, Ticket};
+pub use no_backend::NoBackend;
+pub use outcome::Outcome;
+pub use pick::Pick;
+pub use pool::Pool;
+pub use queue::QueueReport;
 pub use random::Random;
-pub use report::{BackendReport, BackendState, ClassReport, Classes, PoolReport, SkillReport, SkillWord};
+pub use report::{BackendReport, BackendState, PoolReport};
 pub use settings::Settings;
+pub use ticket::Ticket;

@@ -1,7 +1,7 @@
 //! Tests of pools.
 
 use super::*;
-use crate::{BackendReport, Ejection};
+use crate::{BackendReport, Ejection, Outcome, Pick};
 use proptest::prelude::*;
 
 const NOW: Duration = Duration::from_secs(1000);
@@ -152,7 +152,8 @@ fn the_last_backend_is_never_ejected_and_ejected_ones_are_a_last_resort() {
     assert_eq!(ejected(&pool, NOW), [Some(1000), Some(1000), None]);
     let first = pick(&pool, NOW);
     assert_eq!(first.id(), BackendId(2));
-    // The one in service was tried: an ejected one may have come back, and asking it costs less than an error.
+    // The one in service was tried: an ejected one may have come back, and asking it costs less than an
+    // error.
     let second = pool.pick(None, NOW, &[first.id()]).unwrap();
     second.finish(Outcome::Answered, NOW);
     assert_eq!(ejected(&pool, NOW).iter().flatten().count(), 1);

@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Algorithm, Backend, Outcome, Settings};
+use crate::{Algorithm, Backend, Outcome, Pick, Pool, Settings, Ticket};
 
 pub(super) const NOW: Duration = Duration::from_secs(1000);
 
@@ -95,7 +95,8 @@ fn a_place_given_back_goes_to_the_first_that_waits() {
         held.finish(Outcome::Answered, NOW);
         let wakes: Vec<_> = requests.iter().map(Request::wakes).collect();
         assert_eq!(wakes, (0..3).map(|other| usize::from(other <= at)).collect::<Vec<_>>());
-        // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was woken.
+        // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was
+        // woken.
         assert!(requests.iter_mut().skip(at + 1).all(|request| request.poll(NOW).is_pending()));
         assert_eq!(pool.pick(None, NOW, &[]).unwrap_err(), NoBackend::AllFull);
         held = requests[at].served();
@@ -112,7 +113,8 @@ fn a_ticket_dropped_after_it_was_woken_passes_its_turn_on() {
     let [first, second, mut third] = [(); 3].map(|()| Request::waiting(&pool, b""));
     drop(second);
     drop(held);
-    assert_eq!((first.wakes(), third.wakes()), (1, 0));
+    assert_eq!(first.wakes(), 1);
+    assert_eq!(third.wakes(), 0);
     drop(first);
     assert_eq!(third.wakes(), 1);
     drop(third.served());
@@ -158,7 +160,8 @@ fn a_place_that_the_first_may_not_take_goes_to_the_next() {
     assert!(picky.poll_but(NOW, &[freed]).is_pending());
     let mut second = Request::waiting(&pool, b"");
     drop(two);
-    assert_eq!((picky.wakes(), second.wakes()), (0, 1));
+    assert_eq!(picky.wakes(), 0);
+    assert_eq!(second.wakes(), 1);
     let taken = second.served();
     assert_eq!(taken.id(), freed);
     // With nobody left who may take it, a newcomer may, although someone waits.
@@ -290,8 +293,8 @@ fn cores_share_a_queue_and_every_ticket_is_served_once() {
 }
 
 proptest! {
-    /// Against a plain list of those that wait: whoever is served is the first of them, and a place is never free
-    /// while someone waits.
+    /// Against a plain list of those that wait: whoever is served is the first of them, and a place is never
+    /// free while someone waits.
     #[test]
     fn whatever_happens_the_first_that_waits_is_served_first(
         backends in 1_usize..4,

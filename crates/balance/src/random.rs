@@ -1,4 +1,5 @@
-//! Pseudo-random numbers: the same sequence for the same seed, on every machine. No defence against whoever wants to guess them.
+//! Pseudo-random numbers: the same sequence for the same seed, on every machine. No defence against whoever
+//! wants to guess them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,7 +33,8 @@ impl Random {
     }
 }
 
-/// The same sequence, shared by all cores: the state is a counter, so that one atomic addition takes a number.
+/// The same sequence, shared by all cores: the state is a counter, so that one atomic addition takes a
+/// number.
 pub(crate) struct SharedRandom(AtomicU64);
 
 impl SharedRandom {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use crate::ages::Ages;
 use crate::algorithm::resume::{ClassView, Known};
-use crate::backend::millis;
-use crate::pool::micros;
-use crate::{Backend, BackendId, Choice, ChoiceReason, Pool};
+use crate::durations::{micros, millis};
+use crate::{Backend, BackendId, Choice, ChoiceReason, ClassReport, Classes, Pool, SkillWord};
 
 /// What is known of a backend.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +37,8 @@ pub struct BackendReport {
     pub heard: bool,
     /// Whether the last connection to it failed, or the last request had no answer in time.
     pub failed: bool,
-    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is ejected, on trial, or
-    /// the last one left.
+    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is
+    /// ejected, on trial, or the last one left.
     pub failing: bool,
     /// Whether it has requests, and has answered nothing for longer than they should take.
     pub silent: bool,
@@ -87,7 +86,8 @@ pub enum BackendState {
     Healthy,
     /// They do, and none has shown yet whether it answers.
     Untried,
-    /// They do for want of others: it has requests, and has answered nothing for longer than they should take.
+    /// They do for want of others: it has requests, and has answered nothing for longer than they should
+    /// take.
     Silent,
     /// They do, for want of others or on trial, though the last ones failed, or its checks do.
     Failing,
@@ -128,74 +128,16 @@ impl std::fmt::Display for BackendState {
 pub struct PoolReport {
     /// The requests in flight to its backends.
     pub in_flight: u32,
-    /// The requests in flight to a backend, in the mean over all backends: of late where the pool chooses by résumé, now
-    /// otherwise. 0 where none is in flight.
+    /// The requests in flight to a backend, in the mean over all backends: of late where the pool chooses by
+    /// résumé, now otherwise. 0 where none is in flight.
     pub mean_backlog: f32,
-    /// For how long the oldest request has been in flight; `None` where there is none. Of more than some thousand
-    /// requests in flight not all are looked at.
+    /// For how long the oldest request has been in flight; `None` where there is none. Of more than some
+    /// thousand requests in flight not all are looked at.
     pub oldest: Option<Duration>,
     /// How many choices fell for each reason, ever; those for which none did are left out.
     pub reasons: Vec<(ChoiceReason, u64)>,
     /// How many workers skilled in a class were passed over for their backlog, ever.
     pub skipped: u64,
-}
-
-/// The classes of a pool that chooses by résumé.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Classes {
-    /// Those asked for most, the first first.
-    pub top: Vec<ClassReport>,
-    /// In how many classes each backend is skilled, in the order of the backends.
-    pub skills: Vec<usize>,
-    /// How many of these skills are told by whom: each word stands at its own number, `word as usize`.
-    pub words: [usize; SkillWord::ALL.len()],
-}
-
-/// A class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClassReport {
-    /// Its name.
-    pub name: Box<[u8]>,
-    /// Its share of the requests of late.
-    pub share: f32,
-    /// The workers skilled in it, the best first.
-    pub skilled: Vec<SkillReport>,
-}
-
-/// How good a worker is at a class.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SkillReport {
-    /// The worker.
-    pub worker: BackendId,
-    /// Requests per second.
-    pub score: f32,
-    /// Whose word that is.
-    pub word: SkillWord,
-}
-
-/// Whose word a score is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SkillWord {
-    /// The worker's.
-    Reported,
-    /// The balancer's, by how long answers took.
-    Inferred,
-    /// Nobody's yet: the worker has been given the class and has not answered.
-    Assumed,
-}
-
-impl SkillWord {
-    /// Every word.
-    pub const ALL: [SkillWord; 3] = [SkillWord::Reported, SkillWord::Inferred, SkillWord::Assumed];
-
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SkillWord::Reported => "reported",
-            SkillWord::Inferred => "inferred",
-            SkillWord::Assumed => "assumed",
-        }
-    }
 }
 
 impl Pool {
@@ -273,8 +215,8 @@ impl Pool {
         self.inner().choices().last()
     }
 
-    /// The `limit` classes that are asked for most. Empty where the pool does not choose by résumé. It looks at every class,
-    /// a part of them at a time: for people, not for each request.
+    /// The `limit` classes that are asked for most. Empty where the pool does not choose by résumé. It looks
+    /// at every class, a part of them at a time: for people, not for each request.
     pub fn classes(&self, limit: usize) -> Classes {
         let inner = self.inner();
         let Some(resume) = inner.resume() else { return Classes::default() };

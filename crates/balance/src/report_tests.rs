@@ -46,8 +46,11 @@ fn each_algorithm_says_why_it_chose() {
         assert_eq!(last(&pool), (classified, id), "{algorithm}");
         let id = pool.pick(None, at(5), &[id]).unwrap().id();
         let choice = pool.choices().remove(0);
-        assert_eq!((choice.reason, choice.backend), (plain, id), "{algorithm}");
-        assert_eq!((choice.at, choice.class, choice.tried), (at(5), None, 1), "{algorithm}");
+        assert_eq!(choice.reason, plain, "{algorithm}");
+        assert_eq!(choice.backend, id, "{algorithm}");
+        assert_eq!(choice.at, at(5), "{algorithm}");
+        assert_eq!(choice.class, None, "{algorithm}");
+        assert_eq!(choice.tried, 1, "{algorithm}");
     }
 }
 
@@ -77,7 +80,8 @@ fn a_choice_by_resume_says_how_the_skilled_fared() {
     let held: Vec<_> = (0..40).map(|_| pool.pick(Some(b"a"), NOW, &others).unwrap()).collect();
     drop(pool.pick(Some(b"a"), NOW, &[]).unwrap());
     let choice = pool.choices().remove(0);
-    assert_eq!((choice.reason, choice.skipped), (ChoiceReason::LeastRecentlyUsed, 1));
+    assert_eq!(choice.reason, ChoiceReason::LeastRecentlyUsed);
+    assert_eq!(choice.skipped, 1);
     assert_eq!(pool.summary(NOW).skipped, 1);
     drop((first, held));
 }
@@ -123,7 +127,8 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
     assert!(classes.top[1].skilled.iter().any(|skill| skill.word == SkillWord::Assumed));
     assert!(classes.skills[0] >= 2 && classes.skills[1] >= 1, "{:?}", classes.skills);
     let [reported, inferred, assumed] = classes.words;
-    assert_eq!((reported, inferred), (3, 0));
+    assert_eq!(reported, 3);
+    assert_eq!(inferred, 0);
     assert_eq!(reported + assumed, classes.skills.iter().sum::<usize>());
 
     let class = pool.class(b"a").unwrap();
@@ -159,7 +164,8 @@ fn scores_that_the_balancer_found_out_are_told_as_its_own() {
 fn a_pool_without_classes_tells_of_none() {
     let pool = pool(2, Algorithm::LeastRequests);
     drop(pool.pick(Some(b"a"), NOW, &[]).unwrap());
-    assert_eq!((pool.classes(10), pool.class(b"a")), (Classes::default(), None));
+    assert_eq!(pool.classes(10), Classes::default());
+    assert_eq!(pool.class(b"a"), None);
 }
 
 #[test]
@@ -171,7 +177,8 @@ fn what_a_worker_said_of_itself_is_in_its_report() {
     let report = pool.report(NOW);
     assert_eq!(report[0].version.as_deref(), Some("2026-11"));
     assert_eq!(report[0].resume, Some(Known { instance: "worker-0".into(), revision: 1 }));
-    assert_eq!((&report[1].version, &report[1].resume), (&None, &None));
+    assert_eq!(report[1].version, None);
+    assert_eq!(report[1].resume, None);
 }
 
 #[test]
@@ -185,7 +192,8 @@ fn a_backend_that_is_out_for_several_reasons_is_told_by_the_one_that_lasts() {
     pick.finish(Outcome::Answered, NOW);
     assert_eq!(state(NOW), BackendState::Healthy);
     (0..3).for_each(|_| pool.pick(None, NOW, &[second]).unwrap().finish(Outcome::ConnectFailed, NOW));
-    assert_eq!((state(NOW), state(at(60_000))), (BackendState::Ejected, BackendState::Failing));
+    assert_eq!(state(NOW), BackendState::Ejected);
+    assert_eq!(state(at(60_000)), BackendState::Failing);
     for _ in 0..3 {
         pool.checked(first, false);
     }

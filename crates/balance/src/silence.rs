@@ -1,16 +1,16 @@
 //! Backends that take requests and answer none.
 //!
-//! A worker that hangs keeps its connections open: nothing fails until a request has waited for all of its time, or never where its
-//! client leaves before. So it is noted when a backend was last heard of, and what was given up before it answered.
+//! A worker that hangs keeps its connections open: nothing fails until a request has waited for all of its
+//! time, or never where its client leaves before. So it is noted when a backend was last heard of, and what
+//! was given up before it answered.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
 
 use crate::backend::State;
-use crate::load::DecayedMean;
 
-/// A backend that has answered nothing for so many times as long as its answers take is overdue. Ten: the 99th percentile of an
-/// ordinary site is some five means, and what is avoided wrongly for a moment loses nothing.
+/// A backend that has answered nothing for so many times as long as its answers take is overdue. Ten: the
+/// 99th percentile of an ordinary site is some five means, and what is avoided wrongly for a moment loses
+/// nothing.
 const FACTOR: f32 = 10.0;
 
 /// None is overdue before so many milliseconds: a pause of a garbage collector is no silence.
@@ -22,25 +22,6 @@ const DECAY: f32 = 0.95;
 /// The most requests that are remembered as given up, many more than an ejection takes.
 const MOST: usize = 64;
 
-/// When a backend was last heard of. Times are in milliseconds.
-#[derive(Debug, Default)]
-pub(crate) struct Silence {
-    /// The millisecond after it last began an answer; 0 where it never did.
-    heard_at: AtomicU64,
-    /// Whether it has passed a check, ever.
-    passed_check: AtomicBool,
-    /// How long its answers take, in milliseconds.
-    took: DecayedMean,
-    /// When the requests began that were given up unanswered, since it was last heard of.
-    given_up: Mutex<Vec<u64>>,
-}
-
-impl Silence {
-    fn given_up(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl State {
     /// A request was given to it.
     pub(crate) fn asked(&self, now: u64) {
@@ -49,7 +30,8 @@ impl State {
                 self.overdue_at.store(now.saturating_add(self.patience()), Ordering::Relaxed);
             }
         };
-        // Before, lest another core sees the time that was set for the request before; and again where that has just ended.
+        // Before, lest another core sees the time that was set for the request before; and again where that
+        // has just ended.
         begins(self.unanswered.load(Ordering::Relaxed));
         begins(self.unanswered.fetch_add(1, Ordering::Relaxed));
     }
@@ -58,11 +40,11 @@ impl State {
     pub(crate) fn heard(&self, now: u64) {
         self.overdue_at.store(now.saturating_add(self.patience()), Ordering::Relaxed);
         // The line is shared, and written once a millisecond at most.
-        if self.silence.heard_at.load(Ordering::Relaxed) != now + 1 {
-            self.silence.heard_at.store(now + 1, Ordering::Relaxed);
+        if self.last_heard.heard_at.load(Ordering::Relaxed) != now + 1 {
+            self.last_heard.heard_at.store(now + 1, Ordering::Relaxed);
         }
         if self.given_up.load(Ordering::Relaxed) != 0 {
-            let mut given_up = self.silence.given_up();
+            let mut given_up = self.last_heard.given_up();
             given_up.clear();
             self.given_up.store(0, Ordering::Relaxed);
         }
@@ -71,20 +53,20 @@ impl State {
 
     /// Whether it has answered a request or passed a check, ever.
     pub(crate) fn was_ever_heard(&self) -> bool {
-        self.silence.passed_check.load(Ordering::Relaxed)
-            || self.silence.heard_at.load(Ordering::Relaxed) != 0
+        self.last_heard.passed_check.load(Ordering::Relaxed)
+            || self.last_heard.heard_at.load(Ordering::Relaxed) != 0
     }
 
     /// It has passed a check.
     pub(crate) fn passed_check(&self) {
-        self.silence.passed_check.store(true, Ordering::Relaxed);
+        self.last_heard.passed_check.store(true, Ordering::Relaxed);
     }
 
-    /// A request ended unanswered. Where it was sent, at `since`, and given up, it is not known yet whether it would have been
-    /// answered.
+    /// A request ended unanswered. Where it was sent, at `since`, and given up, it is not known yet whether
+    /// it would have been answered.
     pub(crate) fn unheard(&self, since: Option<u64>) {
         if let Some(since) = since {
-            let mut given_up = self.silence.given_up();
+            let mut given_up = self.last_heard.given_up();
             if given_up.len() < MOST && !self.was_heard_after(since) {
                 given_up.push(since);
             }
@@ -95,16 +77,17 @@ impl State {
 
     /// An answer took so many milliseconds.
     pub(crate) fn took(&self, millis: f32) {
-        self.silence.took.add(millis, DECAY);
+        self.last_heard.took.add(millis, DECAY);
     }
 
     fn patience(&self) -> u64 {
-        (self.silence.took.get() * FACTOR).max(LEAST_MS) as u64
+        (self.last_heard.took.get() * FACTOR).max(LEAST_MS) as u64
     }
 
-    /// Whether it has begun an answer in a later millisecond than `since`: one in the same may have come before.
+    /// Whether it has begun an answer in a later millisecond than `since`: one in the same may have come
+    /// before.
     pub(crate) fn was_heard_after(&self, since: u64) -> bool {
-        self.silence.heard_at.load(Ordering::Relaxed) > since.saturating_add(1)
+        self.last_heard.heard_at.load(Ordering::Relaxed) > since.saturating_add(1)
     }
 
     /// Whether it has requests, and has answered nothing for longer than they should take.
@@ -118,7 +101,7 @@ impl State {
         if self.given_up.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let mut given_up = self.silence.given_up();
+        let mut given_up = self.last_heard.given_up();
         let (late, waiting) = given_up.drain(..).partition(|&since| since <= until);
         *given_up = waiting;
         self.given_up.store(given_up.len() as u32, Ordering::Relaxed);

@@ -74,7 +74,8 @@ fn one_slow_page_among_quick_ones_ejects_nobody() {
     assert_eq!(pool.outlook(), Outlook::Answers);
 }
 
-/// Regression: a request that a backend never answered counted for nothing if it was sent within a millisecond of an answer.
+/// Regression: a request that a backend never answered counted for nothing if it was sent within a
+/// millisecond of an answer.
 #[test]
 fn an_answer_just_before_a_request_is_no_sign_of_life_after_it() {
     let pool = pool(1, Algorithm::LeastRequests);

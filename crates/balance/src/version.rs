@@ -3,37 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use crate::announced::Hearing;
 use crate::pool::Inner;
 use crate::{BackendId, Pool, WorkerState};
 
 /// The longest version that is kept, in bytes; of a longer one, its beginning.
 const MAX_VERSION_BYTES: usize = 128;
 
-/// What a backend announced.
-#[derive(Debug, Default)]
-pub(crate) struct Announced {
-    /// The start of it that runs now, where it was met. What an earlier one says late, over a connection that it has still
-    /// open, does not count.
-    instance: Option<Box<str>>,
-    /// When the connection began on which one was met last, on the balancer's clock.
-    since: Duration,
-    /// The version it runs.
-    pub(crate) version: Option<Box<str>>,
-}
-
-/// How a backend was heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hearing {
-    /// At the beginning of a connection that was made then, or later: it ran at that time.
-    Met(Duration),
-    /// Over a connection that may be of an earlier start of it.
-    Later,
-}
-
 impl Pool {
-    /// The version that serves where only one does; `None` where several may, or those that serve have announced none.
+    /// The version that serves where only one does; `None` where several may, or those that serve have
+    /// announced none.
     pub fn version_in_service(&self) -> Option<Box<str>> {
         let inner = self.inner();
         let serving = || inner.serving().lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -68,8 +48,8 @@ impl Inner {
         }
     }
 
-    /// Lets the largest group of backends of one version serve; of several as large, the one that serves already.
-    /// Backends that have announced nothing are a group too, until they do.
+    /// Lets the largest group of backends of one version serve; of several as large, the one that serves
+    /// already. Backends that have announced nothing are a group too, until they do.
     pub(crate) fn elect(&self) {
         if !self.settings().single_version {
             return;
@@ -93,17 +73,5 @@ impl Inner {
         for (version, backend) in versions.iter().zip(self.backends()) {
             backend.state.sidelined.store(*version != *serving, Ordering::Relaxed);
         }
-    }
-}
-
-impl Announced {
-    /// Whether a connection to this start of the backend leads to the one that runs now, as far as is known.
-    pub(crate) fn is_at(&self, instance: &str) -> bool {
-        self.instance.as_deref().is_none_or(|met| met == instance)
-    }
-
-    /// Which start of it runs now is not known any more.
-    pub(crate) fn doubt(&mut self) {
-        self.instance = None;
     }
 }

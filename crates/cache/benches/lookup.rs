@@ -1,13 +1,14 @@
 //! Instructions per operation of the store, by callgrind: the same in every run, on a machine however busy.
 //!
-//! `cargo bench -p sandarac-cache` runs every operation a number of times and twice as often, and divides the difference.
+//! `cargo bench -p sandarac-cache` runs every operation a number of times and twice as often, and divides the
+//! difference.
 
 use std::hint::black_box;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Purge, Query, Settings, Store, Tag};
+use sandarac_cache::{Intent, Key, Lookup, NewObject, Purge, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
@@ -115,7 +116,7 @@ impl Bench {
     fn put(&self, path: &[u8], tags: &[Tag], request: Fields<'_>, vary: &VarySpec) {
         let lifetimes = Lifetimes::fixed(NOW, Duration::from_secs(60), Duration::ZERO, Duration::ZERO);
         let (head, len) = (self.head.clone(), Some(self.body.len() as u64));
-        let arrival = Arrival {
+        let new_object = NewObject {
             head,
             lifetimes,
             vary,
@@ -129,7 +130,7 @@ impl Bench {
             resumable: false,
             transaction: 1,
         };
-        self.store.open(Key::of(b"http", HOST, path)).store_complete(arrival, &[&self.body], None);
+        self.store.open(Key::of(b"http", HOST, path)).store_complete(new_object, &[&self.body], None);
     }
 
     fn lookup(&self, key: Key, fields: Fields<'_>) -> Lookup {

@@ -1,7 +1,7 @@
 //! Bodies that are arriving: one writes, any number read along.
 //!
-//! A body is kept whole while it is stored. Once it is not (it outgrew a limit, or was evicted), it streams: what all
-//! readers have read is let go, and the writer is held back while the slowest is a window behind.
+//! A body is kept whole while it is stored. Once it is not (it outgrew a limit, or was evicted), it streams:
+//! what all readers have read is let go, and the writer is held back while the slowest is a window behind.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -13,11 +13,30 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sandarac_message::{FieldsBuf, Timestamp};
 
-use crate::Broken;
-use crate::body::{Segment, Whole};
 use crate::budget::{Charge, held};
-use crate::filling::Growth;
-use crate::wakers::{Entries, Wake, keep};
+use crate::growth::{Growth, Room};
+use crate::wait_list::{Entries, Wake, keep};
+use crate::whole_body::{Segment, Whole};
+
+/// Why a body ends before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The fill gave up: the origin broke off, or its response was found to be malformed.
+    Aborted,
+    /// This reader was too slow for an object that isn't stored, and held up others.
+    TooSlow,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Broken::Aborted => "the origin's response broke off",
+            Broken::TooSlow => "read too slowly from a response that is not stored",
+        })
+    }
+}
+
+impl std::error::Error for Broken {}
 
 /// What writer and readers of an arriving body share.
 pub(crate) struct Arriving {
@@ -76,16 +95,6 @@ struct Tail {
     capacity: usize,
     /// The writer has the buffer and reads into it.
     lent: bool,
-}
-
-/// What the writer has to know of the tail.
-pub(crate) struct Room {
-    /// Bytes that fit it.
-    pub(crate) room: usize,
-    /// Bytes that fit it when it is empty.
-    pub(crate) capacity: usize,
-    /// Bytes of the body so far.
-    pub(crate) len: u64,
 }
 
 /// One reader.
@@ -186,8 +195,8 @@ impl Arriving {
         })
     }
 
-    /// Lets a full tail grow, or makes it a segment and begins a new one; charged already. Returns whether that was done,
-    /// which it isn't where the body streams.
+    /// Lets a full tail grow, or makes it a segment and begins a new one; charged already. Returns whether
+    /// that was done, which it isn't where the body streams.
     pub(crate) fn extend(&self, growth: &Growth) -> bool {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
@@ -260,8 +269,8 @@ impl Arriving {
         wake.wake();
     }
 
-    /// Whether there is room in the window for more; always, while it is stored. Readers that have filled the window for
-    /// `patience`, while others have read all there is, are cut off.
+    /// Whether there is room in the window for more; always, while it is stored. Readers that have filled the
+    /// window for `patience`, while others have read all there is, are cut off.
     pub(crate) fn poll_room(
         &self,
         cx: &mut Context<'_>,
@@ -297,8 +306,8 @@ impl Arriving {
         self.state.lock().full_since
     }
 
-    /// The segments that have arrived, the last of them as a buffer, to make a whole of. The state keeps the former: readers
-    /// go on with them until [`Arriving::end`].
+    /// The segments that have arrived, the last of them as a buffer, to make a whole of. The state keeps the
+    /// former: readers go on with them until [`Arriving::end`].
     pub(crate) fn take_whole(&self) -> Option<(Vec<Segment>, Vec<u8>)> {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
@@ -358,8 +367,8 @@ impl Arriving {
 
 #[cfg(test)]
 impl Arriving {
-    /// What ought to be charged for it and for its segments, and by what they can be told. Where it is no longer stored, what
-    /// is charged for the tail is taken as it is.
+    /// What ought to be charged for it and for its segments, and by what they can be told. Where it is no
+    /// longer stored, what is charged for the tail is taken as it is.
     pub(crate) fn recount(&self) -> Vec<(usize, usize)> {
         let base = if self._charge.bytes() == 0 { 0 } else { Arriving::base_bytes(self.text.len()) };
         let state = self.state.lock();
@@ -395,7 +404,8 @@ impl State {
         }
     }
 
-    /// Adds bytes to a body that streams. They are in passing, and nobody's memory for long: their bound is the window.
+    /// Adds bytes to a body that streams. They are in passing, and nobody's memory for long: their bound is
+    /// the window.
     fn push(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() && self.readers.len() > 0 {
             self.segments.push_back(Segment::passing(self.len, Bytes::copy_from_slice(bytes)));
@@ -461,7 +471,8 @@ impl State {
         Some(segment.bytes.slice((at - segment.at) as usize..))
     }
 
-    /// The bytes of the tail from `at` on: copied, because the tail is still written to, but once for all readers.
+    /// The bytes of the tail from `at` on: copied, because the tail is still written to, but once for all
+    /// readers.
     fn edge(&mut self, at: u64) -> Bytes {
         if let Some(edge) = self.edge.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
             return edge.bytes.slice((at - edge.at) as usize..);
@@ -474,7 +485,8 @@ impl State {
 }
 
 impl Arriving {
-    /// Enters a reader at the start: `Some(None)` where none is needed any more, `None` where the start is gone.
+    /// Enters a reader at the start: `Some(None)` where none is needed any more, `None` where the start is
+    /// gone.
     pub(crate) fn register(&self) -> Option<Option<usize>> {
         let mut state = self.state.lock();
         if self.whole().is_some() {

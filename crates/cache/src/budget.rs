@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The bytes a store holds, and the most it may. Every allocation that lives as long as an object is charged before it
-/// is made and released when it is freed, whoever frees it.
+/// The bytes a store holds, and the most it may. Every allocation that lives as long as an object is charged
+/// before it is made and released when it is freed, whoever frees it.
 pub(crate) struct Budget {
     used: AtomicUsize,
     limit: AtomicUsize,
@@ -89,8 +89,8 @@ impl Drop for Charge {
     }
 }
 
-/// What an allocation of `size` bytes takes from the system: the next size class, four to a doubling as in jemalloc
-/// and no finer than glibc's sixteen bytes with eight in front.
+/// What an allocation of `size` bytes takes from the system: the next size class, four to a doubling as in
+/// jemalloc and no finer than glibc's sixteen bytes with eight in front.
 pub(crate) const fn held(size: usize) -> usize {
     match size {
         0 => 0,

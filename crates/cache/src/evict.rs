@@ -8,7 +8,8 @@ use crate::store::Store;
 /// S3-FIFO gives a tenth to objects that have yet to show their worth.
 const SHARE: usize = 10;
 
-/// An index of more than this part of the store is looked at for what it no longer needs, after so many evictions.
+/// An index of more than this part of the store is looked at for what it no longer needs, after so many
+/// evictions.
 const LARGE_INDEX: usize = 8;
 const LOOK_AFTER: usize = 64;
 
@@ -30,11 +31,13 @@ impl Store {
         true
     }
 
-    /// Charges `bytes` for the body of an object that is arriving and holds `held` already. False where it is to stream.
+    /// Charges `bytes` for the body of an object that is arriving and holds `held` already. False where it is
+    /// to stream.
     ///
-    /// Readers may be slow, and nothing that they hold can be freed. So what has yet to show its worth, readers or not,
-    /// takes only from its like what goes beyond its share, and of memory that is free it leaves the last share to what is
-    /// small. Otherwise a few clients that ask for large objects and do not read would empty the main queue.
+    /// Readers may be slow, and nothing that they hold can be freed. So what has yet to show its worth,
+    /// readers or not, takes only from its like what goes beyond its share, and of memory that is free it
+    /// leaves the last share to what is small. Otherwise a few clients that ask for large objects and do not
+    /// read would empty the main queue.
     pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
         let limit = self.budget.limit();
         let share = limit / SHARE;
@@ -52,9 +55,10 @@ impl Store {
         }
     }
 
-    /// Bytes of objects that have yet to show their worth, and of those that have left the index but are being read.
+    /// Bytes of objects that have yet to show their worth, and of those that have left the index but are
+    /// being read.
     fn unproven_bytes(&self) -> usize {
-        self.used_beside(&[&self.main_bytes, &self.index_bytes])
+        self.used_beside(&[&self.shards.main_bytes, &self.shards.index_bytes])
     }
 
     pub(crate) fn release(&self, bytes: usize) {
@@ -78,20 +82,20 @@ impl Store {
 
     /// Evicts one object. False where there is none.
     fn evict(&self) -> bool {
-        let index = usize::try_from(self.index_bytes.load(Relaxed)).unwrap_or(0);
+        let index = usize::try_from(self.shards.index_bytes.load(Relaxed)).unwrap_or(0);
         let turn = self.evictions.fetch_add(1, Relaxed);
         if turn.is_multiple_of(LOOK_AFTER) && index > self.budget.limit() / LARGE_INDEX {
             self.shrink();
         }
         let share = self.budget.limit() / SHARE;
-        let small = usize::try_from(self.small_bytes.load(Relaxed)).unwrap_or(0);
+        let small = usize::try_from(self.shards.small_bytes.load(Relaxed)).unwrap_or(0);
         let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };
         let mut tries = [false, true].into_iter().flat_map(|desperate| order.map(|queue| (queue, desperate)));
         tries.any(|(queue, desperate)| self.evict_from(queue, desperate))
     }
 
-    /// Evicts one object of a queue. False where there is none, or, unless `desperate`, only such as have been asked for or
-    /// are being read.
+    /// Evicts one object of a queue. False where there is none, or, unless `desperate`, only such as have
+    /// been asked for or are being read.
     fn evict_from(&self, queue: Queue, desperate: bool) -> bool {
         let judge = Judge { desperate, ..self.judge() };
         // Hits that come meanwhile could save every object for ever: so this ends, and desperation comes.
@@ -113,14 +117,14 @@ impl Store {
         false
     }
 
-    /// The shard that gives the next victim: they take turns, but of two the one gives that has more objects in the
-    /// queue. So the queues stay equally long, and all together are like one.
+    /// The shard that gives the next victim: they take turns, but of two the one gives that has more objects
+    /// in the queue. So the queues stay equally long, and all together are like one.
     fn turn(&self, queue: Queue) -> usize {
         let hand = self.hand.fetch_add(1, Relaxed);
         let last = self.shards() - 1;
         // Every pair of neighbours at some distance meets in the course of time.
         let (one, other) = (hand & last, (hand + 1 + hand / self.shards()) & last);
-        let len = |at: usize| self.shards[at].queued[queue as usize].load(Relaxed);
+        let len = |at: usize| self.shards.queue_len(at, queue);
         if len(one) >= len(other) { one } else { other }
     }
 }

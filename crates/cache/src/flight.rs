@@ -12,132 +12,19 @@
 //! Locks are taken in one order: the shard's, then the flight's.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
-use parking_lot::Mutex;
-use sandarac_message::caching::{Lifetimes, RequestDirectives, Reuse};
-use sandarac_message::range::{ContentRange, RangeSpec};
-use sandarac_message::vary::{VaryKey, VarySpec};
-use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
+use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::{FieldsBuf, Timestamp};
 
-use crate::filling::Filling;
-use crate::joint::Joint;
-use crate::store::{Query, Store};
-use crate::wakers::{Entries, Wake};
+use crate::body_writer::BodyWriter;
+use crate::flight_state::{Begun, Flying, Landing, Stage};
+use crate::new_object::NewObject;
+use crate::part_join::PartJoin;
+use crate::query::Query;
+use crate::store::Store;
+use crate::wait_list::keep;
 use crate::{Key, Mark, Object, Tag};
-
-/// A fetch in progress, as its shard knows it.
-pub(crate) struct Flying {
-    pub(crate) key: Key,
-    /// What it is for.
-    pub(crate) errand: Errand,
-    state: Mutex<State>,
-}
-
-/// What a fetch is for, of all that there may be of a key.
-pub(crate) struct Errand {
-    /// Which requests, where the names they vary on are known.
-    pub(crate) variant: Option<VaryKey>,
-    /// The part that it is to bring; `None` where that is all of the representation.
-    pub(crate) part: Option<RangeSpec>,
-    /// Proxies that the request had passed.
-    pub(crate) passed: usize,
-}
-
-impl Errand {
-    /// Whether what this fetch brings is what `other` would. All of the representation serves those who want a part of it. A
-    /// request that passed more proxies may be this very fetch, come back to us, and would wait for itself.
-    pub(crate) fn serves(&self, other: &Errand) -> bool {
-        let brings = self.part.is_none() || self.part == other.part;
-        brings && self.variant == other.variant && self.passed >= other.passed
-    }
-}
-
-struct State {
-    stage: Stage,
-    begun: Begun,
-    /// The tag of the target that the response will carry, if it will.
-    target: Option<Tag>,
-    /// Whether a fetch has brought no answer already.
-    failed: bool,
-    candidate: Option<Arc<Object>>,
-    waiters: Entries<Option<Waker>>,
-}
-
-enum Stage {
-    /// A flight is under way.
-    Open,
-    /// The flight was dropped; this waiter is to take over.
-    Offered(usize),
-    /// The response, as far as it has arrived.
-    Landed(Arc<Object>),
-    /// The origin could not answer.
-    Failed,
-    /// Nor could it here: so many waiters may try for themselves.
-    Released(usize),
-    /// Nothing that would help those who wait.
-    Over,
-}
-
-/// Which purges and bans had happened when a fetch began: those after it count against what it brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begun {
-    pub(crate) purges: u64,
-    pub(crate) bans: u32,
-}
-
-impl Flying {
-    pub(crate) fn new(key: Key, errand: Errand, begun: Begun, candidate: Option<Arc<Object>>) -> Arc<Flying> {
-        let waiters = Entries::new();
-        let state = State { stage: Stage::Open, begun, target: None, failed: false, candidate, waiters };
-        Arc::new(Flying { key, errand, state: Mutex::new(state) })
-    }
-
-    pub(crate) fn begun(&self) -> Begun {
-        self.state.lock().begun
-    }
-
-    pub(crate) fn target(&self) -> Option<Tag> {
-        self.state.lock().target
-    }
-
-    pub(crate) fn waiters(&self) -> usize {
-        self.state.lock().waiters.len()
-    }
-
-    /// Tells all who wait. The flight MUST have left its shard.
-    fn close(&self, stage: Stage) {
-        let mut state = self.state.lock();
-        if !matches!(stage, Stage::Released(_)) {
-            state.candidate = None;
-        }
-        state.stage = stage;
-        let mut wake = Wake::default();
-        for (_, waker) in state.waiters.iter_mut() {
-            wake.add(waker.take());
-        }
-        drop(state);
-        wake.wake();
-    }
-
-    pub(crate) fn land(&self, object: Arc<Object>) {
-        self.close(Stage::Landed(object));
-    }
-
-    pub(crate) fn over(&self) {
-        self.close(Stage::Over);
-    }
-
-    /// Offers the flight to one who waits. The shard's lock is held. `None` where nobody does.
-    pub(crate) fn offer(&self) -> Option<Wake> {
-        let mut state = self.state.lock();
-        let (id, waker) = state.waiters.iter_mut().next()?;
-        let mut wake = Wake::default();
-        wake.add(waker.take());
-        state.stage = Stage::Offered(id);
-        Some(wake)
-    }
-}
 
 /// The right to fill a key. Dropped unused, it passes to one of those who wait.
 #[must_use = "a dropped flight passes to another request"]
@@ -148,35 +35,6 @@ pub struct Flight {
     candidate: Option<Arc<Object>>,
     /// None where others may fill the key at the same time, and nobody waits for this.
     flying: Option<Arc<Flying>>,
-}
-
-/// A response to be stored.
-pub struct Arrival<'a> {
-    /// Its head, without fields that must not be stored.
-    pub head: StoredHead,
-    /// How long it may be used.
-    pub lifetimes: Lifetimes,
-    /// What it varies on.
-    pub vary: &'a VarySpec,
-    /// The fields of the request it answers, as they were looked up with.
-    pub request: Fields<'a>,
-    /// The host it was asked for, for bans. No more than 65535 bytes are kept.
-    pub host: &'a [u8],
-    /// The path and query it was asked for, for bans. No more than 65535 bytes are kept.
-    pub path: &'a [u8],
-    /// The tags and groups it may be purged by.
-    pub tags: &'a [Tag],
-    /// The part of the representation it is, where it isn't all of it.
-    pub range: Option<ContentRange>,
-    /// Bytes in the body, where known.
-    pub len: Option<u64>,
-    /// The longest body that may be stored, where the route sets one. The store's own limit applies in any case.
-    pub limit: Option<u64>,
-    /// Whether what has come of it may be kept as a part where the origin breaks off (RFC 9111 §3.3). MUST be false for
-    /// what has no strong validator.
-    pub resumable: bool,
-    /// The transaction number of the fetch.
-    pub transaction: u64,
 }
 
 impl Flight {
@@ -198,14 +56,14 @@ impl Flight {
         self.key
     }
 
-    /// The stored object to validate, and to serve if the origin fails and its lifetimes allow it. It may be a part of
-    /// what is wanted; see [`Object::range`].
+    /// The stored object to validate, and to serve if the origin fails and its lifetimes allow it. It may be
+    /// a part of what is wanted; see [`Object::range`].
     pub fn candidate(&self) -> Option<&Arc<Object>> {
         self.candidate.as_ref()
     }
 
-    /// Tells which target the response will be of, where it will carry the [`Tag::target`] of one: who comes after a purge of that
-    /// does not wait for it.
+    /// Tells which target the response will be of, where it will carry the [`Tag::target`] of one: who comes
+    /// after a purge of that does not wait for it.
     pub fn aim(&self, target: Option<Tag>) {
         if let (Some(flying), Some(_)) = (&self.flying, target) {
             flying.state.lock().target = target;
@@ -213,38 +71,39 @@ impl Flight {
     }
 
     /// Stores a response whose body is to come. Those who wait get it now.
-    pub fn store(mut self, arrival: Arrival<'_>) -> Filling {
+    pub fn store(mut self, new: NewObject<'_>) -> BodyWriter {
         let (store, landing) = self.leave();
-        store.fill(landing, arrival, None)
+        store.admit(landing, new, None)
     }
 
-    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes of the latter.
-    /// `arrival` has the head and the range of both together; its `len` does not matter. The caller MUST have found that
-    /// both share a strong validator (RFC 9111 §3.4).
-    pub fn join(mut self, arrival: Arrival<'_>, joint: Joint) -> Filling {
+    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes
+    /// of the latter. `new` has the head and the range of both together; its `len` does not matter. The
+    /// caller MUST have found that both share a strong validator (RFC 9111 §3.4).
+    pub fn join(mut self, new: NewObject<'_>, join: PartJoin) -> BodyWriter {
         let (store, landing) = self.leave();
-        let arrival = Arrival { len: Some(joint.joined_len()), ..arrival };
-        store.fill(landing, arrival, Some(joint))
+        let new = NewObject { len: Some(join.joined_len()), ..new };
+        store.admit(landing, new, Some(join))
     }
 
-    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot be stored
-    /// the object is made all the same, for those who want it now.
+    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot
+    /// be stored the object is made all the same, for those who want it now.
     pub fn store_complete(
         mut self,
-        arrival: Arrival<'_>,
+        new: NewObject<'_>,
         body: &[&[u8]],
         trailers: Option<&FieldsBuf>,
     ) -> Arc<Object> {
         let (store, landing) = self.leave();
-        store.fill_whole(landing, arrival, body, trailers)
+        store.admit_whole(landing, new, body, trailers)
     }
 
-    /// Freshens the candidate with the head and the lifetimes that a 304 makes of it: the same body, the range it had,
-    /// and what else `arrival` says; its `len` and `limit` do not matter. `None` where there is no candidate.
-    pub fn refresh(mut self, arrival: Arrival<'_>) -> Option<Arc<Object>> {
+    /// Freshens the candidate with the head and the lifetimes that a 304 makes of it: the same body, the
+    /// range it had, and what else `new` says; its `len` and `limit` do not matter. `None` where there is no
+    /// candidate.
+    pub fn refresh(mut self, new: NewObject<'_>) -> Option<Arc<Object>> {
         let candidate = self.candidate.take()?;
         let (store, landing) = self.leave();
-        Some(store.refresh(landing, candidate, arrival))
+        Some(store.refresh(landing, candidate, new))
     }
 
     /// The same right, which leaves the candidate where it is, whatever becomes of it.
@@ -253,7 +112,8 @@ impl Flight {
         self
     }
 
-    /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the store.
+    /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the
+    /// store.
     pub fn mark(mut self, mark: Mark, until: Timestamp, now: Timestamp) {
         let candidate = self.candidate.take();
         let (store, landing) = self.leave();
@@ -265,9 +125,9 @@ impl Flight {
         self.end(Stage::Failed);
     }
 
-    /// The origin could not answer, which may lie in this one request: one of those who wait takes over. Where that brings
-    /// no answer either, up to `most` of them try for themselves, all at once, and the others look up again and wait for
-    /// one of them.
+    /// The origin could not answer, which may lie in this one request: one of those who wait takes over.
+    /// Where that brings no answer either, up to `most` of them try for themselves, all at once, and the
+    /// others look up again and wait for one of them.
     pub fn release(mut self, most: usize) {
         let (store, landing) = self.leave();
         let Some(flying) = landing.flying else { return };
@@ -279,7 +139,8 @@ impl Flight {
         }
     }
 
-    /// The origin answered this one request with something that others may not get: all who wait try for themselves, at once.
+    /// The origin answered this one request with something that others may not get: all who wait try for
+    /// themselves, at once.
     pub fn scatter(self) {
         self.end(Stage::Released(usize::MAX));
     }
@@ -312,13 +173,6 @@ impl Drop for Flight {
     }
 }
 
-/// A flight that has its response.
-pub(crate) struct Landing {
-    pub(crate) key: Key,
-    pub(crate) begun: Begun,
-    pub(crate) flying: Option<Arc<Flying>>,
-}
-
 /// What a waiter is told.
 #[must_use]
 pub enum Waited {
@@ -349,7 +203,8 @@ impl Waiter {
         self.flying.state.lock().candidate.is_some()
     }
 
-    /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be polled again.
+    /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be
+    /// polled again.
     pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
         let mut state = self.flying.state.lock();
         let waited = match &mut state.stage {
@@ -357,7 +212,7 @@ impl Waiter {
             Stage::Open | Stage::Offered(_) => {
                 let entry = *self.entry.get_or_insert_with(|| state.waiters.insert(None));
                 if let Some(place) = state.waiters.get_mut(entry) {
-                    crate::wakers::keep(place, cx);
+                    keep(place, cx);
                 }
                 return Poll::Pending;
             }
@@ -410,8 +265,8 @@ impl Drop for Waiter {
     }
 }
 
-/// Whether a response that has just arrived answers a request that waited for it. What the request asked of stored
-/// responses (no-cache, max-age) is met by one that came after it.
+/// Whether a response that has just arrived answers a request that waited for it. What the request asked of
+/// stored responses (no-cache, max-age) is met by one that came after it.
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
     object.vary().matches(query.fields)

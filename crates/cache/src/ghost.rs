@@ -5,8 +5,8 @@ use crate::budget::held;
 /// Entries in a bucket: one cache line.
 const WAYS: usize = 16;
 
-/// Fingerprints of evicted keys, in buckets of one cache line. An entry is remembered until as many evictions have
-/// followed as there are entries in all, or its bucket needs the place: both forget the oldest first.
+/// Fingerprints of evicted keys, in buckets of one cache line. An entry is remembered until as many evictions
+/// have followed as there are entries in all, or its bucket needs the place: both forget the oldest first.
 pub(crate) struct Ghost {
     /// Fingerprint in the upper half, the time of the eviction in the lower.
     buckets: Box<[[u32; WAYS]]>,
@@ -23,7 +23,8 @@ impl Ghost {
         held(size_of_val(&*self.buckets))
     }
 
-    /// Remembers an eviction. `objects` is the number of objects in the shard, as many as are worth remembering.
+    /// Remembers an eviction. `objects` is the number of objects in the shard, as many as are worth
+    /// remembering.
     pub(crate) fn insert(&mut self, hash: u32, objects: usize) {
         let wanted = objects.div_ceil(WAYS).max(1);
         if self.buckets.len() < wanted || self.buckets.len() > wanted * 4 {
@@ -52,7 +53,8 @@ impl Ghost {
         entry.is_some_and(|entry| std::mem::take(entry) != 0)
     }
 
-    /// Evictions are counted in steps of a sixteenth of the table, so that a time fits sixteen bits many times over.
+    /// Evictions are counted in steps of a sixteenth of the table, so that a time fits sixteen bits many
+    /// times over.
     fn time(&self) -> u16 {
         (self.evictions / self.buckets.len().max(1) as u32) as u16
     }

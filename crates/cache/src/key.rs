@@ -2,8 +2,8 @@
 
 use sandarac_message::vary::VaryKey;
 
-/// The key of a stored response: 128 bits of the BLAKE3 digest of its parts. A cryptographic digest, because clients
-/// choose the parts and must not be able to choose a collision.
+/// The key of a stored response: 128 bits of the BLAKE3 digest of its parts. A cryptographic digest, because
+/// clients choose the parts and must not be able to choose a collision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u64; 2]);
 
@@ -42,10 +42,12 @@ impl Key {
 /// Parts shorter than this together are digested in one go.
 const INLINE: usize = 256;
 
-/// In place of a length of one byte: one of eight bytes follows. Most keys are short, and fit one block of the digest.
+/// In place of a length of one byte: one of eight bytes follows. Most keys are short, and fit one block of
+/// the digest.
 const LONG: u8 = u8::MAX;
 
-/// Digests the parts of a key. Every part goes in with its length, so that no two lists of parts are one byte string.
+/// Digests the parts of a key. Every part goes in with its length, so that no two lists of parts are one byte
+/// string.
 pub struct KeyBuilder {
     buffer: [u8; INLINE],
     filled: usize,
@@ -54,8 +56,8 @@ pub struct KeyBuilder {
 }
 
 impl KeyBuilder {
-    /// A key of a scheme, a host in its normal form (lower case, default port removed) and the bytes of a target as
-    /// they are forwarded.
+    /// A key of a scheme, a host in its normal form (lower case, default port removed) and the bytes of a
+    /// target as they are forwarded.
     pub fn new(scheme: &[u8], host: &[u8], target: &[u8]) -> KeyBuilder {
         let mut builder = KeyBuilder { buffer: [0; INLINE], filled: 0, hasher: None };
         builder.part(scheme).part(host).part(target);
@@ -115,15 +117,15 @@ impl Tag {
         Tag(low)
     }
 
-    /// A cache group of an origin (RFC 9875): groups of one name at different origins are different groups, and no
-    /// group is a tag.
+    /// A cache group of an origin (RFC 9875): groups of one name at different origins are different groups,
+    /// and no group is a tag.
     pub fn group(origin: &[u8], group: &[u8]) -> Tag {
         let (_, high) = halves(&KeyBuilder::new(b"group", origin, group).digest());
         Tag(high)
     }
 
-    /// What every response to a target carries whose key has more to it than the target, so that all of them can be found:
-    /// no group, and no tag either.
+    /// What every response to a target carries whose key has more to it than the target, so that all of them
+    /// can be found: no group, and no tag either.
     pub fn target(host: &[u8], path_and_query: &[u8]) -> Tag {
         let (_, high) = halves(&KeyBuilder::new(b"target", host, path_and_query).digest());
         Tag(high)

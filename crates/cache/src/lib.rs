@@ -1,58 +1,75 @@
 //! The RAM store: stored responses, shared by all cores, within one limit in bytes.
 //!
-//! A request is looked up by [`Key`]; what it may use is a [`Hit`](Lookup::Hit), and where nothing may be used, one
-//! request gets the right to fill the key, a [`Flight`], while the others [wait](Waiter). What the flight brings is an
-//! [`Object`], served to all who wait while it arrives.
+//! A request is looked up by [`Key`]; what it may use is a [`Hit`](Lookup::Hit), and where nothing may be
+//! used, one request gets the right to fill the key, a [`Flight`], while the others [wait](Waiter). What the
+//! flight brings is an [`Object`], served to all who wait while it arrives.
 //!
 //! # Memory
-//! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of objects still
-//! arriving included, and those of objects that have left the store for as long as somebody reads them. Before anything
-//! is added, objects are evicted until it fits. Beside head, body and key (its digest, the text of host and path, and
-//! what it varies on), an object takes at most 256 bytes; each of its tags takes 24 more, and each 64 KiB of a long body 112.
+//! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of
+//! objects still arriving included, and those of objects that have left the store for as long as somebody
+//! reads them. Before anything is added, objects are evicted until it fits. Beside head, body and key (its
+//! digest, the text of host and path, and what it varies on), an object takes at most 256 bytes; each of its
+//! tags takes 24 more, and each 64 KiB of a long body 112.
 //!
 //! # Locks
-//! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or the freeing
-//! of objects. A body that is whole is read without any lock. Order: an arriving body's lock and a flight's are never
-//! held while a shard's is taken; a flight's may be taken under a shard's.
+//! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or
+//! the freeing of objects. A body that is whole is read without any lock. Order: an arriving body's lock and
+//! a flight's are never held while a shard's is taken; a flight's may be taken under a shard's.
 
+mod admit;
 mod arriving;
 mod ban;
 mod body;
+mod body_writer;
 mod budget;
-mod compact;
+mod compaction;
 mod evict;
-mod fill;
-mod filling;
 mod flight;
+mod flight_state;
 mod ghost;
-mod joint;
+mod growth;
 mod key;
-mod locked;
+mod lookup;
 mod marks;
+mod new_object;
 mod object;
+mod part_join;
 mod purge;
+mod purge_log;
+mod query;
 mod reader;
+mod settings;
 mod shard;
+mod shards;
 mod slab;
 mod stats;
 mod store;
 mod sweep;
+mod sweep_position;
 mod tags;
-mod wakers;
+mod wait_list;
+mod whole_body;
 
 #[cfg(test)]
 mod tests;
 
+pub use arriving::Broken;
 pub use ban::{Expression, ExpressionError};
-pub use body::{Body, Slices};
-pub use filling::{Filling, Unstored};
-pub use flight::{Arrival, Begun, Flight, Waited, Waiter};
-pub use joint::Joint;
+pub use body::Body;
+pub use body_writer::{BodyWriter, Unstored};
+pub use flight::{Flight, Waited, Waiter};
+pub use flight_state::Begun;
 pub use key::{Key, KeyBuilder, Tag};
+pub use lookup::Lookup;
 pub use marks::Mark;
+pub use new_object::NewObject;
 pub use object::Object;
+pub use part_join::PartJoin;
 pub use purge::Purge;
-pub use reader::{Broken, Reader};
+pub use query::{Intent, Query};
+pub use reader::Reader;
+pub use settings::Settings;
 pub use stats::{Removal, Stats};
-pub use store::{Intent, Lookup, Query, Settings, Store};
+pub use store::Store;
 pub use sweep::Swept;
+pub use whole_body::Slices;

@@ -17,8 +17,8 @@ pub enum Mark {
 /// Entries in a bucket.
 const WAYS: usize = 4;
 
-/// Marks in buckets, as many as have been needed and no more than a share of the store: marks are hints, and where a
-/// flood of uncacheable responses fills the table, those that would end first make room.
+/// Marks in buckets, as many as have been needed and no more than a share of the store: marks are hints, and
+/// where a flood of uncacheable responses fills the table, those that would end first make room.
 pub(crate) struct Marks {
     buckets: Box<[[Entry; WAYS]]>,
     most: usize,

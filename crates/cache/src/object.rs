@@ -9,17 +9,16 @@ use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 
-use crate::arriving::Arriving;
-use crate::body::{Body, Whole};
+use crate::Key;
+use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
-use crate::{Key, Reader};
 
-/// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are charged to
-/// the store until the last of them lets go.
+/// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are
+/// charged to the store until the last of them lets go.
 ///
-/// A fill in progress is an object as well, whose [`Body`] is arriving; when it ends, the store exchanges it for one
-/// whose body is whole, and the old one reads the same.
+/// A fill in progress is an object as well, whose [`Body`] is arriving; when it ends, the store exchanges it
+/// for one whose body is whole, and the old one reads the same.
 pub struct Object {
     head: StoredHead,
     lifetimes: Lifetimes,
@@ -31,7 +30,8 @@ pub struct Object {
     budget: Option<Arc<Budget>>,
     transaction: u64,
     hits: AtomicU32,
-    /// Seconds from receipt to a soft purge, and one more; zero where there was none. [`CONDEMNED`] is added by a hard one.
+    /// Seconds from receipt to a soft purge, and one more; zero where there was none. [`CONDEMNED`] is added
+    /// by a hard one.
     purged: AtomicU32,
     /// The last ban it was tested against.
     pub(crate) bans: AtomicU32,
@@ -41,24 +41,18 @@ pub struct Object {
     path_len: u16,
     /// Whether the rest of this part was asked for once already and did not come.
     stalled: AtomicBool,
-    /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the shard's lock.
+    /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the
+    /// shard's lock.
     pub(crate) frequency: AtomicU8,
     pub(crate) queue: AtomicU8,
 }
 
-/// The bit of an object that was purged, and is only kept until somebody has the time to free it. Requests that found it before
-/// may still use it: a soft purge before that goes on to count.
+/// The bit of an object that was purged, and is only kept until somebody has the time to free it. Requests
+/// that found it before may still use it: a soft purge before that goes on to count.
 const CONDEMNED: u32 = 1 << 31;
 
 /// The greatest frequency that is told apart.
 pub(crate) const FREQUENT: u8 = 3;
-
-/// Where the body is, and the text of host and path with it, so that they share an allocation.
-#[derive(Clone)]
-pub(crate) enum Content {
-    Whole(Whole),
-    Arriving(Arc<Arriving>),
-}
 
 /// What few objects have.
 #[derive(Clone, Default)]
@@ -116,24 +110,6 @@ impl Extras {
     }
 }
 
-impl Content {
-    /// The body, where it is whole.
-    pub(crate) fn whole(&self) -> Option<&Whole> {
-        match self {
-            Content::Whole(whole) => Some(whole),
-            Content::Arriving(_) => None,
-        }
-    }
-
-    /// What is charged with the object.
-    pub(crate) fn own_bytes(&self) -> usize {
-        match self {
-            Content::Whole(whole) => whole.own_bytes(),
-            Content::Arriving(_) => 0,
-        }
-    }
-}
-
 impl Object {
     /// The head, as it goes on the wire.
     pub fn head(&self) -> &StoredHead {
@@ -186,12 +162,6 @@ impl Object {
         Body::new(&self.content, self.text_len())
     }
 
-    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no longer
-    /// held, because the object outgrew its limit and streams by: such a request looks up again.
-    pub fn reader(self: &Arc<Object>) -> Option<Reader> {
-        Reader::new(self)
-    }
-
     /// The trailer fields, once the body is there.
     pub fn trailers(&self) -> Option<&FieldsBuf> {
         match (&self.extras, &self.content) {
@@ -221,8 +191,8 @@ impl Object {
         self.hits.load(Relaxed)
     }
 
-    /// Whether what comes in its place can be of use to those who wait for it: not where the origin wants to be asked for
-    /// every request. One that was too old when it came may be followed by one that is not.
+    /// Whether what comes in its place can be of use to those who wait for it: not where the origin wants to
+    /// be asked for every request. One that was too old when it came may be followed by one that is not.
     pub(crate) fn is_shareable(&self) -> bool {
         !self.lifetimes.no_cache() && self.lifetimes.is_ever_fresh()
     }
@@ -242,7 +212,8 @@ impl Object {
         _ = self.purged.compare_exchange(0, since.min(CONDEMNED - 2) + 1, Relaxed, Relaxed);
     }
 
-    /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock is held.
+    /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock
+    /// is held.
     pub(crate) fn condemn(&self) -> bool {
         self.purged.fetch_or(CONDEMNED, Relaxed) & CONDEMNED == 0
     }
@@ -357,7 +328,7 @@ impl Object {
         };
         let arriving = arriving.into_iter().flat_map(|arriving| arriving.recount());
         let many = match whole {
-            Some(Whole::Many(many)) => Some(many.recount()),
+            Some(crate::whole_body::Whole::Many(many)) => Some(many.recount()),
             _ => None,
         };
         arriving.chain(many.into_iter().flatten()).collect()

@@ -1,14 +1,12 @@
 //! Purges: by key, by tags and groups, of everything.
 //!
-//! A stored object is removed or made stale at once. A response that was being fetched is caught when it arrives: the store
-//! remembers the last purges, and a response that one of them meets is served to its waiters and to no later request.
+//! A stored object is removed or made stale at once. A response that was being fetched is caught when it
+//! arrives: the store remembers the last purges, and a response that one of them meets is served to its
+//! waiters and to no later request.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
 use sandarac_message::Timestamp;
 
+use crate::purge_log::Purged;
 use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Key, Tag};
@@ -24,91 +22,6 @@ pub enum Purge {
 
 /// Objects, or tags, that are dealt with in one hold of a shard's lock.
 const BATCH: usize = 64;
-
-/// Purges that are remembered. A fetch that began before all of these counts as purged.
-const REMEMBERED: usize = 4096;
-
-/// The last purges.
-pub(crate) struct PurgeLog {
-    /// The number of purges there have been.
-    epoch: AtomicU64,
-    recent: Mutex<Recent>,
-}
-
-struct Recent {
-    entries: VecDeque<(u64, Purged)>,
-    /// Every fetch begun before so many purges is met.
-    all_before: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purged {
-    Key(Key),
-    Tag(Tag),
-    /// A [`Tag::target`].
-    Target(Tag),
-}
-
-impl PurgeLog {
-    pub(crate) fn new() -> PurgeLog {
-        let recent = Recent { entries: VecDeque::new(), all_before: 0 };
-        PurgeLog { epoch: AtomicU64::new(0), recent: Mutex::new(recent) }
-    }
-
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
-    /// Notes purges. They MUST be noted before the first shard is walked.
-    fn note(&self, purged: impl IntoIterator<Item = Purged>) {
-        let mut recent = self.recent.lock();
-        let epoch = self.epoch() + 1;
-        for entry in purged {
-            if recent.entries.len() == REMEMBERED
-                && let Some((forgotten, _)) = recent.entries.pop_front()
-            {
-                recent.all_before = forgotten;
-            }
-            recent.entries.push_back((epoch, entry));
-        }
-        self.epoch.store(epoch, Ordering::Release);
-    }
-
-    fn note_all(&self) {
-        let mut recent = self.recent.lock();
-        let epoch = self.epoch() + 1;
-        recent.entries.clear();
-        recent.all_before = epoch;
-        self.epoch.store(epoch, Ordering::Release);
-    }
-
-    /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is stored.
-    pub(crate) fn meets(&self, begun: u64, key: Key, tags: &[Tag]) -> bool {
-        self.meets_any(begun, |purged| match purged {
-            Purged::Key(purged) => *purged == key,
-            Purged::Tag(tag) | Purged::Target(tag) => tags.contains(tag),
-        })
-    }
-
-    /// Whether a purge since `begun` may meet what a fetch is to bring, of which nobody knows the tags yet, but that of its
-    /// target, if it carries one.
-    pub(crate) fn may_meet(&self, begun: u64, key: Key, target: Option<Tag>) -> bool {
-        self.meets_any(begun, |purged| match purged {
-            Purged::Key(purged) => *purged == key,
-            Purged::Tag(_) => true,
-            Purged::Target(tag) => target == Some(*tag),
-        })
-    }
-
-    fn meets_any(&self, begun: u64, meets: impl Fn(&Purged) -> bool) -> bool {
-        if self.epoch() == begun {
-            return false;
-        }
-        let recent = self.recent.lock();
-        let mut since = recent.entries.iter().rev().take_while(|(epoch, _)| *epoch > begun);
-        begun < recent.all_before || since.any(|(_, purged)| meets(purged))
-    }
-}
 
 impl Store {
     /// Purges every object of a key. Returns how many there were.
@@ -128,8 +41,9 @@ impl Store {
         slots.len()
     }
 
-    /// Purges every object that carries one of these tags or groups. Returns how many there were. When this returns, none of
-    /// them is served any more; the memory of many is freed by eviction and by [`Store::sweep`].
+    /// Purges every object that carries one of these tags or groups. Returns how many there were. When this
+    /// returns, none of them is served any more; the memory of many is freed by eviction and by
+    /// [`Store::sweep`].
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
         self.purge_tagged(tags, purge, now)

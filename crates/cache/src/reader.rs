@@ -6,27 +6,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use crate::Object;
-use crate::object::Content;
-
-/// Why a body ends before its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// The fill gave up: the origin broke off, or its response was found to be malformed.
-    Aborted,
-    /// This reader was too slow for an object that isn't stored, and held up others.
-    TooSlow,
-}
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Broken::Aborted => "the origin's response broke off",
-            Broken::TooSlow => "read too slowly from a response that is not stored",
-        })
-    }
-}
-
-impl std::error::Error for Broken {}
+use crate::arriving::Broken;
+use crate::body::Content;
 
 /// Reads a body from its start to its end, at the pace at which it arrives.
 pub struct Reader {
@@ -36,15 +17,19 @@ pub struct Reader {
     entry: Option<usize>,
 }
 
-impl Reader {
-    pub(crate) fn new(object: &Arc<Object>) -> Option<Reader> {
-        let entry = match &object.content {
+impl Object {
+    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no
+    /// longer held, because the object outgrew its limit and streams by: such a request looks up again.
+    pub fn reader(self: &Arc<Object>) -> Option<Reader> {
+        let entry = match &self.content {
             Content::Whole(_) => None,
             Content::Arriving(arriving) => arriving.register()?,
         };
-        Some(Reader { object: object.clone(), at: 0, entry })
+        Some(Reader { object: self.clone(), at: 0, entry })
     }
+}
 
+impl Reader {
     /// The object it reads.
     pub fn object(&self) -> &Arc<Object> {
         &self.object

@@ -1,8 +1,10 @@
-//! One shard: an index, two queues and their ghost, tags, marks and flights, all under one lock that is held briefly.
+//! One shard: an index, two queues and their ghost, tags, marks and flights, all under one lock that is held
+//! briefly.
 //!
-//! Eviction is S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new objects enter a small
-//! queue, those that are asked for again while there move on to the main one, and keys that left the small queue
-//! without a hit are remembered, so that they enter the main queue if they come back.
+//! Eviction is S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new
+//! objects enter a small queue, those that are asked for again while there move on to the main one, and keys
+//! that left the small queue without a hit are remembered, so that they enter the main queue if they come
+//! back.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +13,7 @@ use hashbrown::HashTable;
 use sandarac_message::range::RangeSpec;
 use sandarac_message::{Fields, Timestamp};
 
-use crate::flight::Flying;
+use crate::flight_state::Flying;
 use crate::ghost::Ghost;
 use crate::marks::Marks;
 use crate::slab::{NONE, Slab, Slot};
@@ -228,8 +230,8 @@ impl Shard {
         older.filter(|(_, other)| other.vary() == object.vary()).map(|(slot, _)| slot).next()
     }
 
-    /// Adds an object as the newest of its key. It enters the main queue where its key was evicted lately and `expected`
-    /// bytes are no great part of the store.
+    /// Adds an object as the newest of its key. It enters the main queue where its key was evicted lately and
+    /// `expected` bytes are no great part of the store.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let returns = self.ghost.take(key.hash());
@@ -267,8 +269,8 @@ impl Shard {
         Some(object)
     }
 
-    /// Lets the objects in these slots answer nobody any more, those at least that carry a tag; they are freed by and by.
-    /// Returns how many did until now.
+    /// Lets the objects in these slots answer nobody any more, those at least that carry a tag; they are
+    /// freed by and by. Returns how many did until now.
     pub(crate) fn condemn(&mut self, slots: &[u32], tag: Tag) -> usize {
         let before = self.condemned_objects;
         for &slot in slots {
@@ -306,8 +308,8 @@ impl Shard {
         before
     }
 
-    /// Puts `after` in the place of the object in a slot. Without `tags` it is the same response, its body whole now; with
-    /// them, it is that response freshened.
+    /// Puts `after` in the place of the object in a slot. Without `tags` it is the same response, its body
+    /// whole now; with them, it is that response freshened.
     pub(crate) fn exchange(
         &mut self,
         slot: u32,
@@ -330,8 +332,8 @@ impl Shard {
         self.places.get_mut(slot).object.replace(after)
     }
 
-    /// Counts that an arriving object has grown by so many bytes. One that came back after an eviction and turns out to be
-    /// large, which nothing announced, leaves the main queue again.
+    /// Counts that an arriving object has grown by so many bytes. One that came back after an eviction and
+    /// turns out to be large, which nothing announced, leaves the main queue again.
     pub(crate) fn grown(&mut self, slot: u32, bytes: usize, judge: Judge) {
         let Some(object) = self.object(slot) else { return };
         let queue = Queue::of(object);
@@ -356,8 +358,8 @@ impl Shard {
         self.tags.of(object.tags.load(Relaxed)).any(|other| other == tag)
     }
 
-    /// Looks for a victim in one queue. A whole object that is being read is passed over: it would free nothing, and be
-    /// fetched again beside the copy that is still held.
+    /// Looks for a victim in one queue. A whole object that is being read is passed over: it would free
+    /// nothing, and be fetched again beside the copy that is still held.
     pub(crate) fn evict(&mut self, queue: Queue, judge: Judge) -> Victim {
         if let Some(object) = self.reclaim() {
             return Victim::Evicted(object);
@@ -503,7 +505,8 @@ impl Shard {
     }
 }
 
-/// A hash of 64 bits from one of 32: the table takes its place from the low end and its tag from the high end.
+/// A hash of 64 bits from one of 32: the table takes its place from the low end and its tag from the high
+/// end.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

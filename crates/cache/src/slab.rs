@@ -1,4 +1,5 @@
-//! Slots with small numbers for names, in chunks, so that growth moves nothing and costs no more than a chunk.
+//! Slots with small numbers for names, in chunks, so that growth moves nothing and costs no more than a
+//! chunk.
 
 use crate::budget::held;
 

@@ -65,8 +65,8 @@ pub(crate) struct Counters {
 pub struct Stats {
     /// Objects in the store, those arriving included.
     pub objects: u64,
-    /// Bytes held: heads, bodies, keys, tags, index, the allocator's rounding, and objects that have left the store but
-    /// are still being read.
+    /// Bytes held: heads, bodies, keys, tags, index, the allocator's rounding, and objects that have left the
+    /// store but are still being read.
     pub bytes: u64,
     /// The most bytes that may be held.
     pub limit: u64,

@@ -7,24 +7,11 @@ use sandarac_message::Timestamp;
 use crate::ban::Expression;
 use crate::stats::Removal;
 use crate::store::Store;
+use crate::sweep_position::BATCH;
 use crate::{Key, Object};
-
-/// Slots looked at in one hold of a shard's lock.
-pub(crate) const BATCH: u32 = 64;
 
 /// The most bans in force. One more waits until the oldest have met every object.
 const BANS: usize = 1024;
-
-/// Where the sweep is.
-#[derive(Default)]
-pub(crate) struct Sweeper {
-    shard: usize,
-    slot: u32,
-    /// The last ban when this round began.
-    round: u32,
-    /// The shard and the slot of the next object to be [moved](Store::compact); none where all are where they should be.
-    pub(crate) uncompacted: Option<(usize, u32)>,
-}
 
 /// What a step of the sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,13 +20,14 @@ pub struct Swept {
     pub examined: usize,
     /// Objects removed: expired, banned or purged.
     pub removed: usize,
-    /// Whether this step ended a round over the whole store. Bans that were in force when the round began are dropped.
+    /// Whether this step ended a round over the whole store. Bans that were in force when the round began are
+    /// dropped.
     pub round: bool,
 }
 
 impl Store {
-    /// Bans what an expression describes: no object that is stored or being fetched now, and for which it holds, is served
-    /// from here on.
+    /// Bans what an expression describes: no object that is stored or being fetched now, and for which it
+    /// holds, is served from here on.
     pub fn ban(&self, expression: Expression, now: Timestamp) {
         self.bans.add(expression);
         while self.bans.len() > BANS {
@@ -52,26 +40,26 @@ impl Store {
         self.bans.texts()
     }
 
-    /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans and removes what
-    /// is banned or past every use. After the limit was lowered, moves as many objects together. To be called periodically, often
-    /// enough that a round takes a minute or so.
+    /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans
+    /// and removes what is banned or past every use. After the limit was lowered, moves as many objects
+    /// together. To be called periodically, often enough that a round takes a minute or so.
     pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
-        let mut sweeper = self.sweeper.lock();
+        let mut position = self.sweep_position.lock();
         let mut swept = self.reclaim(budget);
-        self.compact(&mut sweeper, budget);
-        if (sweeper.shard, sweeper.slot) == (0, 0) {
-            sweeper.round = self.bans.latest();
+        self.compact(&mut position, budget);
+        if (position.shard, position.slot) == (0, 0) {
+            position.round = self.bans.latest();
         }
         while swept.examined < budget {
-            let (examined, end) = self.sweep_batch(sweeper.shard, sweeper.slot, now, &mut swept.removed);
+            let (examined, end) = self.sweep_batch(position.shard, position.slot, now, &mut swept.removed);
             swept.examined += examined;
-            sweeper.slot += BATCH;
+            position.slot += BATCH;
             if end {
-                (sweeper.shard, sweeper.slot) = (sweeper.shard + 1, 0);
+                (position.shard, position.slot) = (position.shard + 1, 0);
             }
-            if sweeper.shard == self.shards() {
-                sweeper.shard = 0;
-                self.bans.drop_until(sweeper.round);
+            if position.shard == self.shards() {
+                position.shard = 0;
+                self.bans.drop_until(position.round);
                 swept.round = true;
                 break;
             }
@@ -119,7 +107,8 @@ impl Store {
             if untested.is_empty() {
                 return (to.saturating_sub(from) as usize, to >= end);
             }
-            // Tested without the lock. Then the slots are looked at again: objects may have taken each other's place.
+            // Tested without the lock. Then the slots are looked at again: objects may have taken each
+            // other's place.
             for object in untested {
                 if self.bans.meet(&object) && self.discard(&object, Removal::Banned) {
                     *removed += 1;

@@ -54,7 +54,8 @@ impl TagIndex {
         self.nodes.len() * 4 < self.nodes.end() as usize
     }
 
-    /// Enters the object in `slot` under `tags`, each of which is there once; returns the head of its list of tags.
+    /// Enters the object in `slot` under `tags`, each of which is there once; returns the head of its list of
+    /// tags.
     pub(crate) fn insert(&mut self, slot: u32, tags: &[Tag]) -> u32 {
         let mut sibling = NONE;
         for &tag in tags {

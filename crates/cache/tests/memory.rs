@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandarac_cache::{Arrival, Intent, Key, Lookup, Query, Settings, Store, Tag};
+use sandarac_cache::{Intent, Key, Lookup, NewObject, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
@@ -60,8 +60,8 @@ fn head() -> StoredHead {
     StoredHead::new(200, b"OK", &fields).unwrap()
 }
 
-fn arrival(path: &[u8]) -> Arrival<'_> {
-    Arrival {
+fn new_object(path: &[u8]) -> NewObject<'_> {
+    NewObject {
         head: head(),
         lifetimes: Lifetimes::fixed(NOW, Duration::from_secs(3600), Duration::ZERO, Duration::ZERO),
         vary: &VarySpec::None,
@@ -107,7 +107,7 @@ fn overhead_is_at_most_256_bytes_an_object() {
         let store = Arc::new(Store::new(Settings::new(1 << 30)));
         for n in 0..count {
             let path = path(n);
-            store.open(Key::of(b"http", HOST, &path)).store_complete(arrival(&path), &[&body], None);
+            store.open(Key::of(b"http", HOST, &path)).store_complete(new_object(&path), &[&body], None);
         }
         let stats = store.stats();
         assert_eq!(stats.objects, count as u64);
@@ -132,17 +132,17 @@ fn the_limit_holds_for_the_allocator_too() {
         let len = 1 << ((random >> 33) % 18);
         let path = path(n);
         let tags: Vec<Tag> = (0..random % 4).map(|tag| Tag::new(&tag.to_le_bytes())).collect();
-        let arrival = Arrival { tags: &tags, ..arrival(&path) };
+        let new_object = NewObject { tags: &tags, ..new_object(&path) };
         let flight = store.open(Key::of(b"http", HOST, &path));
         if (random >> 20).is_multiple_of(3) {
-            let mut filling = flight.store(arrival);
+            let mut writer = flight.store(new_object);
             for _ in 0..len / 1000 + 1 {
-                filling.append(&[b'x'; 1000]);
+                writer.append(&[b'x'; 1000]);
                 most = most.max(held() - before);
             }
-            filling.finish(None);
+            writer.finish(None);
         } else {
-            flight.store_complete(arrival, &[&vec![b'x'; len]], None);
+            flight.store_complete(new_object, &[&vec![b'x'; len]], None);
         }
         most = most.max(held() - before);
         assert!(store.stats().bytes as usize <= limit);
@@ -162,8 +162,8 @@ fn a_hit_allocates_nothing() {
     );
     let fields: FieldsBuf = [("Accept-Encoding", "gzip, br;q=0.5")].into_iter().collect();
     let key = Key::of(b"http", HOST, b"/");
-    let arrival = Arrival { vary: &vary, request: fields.view(), ..arrival(b"/") };
-    store.open(key).store_complete(arrival, &[b"body"], None);
+    let new_object = NewObject { vary: &vary, request: fields.view(), ..new_object(b"/") };
+    store.open(key).store_complete(new_object, &[b"body"], None);
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
         let directives = RequestDirectives::of(fields.view());

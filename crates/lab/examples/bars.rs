@@ -1,7 +1,8 @@
 //! Measures what the balancer is to hold in simulation, and says whether it does.
 //!
-//! `cargo run --release -p sandarac-lab --example bars -- [SEEDS] [PART OF A GROUP'S NAME]` plays the scenarios of `examples/simulate`
-//! with each of the seeds 1 to SEEDS (5) and prints a table: for each bar the median and the worst of the seeds.
+//! `cargo run --release -p sandarac-lab --example bars -- [SEEDS] [PART OF A GROUP'S NAME]` plays the
+//! scenarios of `examples/simulate` with each of the seeds 1 to SEEDS (5) and prints a table: for each bar
+//! the median and the worst of the seeds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -192,7 +193,8 @@ fn groups() -> Vec<Group> {
         for (cache, memory, fewer) in [(625, "half", 0.4), (1250, "all", 0.1), (2500, "twice", 0.1)] {
             let mut scenario = read("cheap-loads");
             (scenario.workers.cache, scenario.workers.jitter) = (cache, jitter);
-            // As of the real experiment that it is like: loading nothing at all would not make pages three times as cheap.
+            // As of the real experiment that it is like: loading nothing at all would not make pages three
+            // times as cheap.
             let bars = where_equal(fewer, 1.45);
             groups.push(Group { name: format!("cheap loads{vary}, caches hold {memory}"), scenario, bars });
         }
@@ -265,8 +267,8 @@ fn groups() -> Vec<Group> {
     groups
 }
 
-/// Requests from the beginning of a phase until the loads per request of a window are at most `level`; those of the whole
-/// phase if they never are.
+/// Requests from the beginning of a phase until the loads per request of a window are at most `level`; those
+/// of the whole phase if they never are.
 fn until(report: &Report, phase: usize, level: f64) -> f64 {
     let before: u64 = report.phases[..phase].iter().map(|phase| phase.requests).sum();
     let requests = report.phases[phase].requests;

@@ -118,8 +118,8 @@ impl Balancer {
         }
     }
 
-    /// Sends a request somewhere other than to those that it was sent to in vain. `sight` is what an oracle sees of a worker:
-    /// the microseconds until it is done, and those that it would spend on the request.
+    /// Sends a request somewhere other than to those that it was sent to in vain. `sight` is what an oracle
+    /// sees of a worker: the microseconds until it is done, and those that it would spend on the request.
     pub(crate) fn send(
         &mut self,
         asking: Asking<'_>,

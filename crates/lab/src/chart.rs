@@ -29,8 +29,8 @@ const COLUMNS: [Column; 5] = [
 /// Colours of the lines, told apart by people who see colours differently (Okabe and Ito 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// An SVG chart of what was measured: bars for each algorithm, over its first phase; where something happened on the way,
-/// the loads per request over time as well.
+/// An SVG chart of what was measured: bars for each algorithm, over its first phase; where something happened
+/// on the way, the loads per request over time as well.
 pub fn chart(title: &str, reports: &[Report]) -> String {
     let events = reports.iter().any(|report| report.phases.len() > 1);
     let bars = TOP + ROW * reports.len() as f64;

@@ -1,8 +1,8 @@
-//! LARD with replication (Pai and others 1998, "Locality-aware request distribution in cluster-based network servers",
-//! figure 4), to compare with. It has no place in the shipping balancer.
+//! LARD with replication (Pai and others 1998, "Locality-aware request distribution in cluster-based network
+//! servers", figure 4), to compare with. It has no place in the shipping balancer.
 
-/// Above this many requests in flight a worker gives classes away, if one is below the other bound. The paper's 65 and 25
-/// are for servers that work on many requests at once; here a worker works on one.
+/// Above this many requests in flight a worker gives classes away, if one is below the other bound. The
+/// paper's 65 and 25 are for servers that work on many requests at once; here a worker works on one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LardSettings {
     /// Workers with fewer requests in flight are idle enough to take a class over.

@@ -40,11 +40,11 @@ pub struct Phase {
     pub fairness: f64,
     /// The mean, over time, of how far workers' backlogs differ: their standard deviation, in requests.
     pub backlog_spread: f64,
-    /// Requests from the beginning until a worker that joined or started anew served half of an equal share, over a
-    /// window; `None` where none did either, or it never came to that.
+    /// Requests from the beginning until a worker that joined or started anew served half of an equal share,
+    /// over a window; `None` where none did either, or it never came to that.
     pub share_after: Option<u64>,
-    /// Requests from the beginning until the loads per request were within a tenth of those of the first phase, over a
-    /// window; `None` in the first phase, or if it never came to that.
+    /// Requests from the beginning until the loads per request were within a tenth of those of the first
+    /// phase, over a window; `None` in the first phase, or if it never came to that.
     pub steady_after: Option<u64>,
 }
 

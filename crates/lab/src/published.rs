@@ -41,8 +41,8 @@ impl Published {
         published
     }
 
-    /// The worker for a request of a class, of those that are `alive`: of the skilled that are not skipped the one with the
-    /// best score over its requests in flight, else the one used least recently.
+    /// The worker for a request of a class, of those that are `alive`: of the skilled that are not skipped
+    /// the one with the best score over its requests in flight, else the one used least recently.
     pub(crate) fn pick(&mut self, class: u32, alive: impl Fn(usize) -> bool) -> Option<usize> {
         let class = class as usize;
         let living = || (0..self.workers.len()).filter(|&at| alive(at));

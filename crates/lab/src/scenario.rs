@@ -4,12 +4,12 @@ mod algorithms;
 
 use std::fmt;
 
-use sandarac_balance::{Algorithm as Balance, ResumeSettings};
+use sandarac_balance::ResumeSettings;
 use serde::Deserialize;
 
 use algorithms::WrittenAlgorithm;
+pub use algorithms::{Algorithm, AlgorithmKind};
 
-use crate::lard::LardSettings;
 use crate::trace::Trace;
 
 /// The most places that the object caches of all workers take, so that a scenario fits into memory.
@@ -22,7 +22,8 @@ const MAX_BACKENDS: u64 = 1 << 18;
 const MAX_REQUESTS: f64 = 1e10;
 const MAX_CLIENTS: f64 = 1e6;
 
-/// Longer times, in milliseconds, greater factors of them and higher rates are beyond the clock of a simulation.
+/// Longer times, in milliseconds, greater factors of them and higher rates are beyond the clock of a
+/// simulation.
 const MAX_MILLIS: f64 = 1e6;
 const MAX_FACTOR: f64 = 1000.0;
 const MAX_RATE: f64 = 1e6;
@@ -34,7 +35,8 @@ pub struct Scenario {
     pub title: String,
     /// Requests measured, after the warm-up.
     pub requests: u64,
-    /// Requests before the first is measured, at least; the warm-up also lasts until every object was asked for.
+    /// Requests before the first is measured, at least; the warm-up also lasts until every object was asked
+    /// for.
     pub warm_up: u64,
     /// How many balancers stand before the workers; each request comes to one of them.
     pub balancers: u32,
@@ -107,13 +109,13 @@ pub struct Workers {
     pub fixed_ms: f64,
     /// Milliseconds that each object takes that has to be loaded.
     pub load_ms: f64,
-    /// How much these times vary though requests need the same: their standard deviation over their mean. They are spread as
-    /// a lognormal distribution, and 0 is not at all.
+    /// How much these times vary though requests need the same: their standard deviation over their mean.
+    /// They are spread as a lognormal distribution, and 0 is not at all.
     pub jitter: f64,
     /// How many times longer the first workers take; the others take 1.
     pub slowness: Vec<f64>,
-    /// The most requests that a balancer has in flight to each; those beyond wait at the balancer. No limit unless set. LARD
-    /// and the oracle, which limit themselves, take no notice of it.
+    /// The most requests that a balancer has in flight to each; those beyond wait at the balancer. No limit
+    /// unless set. LARD and the oracle, which limit themselves, take no notice of it.
     pub max_in_flight: Option<u32>,
     /// Requests that a résumé goes back.
     pub history: u64,
@@ -207,7 +209,8 @@ pub enum EventKind {
         /// From 0 to 1.
         share: f64,
     },
-    /// The classifier changes: every class is made of other requests under a name that was another's. The fingerprint tells.
+    /// The classifier changes: every class is made of other requests under a name that was another's. The
+    /// fingerprint tells.
     Reclassify {
         /// Whether résumés carry the fingerprint; without, stale skills are believed.
         #[serde(default = "yes")]
@@ -221,42 +224,6 @@ const fn one() -> f64 {
 
 const fn yes() -> bool {
     true
-}
-
-/// An algorithm to be compared.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Algorithm {
-    /// What it is called in the table.
-    pub label: String,
-    /// What it is.
-    pub kind: AlgorithmKind,
-}
-
-/// An algorithm of the shipping balancer, or one to compare with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AlgorithmKind {
-    /// One that ships.
-    Pool {
-        /// Which.
-        algorithm: Balance,
-        /// For `consistent_hash`.
-        load_factor: f64,
-        /// For `resume`.
-        resume: ResumeSettings,
-        /// Whether nothing more is learnt of workers after the warm-up.
-        frozen: bool,
-        /// Whether scores are what workers report alone, and not corrected by what is seen between two reports.
-        uncorrected: bool,
-    },
-    /// For comparison, what no balancer can know: what each worker holds, and for how long it will be busy.
-    Oracle {
-        /// What each second of loading costs beside that second.
-        price: f64,
-    },
-    /// LARD with replication.
-    Lard(LardSettings),
-    /// Résumés as they were published in 2012, with the defaults of then.
-    Published,
 }
 
 /// Why a file is no scenario.
@@ -303,7 +270,8 @@ const fn single() -> u32 {
     1
 }
 
-/// The key or the word that was probably meant, where `message` is that of an unknown one and lists the known.
+/// The key or the word that was probably meant, where `message` is that of an unknown one and lists the
+/// known.
 fn meant(message: &str) -> Option<&str> {
     let (unknown, known) = message.strip_prefix("unknown ")?.split_once(", expected ")?;
     let known: Vec<&str> = quoted(known).collect();
@@ -347,8 +315,8 @@ impl Written {
 /// How a log is played before simulated workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSettings {
-    /// The text of a scenario, of which workers, algorithms, events, balancers, warm-up and seed count; nothing of it is
-    /// needed.
+    /// The text of a scenario, of which workers, algorithms, events, balancers, warm-up and seed count;
+    /// nothing of it is needed.
     pub text: String,
     /// What the run is called in tables and charts.
     pub title: String,
@@ -356,14 +324,15 @@ pub struct LogSettings {
     pub load: Load,
     /// How many workers there are, whatever the text says.
     pub workers: Option<u32>,
-    /// Objects that a worker's cache holds, whatever the text says. Unless either says anything, the caches of all workers
-    /// together hold what the log asks for.
+    /// Objects that a worker's cache holds, whatever the text says. Unless either says anything, the caches
+    /// of all workers together hold what the log asks for.
     pub cache: Option<u32>,
     /// Milliseconds that every request takes, whatever the text says.
     pub fixed_ms: Option<f64>,
     /// Milliseconds that each object takes that has to be loaded, whatever the text says.
     pub load_ms: Option<f64>,
-    /// Requests before the first is measured, whatever the text says. A tenth of all, unless either says anything.
+    /// Requests before the first is measured, whatever the text says. A tenth of all, unless either says
+    /// anything.
     pub warm_up: Option<u64>,
     /// The seed, whatever the text says.
     pub seed: Option<u64>,
@@ -375,7 +344,8 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// If the text is no TOML, has a key that means nothing, or asks for what cannot be; the message tells where and why.
+    /// If the text is no TOML, has a key that means nothing, or asks for what cannot be; the message tells
+    /// where and why.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
         let mut written = Written::read(text)?;
         let missing = |key: &str| ScenarioError(format!("missing field `{key}`"));
@@ -390,8 +360,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario in which a log is played, which stands in place of sites, their popularity and the load: `settings` say the
-    /// rest.
+    /// The scenario in which a log is played, which stands in place of sites, their popularity and the load:
+    /// `settings` say the rest.
     ///
     /// # Errors
     /// As with [`Scenario::from_toml`], or if there is no request left to be measured after the warm-up.

@@ -34,7 +34,8 @@ pub(crate) struct Traced {
 struct Numbers(HashMap<u128, u32>);
 
 impl Numbers {
-    /// The number, and whether it is new. Things are told apart by a hash of 128 bits: the log may name very many.
+    /// The number, and whether it is new. Things are told apart by a hash of 128 bits: the log may name very
+    /// many.
     fn of(&mut self, parts: &[&[u8]]) -> (u32, bool) {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -49,9 +50,9 @@ impl Numbers {
 }
 
 impl Trace {
-    /// Reads a log, at most `most` requests of it and [`MOST_REQUESTS`], and those of its first `span` of time. Objects are
-    /// hosts and targets; classes are those of `classifier`, and one more for requests that it gives none, whose name is
-    /// empty.
+    /// Reads a log, at most `most` requests of it and [`MOST_REQUESTS`], and those of its first `span` of
+    /// time. Objects are hosts and targets; classes are those of `classifier`, and one more for requests that
+    /// it gives none, whose name is empty.
     ///
     /// # Errors
     /// If the log cannot be read to there.

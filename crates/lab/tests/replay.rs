@@ -75,13 +75,17 @@ const FLAT_OUT: Load = Load::Clients { count: 16, think_ms: 0.0 };
 #[test]
 fn a_trace_knows_classes_and_objects() {
     let trace = whole("host");
-    assert_eq!((trace.requests(), trace.classes(), trace.unclassified()), (4000, 20, 0));
+    assert_eq!(trace.requests(), 4000);
+    assert_eq!(trace.classes(), 20);
+    assert_eq!(trace.unclassified(), 0);
     assert!((500..=600).contains(&trace.objects()), "{}", trace.objects());
     assert!((99..100).contains(&trace.span().as_secs()), "{:?}", trace.span());
     let by_page = whole("path_segment(1)");
-    assert_eq!((by_page.classes(), by_page.objects()), (30, trace.objects()));
+    assert_eq!(by_page.classes(), 30);
+    assert_eq!(by_page.objects(), trace.objects());
     let nothing = whole("path_segment(2)");
-    assert_eq!((nothing.classes(), nothing.unclassified()), (1, 4000));
+    assert_eq!(nothing.classes(), 1);
+    assert_eq!(nothing.unclassified(), 4000);
 }
 
 #[test]
@@ -97,7 +101,8 @@ fn every_algorithm_serves_every_request_of_the_log_and_twice_the_same() {
         let reports = play(&settings("", load), &trace);
         assert!(reports.len() >= 10);
         for report in &reports {
-            assert_eq!((report.warm_up, report.phases[0].requests), (400, 3600), "{}", report.label);
+            assert_eq!(report.warm_up, 400, "{}", report.label);
+            assert_eq!(report.phases[0].requests, 3600, "{}", report.label);
         }
         assert_eq!(table(&reports), table(&play(&settings("", load), &trace)));
     }
@@ -136,12 +141,18 @@ fn a_scenario_says_what_the_log_does_not() {
                 [[algorithm]]\nname = \"round_robin\"\n";
     let scenario =
         Scenario::for_log(&LogSettings { workers: None, ..settings(text, OWN_PACE) }, &trace).unwrap();
-    assert_eq!((scenario.workers.count, scenario.workers.cache, scenario.requests), (3, 7, 3000));
+    assert_eq!(scenario.workers.count, 3);
+    assert_eq!(scenario.workers.cache, 7);
+    assert_eq!(scenario.requests, 3000);
     let report = replay(&scenario, &trace, &scenario.algorithms[0]);
-    assert_eq!((report.phases.len(), report.phases[0].requests, report.phases[1].requests), (2, 500, 2500));
+    assert_eq!(report.phases.len(), 2);
+    assert_eq!(report.phases[0].requests, 500);
+    assert_eq!(report.phases[1].requests, 2500);
     let told = LogSettings { warm_up: Some(0), cache: Some(9), ..settings(text, OWN_PACE) };
     let scenario = Scenario::for_log(&told, &trace).unwrap();
-    assert_eq!((scenario.workers.count, scenario.workers.cache, scenario.requests), (4, 9, 4000));
+    assert_eq!(scenario.workers.count, 4);
+    assert_eq!(scenario.workers.cache, 9);
+    assert_eq!(scenario.requests, 4000);
     let report = replay(&scenario, &trace, &scenario.algorithms[0]);
     assert_eq!(report.phases.iter().map(|phase| phase.requests).sum::<u64>(), 4000);
 }

@@ -1,7 +1,7 @@
 //! Civil dates: points in time as date and time of day in UTC.
 //!
-//! The calendar is reckoned in eras of 400 years from 1 March 0000: years that begin in March have the leap day last
-//! (Hinnant, "chrono-compatible low-level date algorithms").
+//! The calendar is reckoned in eras of 400 years from 1 March 0000: years that begin in March have the leap
+//! day last (Hinnant, "chrono-compatible low-level date algorithms").
 
 use std::fmt;
 
@@ -55,8 +55,8 @@ impl Civil {
         }
     }
 
-    /// Seconds from the epoch, negative before it; `None` where the fields are no date and time of day, or the year is
-    /// past 9999. A leap second counts as the second after it. The millisecond does not count.
+    /// Seconds from the epoch, negative before it; `None` where the fields are no date and time of day, or
+    /// the year is past 9999. A leap second counts as the second after it. The millisecond does not count.
     pub fn since_epoch(&self) -> Option<i64> {
         let Civil { year, month, day, hour, minute, second, .. } = *self;
         let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

@@ -1,10 +1,11 @@
-//! Content codings that a request accepts (RFC 9110 §12.5.3), in the canonical form that variants are compared and fetched by.
+//! Content codings that a request accepts (RFC 9110 §12.5.3), in the canonical form that variants are
+//! compared and fetched by.
 
 use crate::weighted::Weighted;
 use crate::{Fields, Name};
 
-/// The codings that clients and origins have in common. An origin chooses among them by its own preference: weights above zero,
-/// order and rarer codings (deflate, compress) make variants without making a difference.
+/// The codings that clients and origins have in common. An origin chooses among them by its own preference:
+/// weights above zero, order and rarer codings (deflate, compress) make variants without making a difference.
 const COMMON: [&[u8]; 3] = [b"gzip", b"br", b"zstd"];
 
 /// Which of the common codings a request accepts, and whether it refuses a response without any.
@@ -15,8 +16,9 @@ pub struct Codings {
 }
 
 impl Codings {
-    /// Reads `Accept-Encoding` over all its lines. A request without it accepts no coding here, although by RFC 9110 it accepts
-    /// any: what it gets then is right for clients that know none. `None` where a line is malformed.
+    /// Reads `Accept-Encoding` over all its lines. A request without it accepts no coding here, although by
+    /// RFC 9110 it accepts any: what it gets then is right for clients that know none. `None` where a line is
+    /// malformed.
     pub fn of(request: Fields<'_>) -> Option<Codings> {
         Codings::of_lines(request.all(Name::AcceptEncoding))
     }

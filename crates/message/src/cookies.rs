@@ -13,8 +13,8 @@ pub struct Cookie<'a> {
     pub pair: &'a [u8],
 }
 
-/// The cookies of a request in order, over all Cookie lines (RFC 6265 §5.4). Servers differ in how they read broken
-/// pairs, so nothing but white space and empty pairs is passed over.
+/// The cookies of a request in order, over all Cookie lines (RFC 6265 §5.4). Servers differ in how they read
+/// broken pairs, so nothing but white space and empty pairs is passed over.
 pub fn cookies(fields: Fields<'_>) -> impl Iterator<Item = Cookie<'_>> + Clone {
     fields.all(Name::Cookie).flat_map(pairs)
 }
@@ -35,7 +35,8 @@ pub fn cookie<'a>(fields: Fields<'a>, name: &[u8]) -> Option<&'a [u8]> {
     cookies(fields).find(|cookie| cookie.name == name).map(|cookie| cookie.value)
 }
 
-/// Takes out of the request the cookies that `keep` does not want; the others stay in order, in one Cookie line.
+/// Takes out of the request the cookies that `keep` does not want; the others stay in order, in one Cookie
+/// line.
 pub fn retain(fields: &mut FieldsBuf, keep: impl Fn(&Cookie<'_>) -> bool) -> Result<(), TooLarge> {
     if cookies(fields.view()).all(|cookie| keep(&cookie)) {
         return Ok(());

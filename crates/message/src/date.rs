@@ -1,7 +1,8 @@
 //! HTTP dates (RFC 9110 §5.6.7).
 //!
-//! Exactly the three forms of the RFC are dates, in any letter case; everything near them (other zones, a missing
-//! comma, one-digit hours, doubled spaces) is invalid, because `Expires` must then count as past (RFC 9111 §5.3).
+//! Exactly the three forms of the RFC are dates, in any letter case; everything near them (other zones, a
+//! missing comma, one-digit hours, doubled spaces) is invalid, because `Expires` must then count as past (RFC
+//! 9111 §5.3).
 
 use crate::Timestamp;
 use crate::civil::{Civil, MONTHS};
@@ -16,9 +17,9 @@ const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"S
 const LONG_DAYS: [&[u8]; 7] =
     [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
 
-/// Reads an HTTP date. `now` places the two-digit year of the RFC 850 form: one that seems more than 50 years ahead
-/// lies in the past. The name of the day must be one, but need not be the right one. A date before the epoch reads
-/// as the epoch.
+/// Reads an HTTP date. `now` places the two-digit year of the RFC 850 form: one that seems more than 50 years
+/// ahead lies in the past. The name of the day must be one, but need not be the right one. A date before the
+/// epoch reads as the epoch.
 pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     let mut text = Text(value);
     let name = text.word();
@@ -66,8 +67,8 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     Some(Timestamp::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// Writes `time` in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`. Years past 9999, which the form cannot hold,
-/// become the end of 9999.
+/// Writes `time` in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`. Years past 9999, which the form
+/// cannot hold, become the end of 9999.
 pub fn format(time: Timestamp) -> [u8; LEN] {
     let time = time.min(LAST);
     let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);

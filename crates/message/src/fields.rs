@@ -1,11 +1,14 @@
 //! Header and trailer fields: one run of bytes, with the place of every name and value beside it.
 //!
-//! Order, letter case and repetition survive from receipt to forwarding (RFC 9110 §5.3). [`Fields`] is a borrowed
-//! view that all rules take; [`FieldsBuf`] owns and edits. Both share [`Span`], so a head parsed in a
-//! connection's buffer, a head being edited and a head stored for the wire are read by the same code.
+//! Order, letter case and repetition survive from receipt to forwarding (RFC 9110 §5.3). [`Fields`] is a
+//! borrowed view that all rules take; [`FieldsBuf`](crate::FieldsBuf) owns and edits. Both share [`Span`], so
+//! a head parsed in a connection's buffer, a head being edited and a head stored for the wire are read by the
+//! same code.
+
+use std::ops::Range;
 
 use crate::Name;
-use std::ops::Range;
+use crate::list::members;
 
 /// The longest head, in bytes, that spans can describe.
 pub const MAX_HEAD: usize = u16::MAX as usize;
@@ -25,8 +28,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is longer or
-    /// stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
+    /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is
+    /// longer or stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
     #[inline(always)]
     pub fn new(
         bytes: &[u8],
@@ -40,7 +43,7 @@ impl Span {
     }
 
     #[inline(always)]
-    fn named(
+    pub(crate) fn named(
         name: impl FnOnce() -> Name,
         name_at: usize,
         name_len: usize,
@@ -74,7 +77,7 @@ impl Span {
         self.name_at as usize..self.name_at as usize + self.name_len as usize
     }
 
-    fn value_range(&self) -> Range<usize> {
+    pub(crate) fn value_range(&self) -> Range<usize> {
         self.value_at as usize..self.value_at as usize + self.value_len as usize
     }
 }
@@ -122,13 +125,19 @@ impl<'a> Lines<'a> {
     pub fn bytes(&self) -> &'a [u8] {
         &self.fields.bytes[self.place.clone()]
     }
+
+    /// The spans that the fields have where the lines are copied `to` this place.
+    pub(crate) fn spans_at(&self, to: usize) -> impl Iterator<Item = Span> {
+        let from = self.place.start;
+        self.fields.spans[self.spans.clone()].iter().map(move |span| span.moved(from, to))
+    }
 }
 
 /// A borrowed view of fields.
 #[derive(Clone, Copy, Default)]
 pub struct Fields<'a> {
-    bytes: &'a [u8],
-    spans: &'a [Span],
+    pub(crate) bytes: &'a [u8],
+    pub(crate) spans: &'a [Span],
 }
 
 impl<'a> Fields<'a> {
@@ -161,7 +170,7 @@ impl<'a> Fields<'a> {
         (Fields { spans: first, ..self }, Fields { spans: rest, ..self })
     }
 
-    fn field(&self, span: &Span) -> Field<'a> {
+    pub(crate) fn field(&self, span: &Span) -> Field<'a> {
         Field { id: span.name, name: &self.bytes[span.name_range()], value: &self.bytes[span.value_range()] }
     }
 
@@ -180,8 +189,8 @@ impl<'a> Fields<'a> {
         self.spans.iter().find(|span| span.name == name).map(|span| &self.bytes[span.value_range()])
     }
 
-    /// Gives the fields for which `keep` says so to `take`, in their order and in as few pieces as they stand in. Heads
-    /// that are passed on are copied rather than written anew this way.
+    /// Gives the fields for which `keep` says so to `take`, in their order and in as few pieces as they stand
+    /// in. Heads that are passed on are copied rather than written anew this way.
     pub fn runs(self, mut keep: impl FnMut(&Field<'a>) -> bool, mut take: impl FnMut(Run<'a>)) {
         let mut run: Option<Lines<'a>> = None;
         for (at, span) in self.spans.iter().enumerate() {
@@ -239,8 +248,8 @@ impl<'a> Fields<'a> {
             .map(move |span| &self.bytes[span.value_range()])
     }
 
-    /// The members of a comma-separated list (RFC 9110 §5.6.1) over all its lines: trimmed, empty ones skipped,
-    /// commas inside quoted strings kept.
+    /// The members of a comma-separated list (RFC 9110 §5.6.1) over all its lines: trimmed, empty ones
+    /// skipped, commas inside quoted strings kept.
     pub fn list(self, name: Name) -> impl Iterator<Item = &'a [u8]> + Clone {
         self.all(name).flat_map(members)
     }
@@ -254,419 +263,5 @@ impl std::fmt::Debug for Fields<'_> {
                     .map(|field| (String::from_utf8_lossy(field.name), String::from_utf8_lossy(field.value))),
             )
             .finish()
-    }
-}
-
-/// The members of one comma-separated value: trimmed, empty ones skipped, commas inside quoted strings kept.
-pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
-    let mut rest = value;
-    std::iter::from_fn(move || {
-        while !rest.is_empty() {
-            let end = match rest.iter().position(|&byte| byte == b',' || byte == b'"') {
-                Some(at) if rest[at] == b'"' => quoted_end(rest),
-                end => end.unwrap_or(rest.len()),
-            };
-            let member = rest[..end].trim_ascii();
-            rest = rest.get(end + 1..).unwrap_or_default();
-            if !member.is_empty() {
-                return Some(member);
-            }
-        }
-        None
-    })
-}
-
-/// Where the first member ends that has a quoted string.
-fn quoted_end(value: &[u8]) -> usize {
-    let (mut quoted, mut escaped) = (false, false);
-    let ends = |&byte: &u8| {
-        if escaped {
-            escaped = false;
-        } else if quoted && byte == b'\\' {
-            escaped = true;
-        } else if byte == b'"' {
-            quoted = !quoted;
-        }
-        byte == b',' && !quoted
-    };
-    value.iter().position(ends).unwrap_or(value.len())
-}
-
-/// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`]; the edit was not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLarge;
-
-impl std::fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "header fields grow past {MAX_HEAD} bytes")
-    }
-}
-
-impl std::error::Error for TooLarge {}
-
-/// Owned, editable fields. The bytes are field lines as they go on the wire, after the first line of the head where the
-/// buffer was begun with one; a removed field leaves its bytes behind.
-#[derive(Clone, Default)]
-pub struct FieldsBuf {
-    bytes: Vec<u8>,
-    spans: Vec<Span>,
-    /// How many bytes stand before the first field line.
-    first_line: usize,
-    /// Whether there is more in the bytes than the first line and the field lines.
-    gaps: bool,
-}
-
-impl FieldsBuf {
-    /// No fields.
-    pub fn new() -> FieldsBuf {
-        FieldsBuf::default()
-    }
-
-    /// No fields yet, after the first line of a head, which [`FieldsBuf::into_lines`] gives back before them; with room
-    /// for so many.
-    pub fn after(first_line: Vec<u8>, lines: usize) -> FieldsBuf {
-        FieldsBuf {
-            first_line: first_line.len(),
-            bytes: first_line,
-            spans: Vec::with_capacity(lines),
-            gaps: false,
-        }
-    }
-
-    /// A copy of `fields`, and of nothing that stands after them in a read buffer.
-    pub fn copy_of(fields: Fields<'_>) -> FieldsBuf {
-        let end = fields.spans.iter().map(|span| span.value_range().end).max().unwrap_or(0);
-        FieldsBuf {
-            bytes: fields.bytes[..end].to_vec(),
-            spans: fields.spans.to_vec(),
-            first_line: 0,
-            gaps: true,
-        }
-    }
-
-    /// The fields, borrowed.
-    pub fn view(&self) -> Fields<'_> {
-        Fields { bytes: &self.bytes, spans: &self.spans }
-    }
-
-    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL. Where they are
-    /// not, those three bytes are replaced, so that one field never becomes two.
-    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
-        debug_assert!(is_token(name));
-        self.line(name, |bytes| bytes.extend_from_slice(value), || Name::of(name))
-    }
-
-    /// Adds a field of a known name in its usual spelling.
-    pub fn add(&mut self, name: Name, value: &[u8]) -> Result<(), TooLarge> {
-        self.add_with(name, |bytes| bytes.extend_from_slice(value))
-    }
-
-    /// Adds a field of a known name, whose value `write` appends to the bytes it is given; the same holds for the value
-    /// as in [`FieldsBuf::push`].
-    pub fn add_with(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
-        self.line(name.text().as_bytes(), write, || name)
-    }
-
-    fn line(
-        &mut self,
-        name: &[u8],
-        write: impl FnOnce(&mut Vec<u8>),
-        id: impl FnOnce() -> Name,
-    ) -> Result<(), TooLarge> {
-        let name_at = self.bytes.len();
-        self.bytes.extend_from_slice(name);
-        self.bytes.extend_from_slice(b": ");
-        let value_at = self.bytes.len();
-        write(&mut self.bytes);
-        let value_len = self.bytes.len() - value_at;
-        if memchr::memchr3(b'\r', b'\n', 0, &self.bytes[name_at..]).is_some() {
-            replace_line_ends(&mut self.bytes[name_at..]);
-        }
-        self.bytes.extend_from_slice(b"\r\n");
-        match Span::named(id, name_at, name.len(), value_at, value_len) {
-            Some(span) => {
-                self.spans.push(span);
-                Ok(())
-            }
-            None => {
-                self.bytes.truncate(name_at);
-                Err(TooLarge)
-            }
-        }
-    }
-
-    /// Adds those of `fields` for which `keep` says so, after all others and in their order.
-    pub fn extend(
-        &mut self,
-        fields: Fields<'_>,
-        keep: impl FnMut(&Field<'_>) -> bool,
-    ) -> Result<(), TooLarge> {
-        let mut outcome = Ok(());
-        fields.runs(keep, |run| {
-            let added = match run {
-                Run::Lines(lines) => self.copy(lines),
-                Run::Loose(field) => self.push(field.name, field.value),
-            };
-            outcome = outcome.and(added);
-        });
-        outcome
-    }
-
-    fn copy(&mut self, lines: Lines<'_>) -> Result<(), TooLarge> {
-        let at = self.bytes.len();
-        if at + lines.bytes().len() > MAX_HEAD {
-            return Err(TooLarge);
-        }
-        self.bytes.extend_from_slice(lines.bytes());
-        let from = lines.place.start;
-        self.spans.extend(lines.fields.spans[lines.spans].iter().map(|span| span.moved(from, at)));
-        Ok(())
-    }
-
-    /// Removes every line of `name` and adds one.
-    pub fn set(&mut self, name: Name, value: &[u8]) -> Result<(), TooLarge> {
-        self.remove(name);
-        self.add(name, value)
-    }
-
-    /// Puts one line in place of all of that name, known or not, where the first of them stood; adds it after the others
-    /// where there was none. Both hold as in [`FieldsBuf::push`].
-    pub fn replace(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
-        let place = self.view().iter().position(|field| field.is(name));
-        self.remove_named(name);
-        self.push(name, value)?;
-        if let Some(place) = place {
-            self.spans[place..].rotate_right(1);
-        }
-        Ok(())
-    }
-
-    /// Removes every line of a known name.
-    pub fn remove(&mut self, name: Name) {
-        self.retain_names(|known| known != name);
-    }
-
-    /// Removes every line of any name, known or not.
-    pub fn remove_named(&mut self, name: &[u8]) {
-        self.retain(|field| !field.is(name));
-    }
-
-    /// Keeps the lines of those names, known or [`Name::Other`], for which `keep` says so.
-    pub fn retain_names(&mut self, mut keep: impl FnMut(Name) -> bool) {
-        let before = self.spans.len();
-        self.spans.retain(|span| keep(span.name));
-        self.gaps |= self.spans.len() < before;
-    }
-
-    /// Keeps the lines for which `keep` says so.
-    pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
-        let bytes = &self.bytes;
-        let before = self.spans.len();
-        self.spans.retain(|span| keep(Fields { bytes, spans: &[] }.field(span)));
-        self.gaps |= self.spans.len() < before;
-    }
-
-    /// The number of bytes that [`FieldsBuf::encode`] writes.
-    pub fn encoded_len(&self) -> usize {
-        self.view().encoded_len()
-    }
-
-    /// The first line; empty where the buffer was begun without one.
-    pub fn first_line(&self) -> &[u8] {
-        &self.bytes[..self.first_line]
-    }
-
-    /// The first line, if the buffer was begun with one, and the field lines, without the empty line after them.
-    pub fn into_lines(self) -> Vec<u8> {
-        if !self.gaps {
-            return self.bytes;
-        }
-        let mut lines = Vec::with_capacity(self.bytes.capacity());
-        lines.extend_from_slice(self.first_line());
-        self.encode(&mut lines);
-        lines
-    }
-
-    /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after them.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        self.view().runs(
-            |_| true,
-            |run| match run {
-                Run::Lines(lines) => out.extend_from_slice(lines.bytes()),
-                Run::Loose(field) => put_line(out, field.name, field.value),
-            },
-        );
-    }
-}
-
-impl std::fmt::Debug for FieldsBuf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.view().fmt(f)
-    }
-}
-
-impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for FieldsBuf {
-    /// Collects valid fields, for tests and fixed answers.
-    ///
-    /// # Panics
-    /// Where they are too large.
-    fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> FieldsBuf {
-        let mut buf = FieldsBuf::new();
-        for (name, value) in fields {
-            buf.push(name.as_ref(), value.as_ref()).expect("literal fields fit a head");
-        }
-        buf
-    }
-}
-
-fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    for part in [name, b": ", value, b"\r\n"] {
-        out.extend_from_slice(part);
-    }
-}
-
-#[cold]
-fn replace_line_ends(bytes: &mut [u8]) {
-    for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-        *byte = b' ';
-    }
-}
-
-/// Whether `bytes` is a token (RFC 9110 §5.6.2).
-pub fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
-}
-
-/// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
-pub fn is_tchar(byte: u8) -> bool {
-    TCHARS[byte as usize]
-}
-
-const TCHARS: [bool; 256] = alphanumeric_or(b"!#$%&'*+-.^_`|~");
-
-/// Which bytes are ASCII letters, digits or one of `marks`.
-pub(crate) const fn alphanumeric_or(marks: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut at = 0;
-    while at < marks.len() {
-        table[marks[at] as usize] = true;
-        at += 1;
-    }
-    table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(fields: &FieldsBuf) -> String {
-        let mut out = Vec::new();
-        fields.encode(&mut out);
-        assert_eq!(out.len(), fields.encoded_len());
-        assert_eq!(out, fields.clone().into_lines());
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn a_replaced_line_keeps_its_place() {
-        let mut fields: FieldsBuf =
-            [("Host", "a"), ("X-One", "1"), ("x-one", "2"), ("Accept", "*/*")].into_iter().collect();
-        fields.replace(b"HOST", b"b").unwrap();
-        fields.replace(b"X-ONE", b"3").unwrap();
-        fields.replace(b"New", b"4").unwrap();
-        let mut out = Vec::new();
-        fields.encode(&mut out);
-        assert_eq!(out, b"HOST: b\r\nX-ONE: 3\r\nAccept: */*\r\nNew: 4\r\n");
-        assert_eq!(fields.view().get(Name::Host), Some(&b"b"[..]));
-    }
-
-    #[test]
-    fn order_case_and_repetition_survive() {
-        let fields: FieldsBuf = [("x-B", "1"), ("Host", "a"), ("X-b", "2")].into_iter().collect();
-        assert_eq!(lines(&fields), "x-B: 1\r\nHost: a\r\nX-b: 2\r\n");
-        assert_eq!(fields.view().all_named(b"X-B").collect::<Vec<_>>(), [b"1", b"2"]);
-    }
-
-    #[test]
-    fn removed_and_set_fields_leave_the_others_as_they_were() {
-        let mut fields: FieldsBuf = [("Via", "1.0 a"), ("X", "1"), ("VIA", "1.1 b")].into_iter().collect();
-        fields.set(Name::Via, b"1.1 c").unwrap();
-        fields.remove_named(b"x");
-        assert_eq!(lines(&fields), "Via: 1.1 c\r\n");
-    }
-
-    #[test]
-    fn list_members_span_lines_and_keep_quoted_commas() {
-        let fields: FieldsBuf =
-            [("Cache-Control", "a=\"x, \\\"y\", ,b"), ("cache-control", " c ,")].into_iter().collect();
-        let members: Vec<_> = fields.view().list(Name::CacheControl).collect();
-        assert_eq!(members, [&b"a=\"x, \\\"y\""[..], b"b", b"c"]);
-    }
-
-    fn parsed(text: &str) -> (Vec<u8>, Vec<Span>) {
-        let mut spans = Vec::new();
-        let mut at = 0;
-        for line in text.split_inclusive("\r\n").filter(|line| *line != "\r\n") {
-            let name_len = line.find(':').unwrap();
-            let value = line[name_len + 1..].trim();
-            let value_at = at + name_len + 1 + line[name_len + 1..].find(value).unwrap();
-            spans.push(Span::new(text.as_bytes(), at, name_len, value_at, value.len()).unwrap());
-            at += line.len();
-        }
-        (text.as_bytes().to_vec(), spans)
-    }
-
-    #[test]
-    fn what_stands_as_it_goes_on_the_wire_is_copied_in_one_piece() {
-        let (bytes, spans) = parsed("A: 1\r\nB: 2\r\nC:3\r\nD: 4 \r\nE: 5\r\nF: 6\r\nG:\t7\r\nH: 8\r\n\r\n");
-        let fields = Fields::new(&bytes, &spans);
-        let mut pieces = Vec::new();
-        fields.runs(
-            |field| field.name != b"F",
-            |run| {
-                pieces.push(match run {
-                    Run::Lines(lines) => String::from_utf8_lossy(lines.bytes()).into_owned(),
-                    Run::Loose(field) => String::from_utf8_lossy(field.name).into_owned(),
-                });
-            },
-        );
-        assert_eq!(pieces, ["A: 1\r\nB: 2\r\n", "C", "D", "E: 5\r\n", "G", "H: 8\r\n"]);
-        let mut copy: FieldsBuf = [("Host", "a")].into_iter().collect();
-        copy.extend(fields, |field| field.name != b"B").unwrap();
-        assert_eq!(lines(&copy), "Host: a\r\nA: 1\r\nC: 3\r\nD: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\nH: 8\r\n");
-        copy.remove_named(b"e");
-        assert_eq!(lines(&copy), "Host: a\r\nA: 1\r\nC: 3\r\nD: 4\r\nF: 6\r\nG: 7\r\nH: 8\r\n");
-    }
-
-    #[test]
-    fn the_first_line_stays_before_the_fields() {
-        let mut head = FieldsBuf::after(b"GET / HTTP/1.1\r\n".to_vec(), 2);
-        head.add(Name::Host, b"a").unwrap();
-        head.push(b"X", b"1").unwrap();
-        assert_eq!(head.clone().into_lines(), b"GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n");
-        head.set(Name::Host, b"b").unwrap();
-        assert_eq!(head.into_lines(), b"GET / HTTP/1.1\r\nX: 1\r\nHost: b\r\n");
-    }
-
-    #[test]
-    fn no_value_makes_a_second_line() {
-        let mut fields = FieldsBuf::new();
-        fields.push(b"A", b"1\r\nB: 2\0").unwrap();
-        fields.add_with(Name::Via, |value| value.extend_from_slice(b"x\ny")).unwrap();
-        assert_eq!(lines(&fields), "A: 1  B: 2 \r\nVia: x y\r\n");
-    }
-
-    #[test]
-    fn a_head_never_grows_past_what_spans_can_describe() {
-        let mut fields = FieldsBuf::new();
-        assert_eq!(fields.push(b"A", &vec![b'x'; MAX_HEAD]), Err(TooLarge));
-        assert_eq!(fields.push(&vec![b'x'; MAX_NAME + 1], b""), Err(TooLarge));
-        fields.push(b"A", b"1").unwrap();
-        assert_eq!(lines(&fields), "A: 1\r\n");
     }
 }

@@ -7,14 +7,14 @@ use std::net::{IpAddr, SocketAddr};
 use crate::target::Scheme;
 use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 
-/// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110 §7.6.1): the
-/// standing ones, those that Connection names, and those of the résumé protocol.
+/// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110
+/// §7.6.1): the standing ones, those that Connection names, and those of the résumé protocol.
 #[derive(Clone, Debug)]
 pub struct HopByHop<'a>(NameSet<'a>);
 
 impl<'a> HopByHop<'a> {
-    /// Reads Connection. Its option `close` names no field: that name is reserved (RFC 9112 §12.1), and most messages that
-    /// have the option need not be looked through.
+    /// Reads Connection. Its option `close` names no field: that name is reserved (RFC 9112 §12.1), and most
+    /// messages that have the option need not be looked through.
     pub fn of(fields: Fields<'a>) -> HopByHop<'a> {
         let is_name = |option: &&[u8]| !option.eq_ignore_ascii_case(b"close");
         HopByHop(fields.list(Name::Connection).filter(is_name).collect())
@@ -25,8 +25,8 @@ impl<'a> HopByHop<'a> {
         is_standing(field.id) || self.names(field)
     }
 
-    /// Whether Connection names `field`, and it is not one of the standing ones. Connection cannot name what all recipients
-    /// are meant to see, else a peer could hide from the next hop what this one obeyed.
+    /// Whether Connection names `field`, and it is not one of the standing ones. Connection cannot name what
+    /// all recipients are meant to see, else a peer could hide from the next hop what this one obeyed.
     pub fn names(&self, field: &Field<'_>) -> bool {
         match field.id {
             Name::Host
@@ -59,7 +59,8 @@ pub fn is_standing(name: Name) -> bool {
     ) || is_of_workers(name)
 }
 
-/// Whether a field is of the résumé protocol: what a balancer and its workers say to each other is for no one else.
+/// Whether a field is of the résumé protocol: what a balancer and its workers say to each other is for no one
+/// else.
 pub fn is_of_workers(name: Name) -> bool {
     matches!(name, Name::RequestClass | Name::WorkerState | Name::WorkerSkills)
 }
@@ -91,7 +92,8 @@ pub fn has_option(fields: Fields<'_>, option: &[u8]) -> bool {
     fields.list(Name::Connection).any(|member| member.eq_ignore_ascii_case(option))
 }
 
-/// The protocols that a message asks, or agrees, to switch to: Upgrade, where Connection names it (RFC 9110 §7.8).
+/// The protocols that a message asks, or agrees, to switch to: Upgrade, where Connection names it (RFC 9110
+/// §7.8).
 pub fn upgrade(fields: Fields<'_>) -> Option<&[u8]> {
     fields.get(Name::Upgrade).filter(|value| !value.is_empty() && has_option(fields, b"upgrade"))
 }
@@ -104,8 +106,9 @@ pub fn accepts_trailers(request: Fields<'_>) -> bool {
     })
 }
 
-/// Whether a field may stand in a trailer section (RFC 9110 §6.5.1): not where it frames, routes, authenticates or
-/// modifies the message, or decides on its caching, all of which was settled before the body.
+/// Whether a field may stand in a trailer section (RFC 9110 §6.5.1): not where it frames, routes,
+/// authenticates or modifies the message, or decides on its caching, all of which was settled before the
+/// body.
 pub fn is_trailer(field: &Field<'_>) -> bool {
     !matches!(
         field.id,
@@ -226,8 +229,9 @@ pub struct Forwarding {
     pub forwarded: bool,
 }
 
-/// Writes the forwarding fields of a request. From a peer that is not trusted they are replaced; a trusted one's lists are
-/// continued, and its protocol and host stay. Those that `forwarding` leaves out do not go on.
+/// Writes the forwarding fields of a request. From a peer that is not trusted they are replaced; a trusted
+/// one's lists are continued, and its protocol and host stay. Those that `forwarding` leaves out do not go
+/// on.
 pub fn set_forwarded(
     fields: &mut FieldsBuf,
     peer: &Peer<'_>,
@@ -283,8 +287,8 @@ fn write_element(value: &mut Vec<u8>, peer: &Peer<'_>) {
     }
 }
 
-/// The text of an address. Every forwarded request has one, and the formatter of the standard library takes ten times as
-/// long for the common kind.
+/// The text of an address. Every forwarded request has one, and the formatter of the standard library takes
+/// ten times as long for the common kind.
 fn write_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
@@ -319,8 +323,8 @@ fn append(fields: &mut FieldsBuf, name: Name, write: impl FnOnce(&mut Vec<u8>)) 
     fields.set(name, &value)
 }
 
-/// The scheme that the proxy before us was asked by, as it says in X-Forwarded-Proto or else in Forwarded (RFC 7239 §5.4): the last
-/// word is its own.
+/// The scheme that the proxy before us was asked by, as it says in X-Forwarded-Proto or else in Forwarded
+/// (RFC 7239 §5.4): the last word is its own.
 pub fn told_scheme(request: Fields<'_>) -> Option<Scheme> {
     let proto = |element: &[u8]| {
         element.split(|&byte| byte == b';').find_map(|pair| {
@@ -335,9 +339,9 @@ pub fn told_scheme(request: Fields<'_>) -> Option<Scheme> {
     x_forwarded.unwrap_or_else(|| request.list(Name::Forwarded).last().and_then(proto))
 }
 
-/// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`; `None` stands
-/// for a peer on a Unix socket. What stands before it was written by someone who is not believed. A list that ends in
-/// trusted addresses gives the first one; an entry that is no address ends it.
+/// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`;
+/// `None` stands for a peer on a Unix socket. What stands before it was written by someone who is not
+/// believed. A list that ends in trusted addresses gives the first one; an entry that is no address ends it.
 pub fn client_address(
     request: Fields<'_>,
     peer: Option<IpAddr>,

@@ -9,9 +9,11 @@ pub mod conditional;
 pub mod cookies;
 pub mod date;
 mod fields;
+mod fields_buf;
 pub mod glob;
 mod head;
 pub mod hop;
+mod list;
 mod name;
 mod piece;
 pub mod printable;
@@ -22,14 +24,16 @@ mod structured;
 pub mod tags;
 pub mod target;
 mod time;
+mod tokens;
 pub mod vary;
 mod weighted;
 
-pub use fields::{
-    Field, Fields, FieldsBuf, Lines, MAX_HEAD, MAX_NAME, Run, Span, TooLarge, is_tchar, is_token, members,
-};
+pub use fields::{Field, Fields, Lines, MAX_HEAD, MAX_NAME, Run, Span};
+pub use fields_buf::{FieldsBuf, TooLarge};
 pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};
+pub use list::members;
 pub use name::Name;
 pub use piece::{FileRange, Piece};
 pub use stored::StoredHead;
 pub use time::Timestamp;
+pub use tokens::{is_tchar, is_token};

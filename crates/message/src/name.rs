@@ -1,6 +1,7 @@
 //! Field names that this project has rules about, as small integers.
 //!
-//! A name is recognised once, when the field is parsed; from then on rules compare one byte instead of a string.
+//! A name is recognised once, when the field is parsed; from then on rules compare one byte instead of a
+//! string.
 
 macro_rules! names {
     ($($variant:ident = $text:literal),* $(,)?) => {
@@ -98,8 +99,8 @@ names! {
     XKey = "xkey",
 }
 
-/// A name of up to 32 bytes as four words that together have every byte of it, some twice, so that telling two names apart takes
-/// a few instructions instead of a loop over letters.
+/// A name of up to 32 bytes as four words that together have every byte of it, some twice, so that telling
+/// two names apart takes a few instructions instead of a loop over letters.
 type Words = [u64; 4];
 
 /// Sets the case bit of every byte.
@@ -137,7 +138,8 @@ const fn words(name: &[u8]) -> Option<Words> {
     Some([name[0] as u64, name[len / 2] as u64 | (name[len - 1] as u64) << 8, 0, 0])
 }
 
-/// The case bits of the letters in `word`. Elsewhere that bit tells bytes apart (`-` from CR), and has to be equal.
+/// The case bits of the letters in `word`. Elsewhere that bit tells bytes apart (`-` from CR), and has to be
+/// equal.
 const fn letters(word: u64) -> u64 {
     let bytes = word.to_le_bytes();
     let mut mask = [0; 8];

@@ -6,13 +6,13 @@ use crate::{Field, Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Ve
 /// The bytes before the reason phrase: `HTTP/1.1 200 `.
 const REASON_AT: usize = 13;
 
-/// The head of a stored response: `HTTP/1.1 200 OK CR LF` and its field lines, without the empty line that ends a head, so that
-/// a hit writes these bytes, then the fields that are its own (Age and the like), then the empty line. The spans beside them
-/// serve rules and other encodings without parsing again.
+/// The head of a stored response: `HTTP/1.1 200 OK CR LF` and its field lines, without the empty line that
+/// ends a head, so that a hit writes these bytes, then the fields that are its own (Age and the like), then
+/// the empty line. The spans beside them serve rules and other encodings without parsing again.
 ///
-/// Rules may go by other fields than clients get: fields for caches only ([`is_surrogate_only`]) are hidden from clients, and
-/// edits may replace, remove or add some. The lines stand in this order: for clients only, for both, for rules only. A
-/// validation that is silent about a hidden field leaves it as it was.
+/// Rules may go by other fields than clients get: fields for caches only ([`is_surrogate_only`]) are hidden
+/// from clients, and edits may replace, remove or add some. The lines stand in this order: for clients only,
+/// for both, for rules only. A validation that is silent about a hidden field leaves it as it was.
 #[derive(Clone)]
 pub struct StoredHead {
     encoded: Box<[u8]>,
@@ -27,8 +27,8 @@ pub struct StoredHead {
 }
 
 impl StoredHead {
-    /// Encodes a head. Clients get all fields but those for caches only. `status` MUST have three digits, `reason` no control
-    /// bytes.
+    /// Encodes a head. Clients get all fields but those for caches only. `status` MUST have three digits,
+    /// `reason` no control bytes.
     pub fn new(status: u16, reason: &[u8], fields: &FieldsBuf) -> Result<StoredHead, TooLarge> {
         StoredHead::encode(status, reason, fields.view(), Fields::default(), |_| false)
     }
@@ -45,8 +45,8 @@ impl StoredHead {
         StoredHead::encode(status, reason, fields, edited, is_changed)
     }
 
-    /// The same response with other status and fields. `change` is applied to the fields that rules go by, and to those that
-    /// clients get.
+    /// The same response with other status and fields. `change` is applied to the fields that rules go by,
+    /// and to those that clients get.
     pub fn changed(
         &self,
         status: u16,
@@ -191,7 +191,8 @@ mod tests {
         let text = "HTTP/1.1 203 Non-Authoritative\r\ncontent-TYPE: text/html\r\nX-A: \r\nETag: \"x\"\r\n";
         assert_eq!(head.encoded(), text.as_bytes());
         assert_eq!(head.status_line(), b"HTTP/1.1 203 Non-Authoritative\r\n");
-        assert_eq!((head.status(), head.reason()), (203, &b"Non-Authoritative"[..]));
+        assert_eq!(head.status(), 203);
+        assert_eq!(head.reason(), &b"Non-Authoritative"[..]);
         assert_eq!(head.fields().get(Name::Etag), Some(&b"\"x\""[..]));
         assert_eq!(FieldsBuf::copy_of(head.fields()).view().len(), 3);
         assert_eq!(head.heap_size(), text.len() + 3 * size_of::<Span>());

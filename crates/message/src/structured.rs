@@ -1,4 +1,5 @@
-//! Structured fields (RFC 9651), as far as this crate reads any: lists and dictionaries whose members are plain items.
+//! Structured fields (RFC 9651), as far as this crate reads any: lists and dictionaries whose members are
+//! plain items.
 
 use std::convert::Infallible;
 
@@ -15,14 +16,15 @@ pub(crate) enum Member<'a> {
     InnerList,
 }
 
-/// Hands each member of a list, over all lines of the field, to `take`. `None` where the field is absent or malformed.
+/// Hands each member of a list, over all lines of the field, to `take`. `None` where the field is absent or
+/// malformed.
 pub(crate) fn list(fields: Fields<'_>, name: Name, take: impl FnMut(Member<'_>)) -> Option<()> {
     let text = joined(fields, name)?;
     Parser::new(&text).parse_list_with_visitor(Members(take)).ok()
 }
 
-/// Hands each key of a dictionary, over all lines of the field, with its value to `take`: those of a repeated key, which the
-/// last one replaces, too. `None` where the field is absent or malformed.
+/// Hands each key of a dictionary, over all lines of the field, with its value to `take`: those of a repeated
+/// key, which the last one replaces, too. `None` where the field is absent or malformed.
 pub(crate) fn dictionary(
     fields: Fields<'_>,
     name: Name,

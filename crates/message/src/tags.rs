@@ -5,8 +5,9 @@ use sfv::BareItemFromInput;
 use crate::structured::{self, Member};
 use crate::{Fields, Name};
 
-/// The tags of a response, over all lines of all three fields, repeated ones as often as they stand there. Surrogate-Key
-/// (Fastly) is split at white space, Cache-Tag (Cloudflare) at commas, xkey (Varnish) at both. Letter case matters.
+/// The tags of a response, over all lines of all three fields, repeated ones as often as they stand there.
+/// Surrogate-Key (Fastly) is split at white space, Cache-Tag (Cloudflare) at commas, xkey (Varnish) at both.
+/// Letter case matters.
 pub fn tags(response: Fields<'_>) -> impl Iterator<Item = &[u8]> + Clone {
     [Name::SurrogateKey, Name::CacheTag, Name::XKey]
         .into_iter()
@@ -26,8 +27,8 @@ fn separates(name: Name, byte: u8) -> bool {
     }
 }
 
-/// Whether a field is for caches before the client only, and is taken out before it reaches one: the tags above,
-/// Surrogate-Control and Sandarac-Cache-Control.
+/// Whether a field is for caches before the client only, and is taken out before it reaches one: the tags
+/// above, Surrogate-Control and Sandarac-Cache-Control.
 pub fn is_surrogate_only(name: Name) -> bool {
     matches!(
         name,
@@ -39,9 +40,9 @@ pub fn is_surrogate_only(name: Name) -> bool {
     )
 }
 
-/// The groups that Cache-Groups puts a response into, or that Cache-Group-Invalidation makes invalid (RFC 9875 §2, §3):
-/// a structured list of strings. Empty where a member is no string, because the whole field is then ignored. A group is
-/// one only within its origin.
+/// The groups that Cache-Groups puts a response into, or that Cache-Group-Invalidation makes invalid (RFC
+/// 9875 §2, §3): a structured list of strings. Empty where a member is no string, because the whole field is
+/// then ignored. A group is one only within its origin.
 pub fn groups(response: Fields<'_>, name: Name) -> Vec<String> {
     let (mut groups, mut valid) = (Vec::new(), true);
     let parsed = structured::list(response, name, |member| match member {

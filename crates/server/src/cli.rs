@@ -1,22 +1,25 @@
 //! The command line: what can be said, and what it means as settings.
 
+mod backend_url;
 mod hints;
 mod pools;
+mod process;
 mod replay;
+mod run;
+mod token;
 
 use std::ffi::OsString;
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use sandarac_config::{AdminToken, Config, Flags, LogFormat, LogTarget};
 
-use crate::admin::Endpoint;
-use crate::failure::Failure;
 use crate::logs::Filter;
 pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
+pub use process::ProcessArgs;
 pub use replay::ReplayArgs;
+pub use run::{Listen, RunArgs};
+pub use token::token;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,204 +106,6 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
 }
 
-/// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
-/// the same rules and words as a file.
-#[derive(Args, Clone, Debug, Default)]
-pub struct RunArgs {
-    /// The configuration; flags count more than what it says
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Where to listen: `:8080`, `127.0.0.1:8080`, `[::1]:80` or `unix:/path`. Port 0 takes a free one. Can be repeated
-    #[arg(short = 'a', long, value_name = "ADDRESS", value_parser = Listen::of)]
-    pub listen: Vec<Listen>,
-    /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
-    #[arg(short, long, value_name = "URL")]
-    pub backend: Vec<String>,
-    /// A directory of Unix sockets, each a worker to stand before: that of `sandarac-worker`. Workers may come and go
-    #[arg(long, value_name = "DIR")]
-    pub sockets: Option<PathBuf>,
-    /// How one of several is chosen for a request: least_requests unless said, and resume for workers in a directory
-    #[arg(long, value_name = "NAME")]
-    pub balance: Option<String>,
-    /// The most memory that the cache takes, as `512MiB`
-    #[arg(long, value_name = "SIZE", conflicts_with = "storage")]
-    pub memory: Option<String>,
-    /// The same as varnishd writes it: `malloc,512m`
-    #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
-    pub storage: Option<String>,
-    /// How long a stale object may be served while a new one is fetched, as `30s`
-    #[arg(long, value_name = "TIME")]
-    pub grace: Option<String>,
-    /// Where `status`, `purge` and the like reach this process: a socket path, or an address (needs a token)
-    #[arg(long, value_name = "PATH|ADDRESS")]
-    pub admin: Option<String>,
-    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
-    #[arg(long, value_name = "FILE")]
-    pub admin_token_file: Option<PathBuf>,
-    /// How many cores to use; all unless said
-    #[arg(long, value_name = "N")]
-    pub threads: Option<u32>,
-    /// `safe`: what has cookies or a login is not cached unless a rule says so. `rfc`: all that RFC 9111 allows is
-    #[arg(long, value_name = "safe|rfc")]
-    pub cache_profile: Option<String>,
-    /// Where to write a line for each request: a path, `stdout`, `stderr` or `off`
-    #[arg(long, value_name = "FILE", value_parser = log_target)]
-    pub access_log: Option<LogTarget>,
-    /// How to write it: `combined`, as Apache and nginx have it, or `json`
-    #[arg(long, value_name = "combined|json", value_parser = log_format)]
-    pub log_format: Option<LogFormat>,
-}
-
-impl RunArgs {
-    /// Whether nothing says what to stand before.
-    pub fn lacks_everything(&self) -> bool {
-        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none()
-    }
-
-    /// What the flags say, in words that a file would use, with the token read from where they say it is.
-    pub fn flags(&self) -> Result<Flags, Failure> {
-        let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
-        Ok(Flags {
-            token,
-            presented: None,
-            listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
-            listen_unless_configured: None,
-            backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
-            sockets: self.sockets.as_deref().map(absolute).transpose()?,
-            balance: self.balance.clone(),
-            memory: self.memory.clone().or_else(|| self.storage.clone()),
-            grace: self.grace.clone(),
-            admin: self.admin.clone(),
-            threads: self.threads,
-            profile: self.cache_profile.clone(),
-        })
-    }
-
-    /// Applies what [`Flags`] has no place for.
-    pub fn apply(&self, config: &mut Config) {
-        if let Some(target) = &self.access_log {
-            config.log.access = target.clone();
-        }
-        if let Some(format) = self.log_format {
-            config.log.format = format;
-        }
-        // Flags stand in place of the file's listeners, one for one.
-        for (listen, listener) in self.listen.iter().zip(&mut config.listeners) {
-            listener.proxy_protocol |= listen.proxy;
-            listener.mode = listen.mode;
-        }
-    }
-}
-
-/// The admin token: from `file`, which `flag` named, or else from the environment. It is never on the command line
-/// itself, which every user of the machine can read.
-pub fn token(flag: &str, file: Option<&Path>) -> Result<Option<AdminToken>, Failure> {
-    match file {
-        Some(path) => {
-            let from = format!("{flag} {}", path.display());
-            let text = fs::read_to_string(path)
-                .map_err(|error| Failure::Usage(format!("{from}: cannot read it: {error}")))?;
-            Ok(Some(AdminToken { from, text }))
-        }
-        None => {
-            let text = std::env::var("SANDARAC_TOKEN").ok().filter(|text| !text.is_empty());
-            Ok(text.map(|text| AdminToken { from: "SANDARAC_TOKEN".to_owned(), text }))
-        }
-    }
-}
-
-/// An address, and what varnishd writes with it: `[NAME=]ADDRESS[,HTTP|,PROXY][,mode=OCTAL]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// The address, which [`Flags`] reads.
-    address: String,
-    /// Whether connections begin with a PROXY header.
-    proxy: bool,
-    /// The mode of a Unix socket.
-    mode: Option<u32>,
-}
-
-impl Listen {
-    fn of(text: &str) -> Result<Listen, String> {
-        let mut rest = text;
-        let (mut proxy, mut mode) = (false, None);
-        // A path may hold commas: only what varnishd knows is taken off its end.
-        while let Some((address, option)) = rest.rsplit_once(',') {
-            match option.split_once('=') {
-                None if option.eq_ignore_ascii_case("proxy") => proxy = true,
-                None if option.eq_ignore_ascii_case("http") => {}
-                Some(("mode", octal)) => {
-                    let parsed = u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777);
-                    mode =
-                        Some(parsed.ok_or_else(|| format!("{octal:?} is not an octal mode, such as 660"))?);
-                }
-                Some((name @ ("user" | "group"), _)) => {
-                    return Err(format!(
-                        "{name}= is not known here: a socket belongs to who runs sandarac, and mode=660 lets their group in"
-                    ));
-                }
-                _ => break,
-            }
-            rest = address;
-        }
-        let named =
-            rest.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        let address = named.map_or(rest, |(_, address)| address).to_owned();
-        if mode.is_some() && !address.starts_with(['/', '.']) && !address.starts_with("unix:") {
-            return Err("only a Unix socket has a mode".to_owned());
-        }
-        Ok(Listen { address, proxy, mode })
-    }
-}
-
-/// The path from the root of what the command line names from where it is.
-fn absolute(path: &Path) -> Result<String, Failure> {
-    let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
-    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is no directory", path.display())))
-}
-
-/// A backend as varnishd writes it, `host[:port]` or `/path`, as a URL.
-fn as_url(backend: &str) -> String {
-    match backend {
-        path if path.starts_with('/') => format!("unix:{path}"),
-        url if url.contains("://") || url.starts_with("unix:") => url.to_owned(),
-        host => format!("http://{host}"),
-    }
-}
-
-/// The size in varnishd's `[NAME=]malloc,SIZE`.
-fn storage(text: &str) -> Result<String, String> {
-    let kind_and_size = text.split_once('=').map_or(text, |(_, rest)| rest);
-    match kind_and_size.split_once(',') {
-        Some(("malloc" | "default", size)) => Ok(size.to_owned()),
-        Some((kind, rest)) => {
-            // `file,PATH,SIZE` and others have more before the size.
-            let size = rest.split(',').find(|part| part.starts_with(|first: char| first.is_ascii_digit()));
-            let size = size.unwrap_or("512m");
-            Err(format!("there is no storage {kind:?}; the cache lives in memory: malloc,{size}"))
-        }
-        None => Err("expected malloc,SIZE, such as malloc,512m".to_owned()),
-    }
-}
-
-fn log_target(text: &str) -> Result<LogTarget, String> {
-    Ok(match text {
-        "off" => LogTarget::Off,
-        "stdout" | "-" => LogTarget::Stdout,
-        "stderr" => LogTarget::Stderr,
-        "" => return Err("expected a path, `stdout`, `stderr` or `off`".to_owned()),
-        path => LogTarget::File(path.into()),
-    })
-}
-
-fn log_format(text: &str) -> Result<LogFormat, String> {
-    match text {
-        "combined" => Ok(LogFormat::Combined),
-        "json" => Ok(LogFormat::Json),
-        _ => Err("expected `combined` or `json`".to_owned()),
-    }
-}
-
 /// The flags of `demo`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
@@ -352,20 +157,6 @@ pub struct ConfigArgs {
     /// The manual of all settings, in Markdown
     #[arg(long, group = "what")]
     pub manual: bool,
-}
-
-/// Which process is meant.
-#[derive(Args, Clone, Debug, Default)]
-pub struct ProcessArgs {
-    /// The process's admin socket or address, as it told at its start. SANDARAC_ADMIN says the same
-    #[arg(long, value_name = "PATH|ADDRESS")]
-    pub admin: Option<Endpoint>,
-    /// The configuration of the process: its [admin] section tells where it is, and the token
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
 }
 
 /// The flags of commands that only show something.
@@ -517,151 +308,4 @@ pub struct SimulateArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-    use clap::error::ErrorKind;
-
-    fn parse(line: &str) -> Result<Job, clap::Error> {
-        Cli::read(["sandarac"].into_iter().chain(line.split_whitespace()).map(OsString::from)).map(Cli::job)
-    }
-
-    fn run(line: &str) -> RunArgs {
-        match parse(line) {
-            Ok(Job::Run(run)) => run,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn long_and_varnish_flags_mean_the_same() {
-        let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags().unwrap();
-        let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags().unwrap();
-        assert_eq!(
-            (&long.listen, &long.backends, &long.memory),
-            (&short.listen, &short.backends, &short.memory)
-        );
-        assert_eq!(long.listen, [":80"]);
-        assert_eq!(
-            run("-b /run/app.sock -b unix:/b").flags().unwrap().backends,
-            ["unix:/run/app.sock", "unix:/b"]
-        );
-    }
-
-    #[test]
-    fn a_varnish_listener_for_the_proxy_protocol_becomes_one() {
-        let args = run("-a :80 -a front=127.0.0.1:81,PROXY -b localhost");
-        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
-        args.apply(&mut config);
-        let protocols: Vec<_> = config.listeners.iter().map(|listener| listener.proxy_protocol).collect();
-        assert_eq!(protocols, [false, true]);
-    }
-
-    #[test]
-    fn a_varnish_listener_on_a_unix_socket_may_have_a_mode() {
-        let args =
-            run("-a s=/run/a,b.sock,PROXY,mode=666 -a unix:/c.sock,mode=0600,HTTP -a /d.sock -b localhost");
-        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
-        args.apply(&mut config);
-        let listeners: Vec<_> = config
-            .listeners
-            .iter()
-            .map(|one| (one.address.to_string(), one.mode, one.proxy_protocol))
-            .collect();
-        let expected = [
-            ("unix:/run/a,b.sock".to_owned(), Some(0o666), true),
-            ("unix:/c.sock".to_owned(), Some(0o600), false),
-            ("unix:/d.sock".to_owned(), None, false),
-        ];
-        assert_eq!(listeners, expected);
-    }
-
-    #[test]
-    fn a_directory_of_sockets_may_be_named_from_here() {
-        let here = std::env::current_dir().unwrap().join("sockets");
-        let flags = run("-a :80 --sockets ./sockets").flags().unwrap();
-        assert_eq!(flags.sockets.as_deref(), here.to_str());
-        assert_eq!(run("--sockets /run/shop").flags().unwrap().sockets.as_deref(), Some("/run/shop"));
-    }
-
-    #[test]
-    fn logs_are_set_by_flags() {
-        let args = run("-a :80 -b localhost --access-log ./a.log --log-format json");
-        let (mut config, _) = Config::from_flags(&args.flags().unwrap()).unwrap();
-        args.apply(&mut config);
-        assert_eq!(config.log.access, LogTarget::File("./a.log".into()));
-        assert_eq!(config.log.format, LogFormat::Json);
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_told_with_what_can() {
-        for (line, expected) in [
-            ("-s file,/tmp/x,1G", "the cache lives in memory: malloc,1G"),
-            ("-s file,/tmp/x", "the cache lives in memory: malloc,512m"),
-            ("-a /x.sock,mode=999", "octal mode"),
-            ("-a :80,mode=666", "only a Unix socket has a mode"),
-            ("-a /x.sock,user=www,mode=666", "user= is not known here"),
-            ("-s 1G", "malloc,SIZE"),
-            ("--memory 1G -s malloc,1G", "cannot be used with"),
-            ("--log-format xml", "combined"),
-            ("--bakend http://a", "--backend"),
-            ("stauts", "status"),
-            ("purge", "--all"),
-            ("purge --all http://a/", "cannot be used with"),
-            ("config", "--schema"),
-            ("pool", "drain"),
-            ("pool add app", "<ADDRESS>"),
-            ("pool add app http://a --weight 0", "1..=1000"),
-            ("pools --class a --classes 3", "cannot be used with"),
-            ("status --admin :6081", "127.0.0.1:6081"),
-            ("demo --seconds x", "--seconds"),
-            ("check sandarac.toml", "sandarac check -c sandarac.toml"),
-            ("check -q sandarac.toml", "sandarac check -c sandarac.toml"),
-            ("sandarac.toml", "sandarac -c sandarac.toml"),
-            ("-a :80 -f default.vcl", "there is no VCL here"),
-            ("-a :80 -b localhost -t 120", "`[cache] default_ttl`"),
-            ("-T localhost:6082", "--admin"),
-            ("-F -a :80", "always in the foreground"),
-            ("-n instance -a :80", "--admin"),
-            ("-p default_grace=1h -a :80", "sandarac config --defaults"),
-            ("-S /etc/varnish/secret", "--admin-token-file"),
-            ("replay a.log -b http://a --for 0s", "no request is made in no time"),
-        ] {
-            let error = parse(line).unwrap_err();
-            assert!(error.to_string().contains(expected), "{line}: {error}");
-            assert_eq!(error.exit_code(), 2, "{line}");
-        }
-    }
-
-    #[test]
-    fn tags_and_urls_are_lists() {
-        let Ok(Job::Other(Command::Purge(purge))) = parse("purge --soft --tag a b --tag c") else { panic!() };
-        assert_eq!((purge.tags.len(), purge.soft, purge.urls.len()), (3, true, 0));
-        let Ok(Job::Other(Command::Purge(purge))) = parse("purge http://a/ http://b/") else { panic!() };
-        assert_eq!(purge.urls.len(), 2);
-    }
-
-    #[test]
-    fn a_backend_of_a_pool_is_written_as_one_of_a_run() {
-        let Ok(Job::Other(Command::Pool(pool))) = parse("pool add app 10.0.0.7:8000 --weight 2") else {
-            panic!()
-        };
-        let PoolOrder::Add(add) = pool.order else { panic!() };
-        assert_eq!((add.backend.backend.as_str(), add.weight), ("http://10.0.0.7:8000", 2));
-    }
-
-    #[test]
-    fn help_teaches_by_example() {
-        let error = parse("--help").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::DisplayHelp);
-        let help = error.to_string();
-        assert!(help.contains("sandarac --listen :8080 --backend http://localhost:8000"), "{help}");
-        assert!(run("").lacks_everything() && !run("-c a.toml").lacks_everything());
-        assert!(!run("--sockets .").lacks_everything());
-    }
-}
+mod tests;

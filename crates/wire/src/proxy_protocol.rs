@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The longest header of version 1, its CR LF included.
 pub const MAX_V1: usize = 107;
 
-/// The longest header of version 2 that is taken: TLVs may fill it to 64 KiB, but none are used, and real ones are far smaller.
+/// The longest header of version 2 that is taken: TLVs may fill it to 64 KiB, but none are used, and real
+/// ones are far smaller.
 pub const MAX_V2: usize = 4096;
 
 /// The twelve bytes that begin version 2.
@@ -22,8 +23,8 @@ pub enum Origin {
         /// The address the client connected to.
         destination: SocketAddr,
     },
-    /// The proxy itself (LOCAL, such as a health check), or a client whose address has no meaning here (UNKNOWN, UNSPEC, a
-    /// Unix socket): the addresses of the connection itself are to be used.
+    /// The proxy itself (LOCAL, such as a health check), or a client whose address has no meaning here
+    /// (UNKNOWN, UNSPEC, a Unix socket): the addresses of the connection itself are to be used.
     Local,
 }
 
@@ -39,7 +40,8 @@ pub struct Header {
 /// Why a header was refused. The connection MUST be closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Neither version's beginning. A listener that expects the PROXY protocol never takes connections without it.
+    /// Neither version's beginning. A listener that expects the PROXY protocol never takes connections
+    /// without it.
     NoHeader,
     /// A line of version 1 that is not well-formed or longer than [`MAX_V1`].
     InvalidV1,
@@ -149,7 +151,8 @@ fn parse_v2(buf: &[u8]) -> Result<Option<Header>, Refusal> {
     Ok(Some(Header { origin, len }))
 }
 
-/// The addresses of a PROXY command. Transport is stream or, as the specification lets us treat it the same, datagram.
+/// The addresses of a PROXY command. Transport is stream or, as the specification lets us treat it the same,
+/// datagram.
 fn addresses_v2(family: u8, body: &[u8]) -> Result<Origin, Refusal> {
     let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
     match (family >> 4, family & 0x0f) {

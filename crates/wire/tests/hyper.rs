@@ -1,7 +1,8 @@
 //! The codec against hyper 1, over the same bytes.
 //!
-//! What hyper refuses, the codec refuses too, except where [`lenient`] says why not; what both take, they read alike. The other way
-//! round nothing is held: hyper takes bare LF, two Hosts, stacked transfer codings and Transfer-Encoding with Content-Length.
+//! What hyper refuses, the codec refuses too, except where [`lenient`] says why not; what both take, they
+//! read alike. The other way round nothing is held: hyper takes bare LF, two Hosts, stacked transfer codings
+//! and Transfer-Encoding with Content-Length.
 
 mod support;
 
@@ -22,7 +23,8 @@ fn lenient(message: &Message) -> Option<&'static str> {
         return Some("bytes of the target that RFC 3986 leaves out");
     }
     if !path.starts_with('/') {
-        // Which form a target may have depends on the method, and is judged with the Host by the rules of the message crate.
+        // Which form a target may have depends on the method, and is judged with the Host by the rules of the
+        // message crate.
         return Some("a target in another form than origin form");
     }
     None

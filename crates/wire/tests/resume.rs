@@ -1,4 +1,5 @@
-//! The résumé protocol: the vectors that the worker package is tested with, too, and what holds of every value.
+//! The résumé protocol: the vectors that the worker package is tested with, too, and what holds of every
+//! value.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -159,7 +160,10 @@ fn fields_of_several_lines_are_joined() {
     assert_eq!(WorkerState::read(state.view()), Some(Err(Malformed::InFlight)));
     state.add(Name::WorkerState, b"inflight=2").expect("it fits");
     let read = WorkerState::read(state.view()).expect("the field is there").expect("it is well-formed");
-    assert_eq!((&*read.instance, read.revision, read.in_flight, read.version), ("i7Qx", 43, 2, None));
+    assert_eq!(&*read.instance, "i7Qx");
+    assert_eq!(read.revision, 43);
+    assert_eq!(read.in_flight, 2);
+    assert_eq!(read.version, None);
 
     let mut skills = fields(Name::WorkerSkills, b"\"a\";score=1.5");
     assert_eq!(Skills::read(FieldsBuf::new().view()), None);
@@ -261,7 +265,8 @@ fn a_document_is_json_before_all_else() {
     assert_eq!(document("{\"a\":1}", ""), document("{\"a\":1}", ",\"x\":{\"y\":[{}, null, true]}"));
     assert_eq!(Document::parse(b"{\"id\":\"\xff\"}"), Err(Malformed::Syntax));
     assert_eq!(document("{\"a\":1} ", "}"), Err(Malformed::Syntax));
-    // What is out of the numbers that there are is out of bounds, and an escape that stands for no character no class.
+    // What is out of the numbers that there are is out of bounds, and an escape that stands for no character
+    // no class.
     assert_eq!(document("{\"a\":1e999}", ""), Err(Malformed::Score));
     assert_eq!(document("{\"\\ud800\":1}", ""), Err(Malformed::Class));
     assert_eq!(document("{}", ",\"rev\":1e400"), Err(Malformed::Rev));

@@ -11,7 +11,8 @@ use support::{Message, read_repaired, read_request, read_response, relaxed};
 
 type Verdict = Result<Option<Message>, Refusal>;
 
-/// Reads `case` whole and cut at every byte (every 97th of the long ones), and gives what was not as it should be.
+/// Reads `case` whole and cut at every byte (every 97th of the long ones), and gives what was not as it
+/// should be.
 fn faults(
     case: &Case,
     read: impl Fn(&[u8]) -> Verdict,

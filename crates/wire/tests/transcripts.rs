@@ -45,8 +45,10 @@ fn a_request_is_read_as_it_was_sent() {
     let Ok(Parsed::Complete(request)) = request::parse(head, &Limits::default(), &mut spans) else {
         panic!("not read")
     };
-    assert_eq!((request.head.method, request.head.method_text), (Method::Get, &b"GET"[..]));
-    assert_eq!((request.head.target, request.head.version), (&b"/a?b=c"[..], Version::Http11));
+    assert_eq!(request.head.method, Method::Get);
+    assert_eq!(request.head.method_text, &b"GET"[..]);
+    assert_eq!(request.head.target, &b"/a?b=c"[..]);
+    assert_eq!(request.head.version, Version::Http11);
     assert_eq!(&head[request.head_len..], b"next");
     let fields: Vec<_> = request.head.fields.iter().map(|field| (field.name, field.value)).collect();
     let expected: [(&[u8], &[u8]); 5] = [
@@ -183,7 +185,8 @@ fn a_response_is_read_as_it_was_sent() {
     assert_eq!(message.start, ("404".to_owned(), "Nicht \u{e4}\tda ".to_owned()));
     assert_eq!(message.body, b"hi");
     let message = read_response(b"HTTP/1.0 200 \r\n\r\nuntil close", Method::Get).unwrap().unwrap();
-    assert_eq!((message.version, message.start.1.as_str()), (Version::Http10, ""));
+    assert_eq!(message.version, Version::Http10);
+    assert_eq!(message.start.1.as_str(), "");
     assert_eq!(message.body, b"until close");
 }
 
@@ -234,7 +237,8 @@ fn parsing_allocates_nothing_once_the_spans_have_room() {
     for _ in 0..3 {
         let head = b"GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\n\r\n";
         assert!(request::parse(head, &Limits::default(), &mut spans).is_ok());
-        assert_eq!((spans.len(), spans.as_ptr()), (3, room));
+        assert_eq!(spans.len(), 3);
+        assert_eq!(spans.as_ptr(), room);
     }
 }
 
@@ -298,7 +302,8 @@ fn white_space_in_chunk_extensions_is_skipped() {
         let wire = format!("5{extension}\r\nhello\r\n0{extension}\r\n\r\n");
         for mut decoder in [chunked::Decoder::new(), chunked::Decoder::of_response()] {
             let (body, _, len) = read_chunks(&mut decoder, wire.as_bytes()).unwrap().unwrap();
-            assert_eq!((text(&body).as_str(), len), ("hello", wire.len()), "{extension}");
+            assert_eq!(text(&body).as_str(), "hello", "{extension}");
+            assert_eq!(len, wire.len(), "{extension}");
             assert!(decoder.repairs().is_empty());
         }
     }
@@ -391,7 +396,9 @@ fn chunks_are_written_as_they_are_read() {
     encode::last_chunk(&mut out, trailers.view());
     assert!(out.starts_with(b"1\r\na\r\n1000\r\nbbb") && out.ends_with(b"b\r\n0\r\nX-Sum: 1\r\n\r\n"));
     let (body, read, len) = read_chunks(&mut chunked::Decoder::new(), &out).unwrap().unwrap();
-    assert_eq!((body.len(), read, len), (4097, support::lines(&trailers), out.len()));
+    assert_eq!(body.len(), 4097);
+    assert_eq!(read, support::lines(&trailers));
+    assert_eq!(len, out.len());
     let mut none = Vec::new();
     encode::last_chunk(&mut none, FieldsBuf::new().view());
     assert_eq!(none, encode::LAST_CHUNK);

@@ -6,15 +6,16 @@ use crate::choices::Chosen;
 use crate::hash::{hash, mix};
 use crate::{Backend, ChoiceReason};
 
-/// Points on the ring for a backend of weight 1. With 100 of them the shares of backends differ by about a tenth.
+/// Points on the ring for a backend of weight 1. With 100 of them the shares of backends differ by about a
+/// tenth.
 const POINTS: u32 = 100;
 
-/// The most points of one backend. Where one weighs more than ten, all have fewer points by as much: more would make the ring
-/// larger and the shares no truer.
+/// The most points of one backend. Where one weighs more than ten, all have fewer points by as much: more
+/// would make the ring larger and the shares no truer.
 const MOST_POINTS: u32 = 10 * POINTS;
 
-/// So many points are looked at for a backend below its bound, several times what is expected at the smallest useful
-/// factor (Mirrokni and others, theorem 4: 2 / ε² probes); then the least loaded takes the request.
+/// So many points are looked at for a backend below its bound, several times what is expected at the smallest
+/// useful factor (Mirrokni and others, theorem 4: 2 / ε² probes); then the least loaded takes the request.
 const PROBES: usize = 256;
 
 /// The ring.
@@ -25,7 +26,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// The place of a backend depends on its address alone, so that all balancers, and pools after a change, agree.
+    /// The place of a backend depends on its address alone, so that all balancers, and pools after a change,
+    /// agree.
     pub(crate) fn new(backends: &[Backend], load_factor: f64) -> Ring {
         let heaviest = backends.iter().map(|backend| u64::from(backend.weight())).max().unwrap_or(1);
         let of_heaviest = (heaviest * u64::from(POINTS)).min(u64::from(MOST_POINTS));
@@ -39,8 +41,8 @@ impl Ring {
         Ring { points: points.into(), load_factor: load_factor.max(1.0) as f32 }
     }
 
-    /// The first candidate from the place of the class on that is below its bound; the least loaded for a request
-    /// without a class.
+    /// The first candidate from the place of the class on that is below its bound; the least loaded for a
+    /// request without a class.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));
         let Some(ClassKey(place)) = class else { return least_loaded(ChoiceReason::Unclassified) };

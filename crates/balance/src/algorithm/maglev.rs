@@ -6,8 +6,8 @@ use crate::choices::Chosen;
 use crate::hash::{STEP, hash, mix};
 use crate::{Backend, ChoiceReason};
 
-/// Table sizes, primes: the first is the paper's small one. A table is to hold a hundred places for each backend, so
-/// that their shares differ by about a hundredth.
+/// Table sizes, primes: the first is the paper's small one. A table is to hold a hundred places for each
+/// backend, so that their shares differ by about a hundredth.
 const SIZES: [usize; 3] = [65_537, 655_373, 6_553_621];
 
 /// Other places looked at for a class whose backend cannot take a request.
@@ -26,8 +26,8 @@ struct Turn {
     at: usize,
     /// A hash of its address.
     seed: u64,
-    /// The place that it wants next, and how far it is from there to the one that it wants then. The size of the table is prime, so
-    /// any step leads to every place.
+    /// The place that it wants next, and how far it is from there to the one that it wants then. The size of
+    /// the table is prime, so any step leads to every place.
     next: usize,
     step: usize,
     /// Weight that it has not used yet.
@@ -44,8 +44,9 @@ impl Turn {
 }
 
 impl Maglev {
-    /// The backends take turns, each as often as it weighs, to take the next place that is free in an order of its own. Whose
-    /// turn is first depends on addresses alone, so that all balancers agree in whatever order they are told of backends.
+    /// The backends take turns, each as often as it weighs, to take the next place that is free in an order
+    /// of its own. Whose turn is first depends on addresses alone, so that all balancers agree in whatever
+    /// order they are told of backends.
     pub(crate) fn new(backends: &[Backend]) -> Maglev {
         if backends.is_empty() {
             return Maglev { places: Box::default() };
@@ -76,8 +77,8 @@ impl Maglev {
         Maglev { places: places.into() }
     }
 
-    /// The candidate at the place of the class, or at one of the places that follow by rehashing; the least loaded for a
-    /// request without a class.
+    /// The candidate at the place of the class, or at one of the places that follow by rehashing; the least
+    /// loaded for a request without a class.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));
         let Some(ClassKey(key)) = class else { return least_loaded(ChoiceReason::Unclassified) };

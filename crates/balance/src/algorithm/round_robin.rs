@@ -25,8 +25,8 @@ impl RoundRobin {
         RoundRobin { round: turns.into_iter().map(|(_, at)| at).collect(), turn: AtomicUsize::new(0) }
     }
 
-    /// The next candidate in turn. The turns of those that may not take the request are over, too, so that their load is spread
-    /// over all others. One that starts slowly lets a turn pass now and then.
+    /// The next candidate in turn. The turns of those that may not take the request are over, too, so that
+    /// their load is spread over all others. One that starts slowly lets a turn pass now and then.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         let next = |_| {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);

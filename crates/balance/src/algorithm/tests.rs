@@ -40,7 +40,8 @@ fn shares(pool: &Pool, count: usize) -> Vec<usize> {
     shares
 }
 
-/// Regression: where two backends wanted one place of Maglev's table in the same turn, the one that was named first had it.
+/// Regression: where two backends wanted one place of Maglev's table in the same turn, the one that was named
+/// first had it.
 #[test]
 fn balancers_that_name_backends_in_another_order_find_the_same_homes() {
     for weights in [&[1; 5][..], &[1, 2, 3, 4, 5, 6, 7]] {

@@ -1,9 +1,10 @@
 //! Bans: descriptions of objects that must not be served any more.
 //!
-//! A ban counts against every object that was being fetched or stored when it was made. An object is tested against the
-//! bans it has not met when it is looked up, and by the sweep; once every older object has been tested, the ban is
-//! dropped.
+//! A ban counts against every object that was being fetched or stored when it was made. An object is tested
+//! against the bans it has not met when it is looked up, and by the sweep; once every older object has been
+//! tested, the ban is dropped.
 
+mod condition;
 mod expression;
 mod parse;
 
@@ -46,7 +47,8 @@ impl Bans {
         self.list.read().len()
     }
 
-    /// Adds a ban. One of the same text that is in force already has no more to do: what it would meet, this one meets.
+    /// Adds a ban. One of the same text that is in force already has no more to do: what it would meet, this
+    /// one meets.
     pub(crate) fn add(&self, expression: Expression) {
         let mut list = self.list.write();
         list.retain(|ban| ban.expression.text() != expression.text());
@@ -67,8 +69,8 @@ impl Bans {
         object.bans.load(Ordering::Relaxed) == self.latest()
     }
 
-    /// Tests an object against the bans it has not met. Regular expressions run here: no lock of a shard may be held. A fetch
-    /// that outlived bans which count against it is taken to be met by them.
+    /// Tests an object against the bans it has not met. Regular expressions run here: no lock of a shard may
+    /// be held. A fetch that outlived bans which count against it is taken to be met by them.
     pub(crate) fn meet(&self, object: &Object) -> bool {
         let list = self.list.read();
         let tested = object.bans.load(Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use regex::bytes::RegexBuilder;
 
-use super::expression::{Matcher, Node, Order, Subject};
+use super::condition::{Matcher, Node, Order, Subject};
 
 /// The deepest nesting of parentheses and negations.
 const DEPTH: usize = 32;

@@ -1,4 +1,4 @@
-//! Bodies: arrival, reading, and bodies that are too large.
+//! Bodies: arriving, read, and bodies that are too large.
 
 use sandarac_message::range::ByteRange;
 
@@ -21,9 +21,9 @@ fn a_body_is_the_same_however_it_arrives() {
                 let store = store(8 << 20);
                 let mut wanted = response("/");
                 wanted.len = known.then_some(len as u64);
-                let mut filling = fill(&store, &wanted);
-                body.chunks(piece).for_each(|piece| filling.append(piece));
-                let object = filling.finish(Some(&fields(&[("X-Sum", "1")])));
+                let mut writer = fill(&store, &wanted);
+                body.chunks(piece).for_each(|piece| writer.append(piece));
+                let object = writer.finish(Some(&fields(&[("X-Sum", "1")])));
                 assert!(text(&object).as_bytes() == body, "{len} {known} {piece}");
                 assert_eq!(object.body().len(), Some(len as u64));
                 assert_eq!(object.path(), b"/");
@@ -56,11 +56,11 @@ fn ranges_are_slices() {
 fn a_body_can_be_read_straight_into_its_segment() {
     let store = store(1 << 20);
     let body = bytes(100_000);
-    let mut filling = fill(&store, &response("/").len(body.len() as u64));
-    let mut reader = filling.object().reader().unwrap();
+    let mut writer = fill(&store, &response("/").len(body.len() as u64));
+    let mut reader = writer.object().reader().unwrap();
     let task = Task::new();
     let (mut at, mut read) = (0, String::new());
-    while let Some(copied) = filling.read_with(|room| {
+    while let Some(copied) = writer.read_with(|room| {
         let len = room.len().min(30_000).min(body.len() - at);
         room[..len].copy_from_slice(&body[at..at + len]);
         (len, len)
@@ -68,8 +68,9 @@ fn a_body_can_be_read_straight_into_its_segment() {
         at += copied;
         read += &task.read(&mut reader);
     }
-    assert_eq!((at, filling.len()), (body.len(), body.len() as u64));
-    let object = filling.finish(None);
+    assert_eq!(at, body.len());
+    assert_eq!(writer.len(), body.len() as u64);
+    let object = writer.finish(None);
     read += &task.read(&mut reader);
     assert_eq!(read.strip_suffix("<end>").unwrap().as_bytes(), body);
     assert_eq!(object.body().segments().count(), 2);
@@ -79,17 +80,17 @@ fn a_body_can_be_read_straight_into_its_segment() {
 fn reading_into_a_body_of_unknown_length_works_too() {
     let store = store(1 << 20);
     let body = bytes(50_000);
-    let mut filling = fill(&store, &response("/"));
+    let mut writer = fill(&store, &response("/"));
     let mut rest = &body[..];
     while !rest.is_empty() {
-        let len = filling.read_with(|room| {
+        let len = writer.read_with(|room| {
             let len = room.len().min(rest.len());
             room[..len].copy_from_slice(&rest[..len]);
             (len, len)
         });
         rest = &rest[len.unwrap()..];
     }
-    assert!(text(&filling.finish(None)).as_bytes() == body);
+    assert!(text(&writer.finish(None)).as_bytes() == body);
 }
 
 #[test]
@@ -98,9 +99,9 @@ fn a_small_body_pins_no_large_buffer() {
     let before = store.stats().bytes;
     for n in 0..200 {
         let path = format!("/{n}");
-        let mut filling = fill(&store, &response(&path));
-        filling.append(&[b'x'; 1000]);
-        filling.finish(None);
+        let mut writer = fill(&store, &response(&path));
+        writer.append(&[b'x'; 1000]);
+        writer.finish(None);
     }
     assert!(store.stats().bytes - before < 200 * 1600, "{}", store.stats().bytes - before);
 }
@@ -108,14 +109,15 @@ fn a_small_body_pins_no_large_buffer() {
 #[test]
 fn a_fill_that_breaks_off_leaves_its_readers_with_an_error_and_the_store_without_the_object() {
     let store = store(1 << 20);
-    let mut filling = fill(&store, &response("/"));
+    let mut writer = fill(&store, &response("/"));
     let mut reader = hit(get("/").lookup(&store, START)).reader().unwrap();
-    filling.append(b"some");
+    writer.append(b"some");
     let task = Task::new();
     assert_eq!(task.read(&mut reader), "some");
-    filling.append(b"thing");
-    drop(filling);
-    assert_eq!((task.woken(), task.read(&mut reader)), (1, "thing<Aborted>".to_owned()));
+    writer.append(b"thing");
+    drop(writer);
+    assert_eq!(task.woken(), 1);
+    assert_eq!(task.read(&mut reader), "thing<Aborted>");
     assert_eq!(look(&store, &get("/"), START), "miss");
     assert_eq!(store.stats().removed(crate::Removal::Broken), 1);
 }
@@ -127,10 +129,10 @@ fn what_has_come_of_a_body_that_breaks_off_is_kept_as_a_part() {
         let body = bytes(len);
         let complete = known.then_some(len as u64 + 1);
         let response = Response { len: complete, ..response("/").tags(&["t"]).resumable() };
-        let mut filling = fill(&store, &response);
-        let mut reader = filling.reader().unwrap();
-        filling.append(&body);
-        filling.break_off();
+        let mut writer = fill(&store, &response);
+        let mut reader = writer.reader().unwrap();
+        writer.append(&body);
+        writer.break_off();
         let told = Task::new().read(&mut reader);
         assert!(told.strip_suffix("<Aborted>").map(str::as_bytes) == Some(&body[..]), "{len}");
         drop(reader);
@@ -139,10 +141,12 @@ fn what_has_come_of_a_body_that_breaks_off_is_kept_as_a_part() {
         let held = hit(get("/").part(wanted).lookup(&store, START));
         let range = ByteRange { first: 0, last: len as u64 - 1 };
         assert_eq!(held.range(), Some(ContentRange { range, complete }));
-        assert_eq!((held.head().status(), held.head().reason()), (206, &b"Partial Content"[..]));
+        assert_eq!(held.head().status(), 206);
+        assert_eq!(held.head().reason(), &b"Partial Content"[..]);
         assert!(text(&held).as_bytes() == body);
         assert!(look(&store, &get("/"), START).starts_with("miss, candidate"));
-        assert_eq!((store.stats().kept, store.stats().removed(crate::Removal::Broken)), (1, 0));
+        assert_eq!(store.stats().kept, 1);
+        assert_eq!(store.stats().removed(crate::Removal::Broken), 0);
         // And goes with its tags.
         assert_eq!(store.purge_tags(&[Tag::new(b"t")], crate::Purge::Hard, START), 1);
         drop(held);
@@ -167,23 +171,24 @@ fn what_has_come_is_not_kept_where_it_cannot_be_completed_or_is_not_worth_it() {
     ];
     for (case, response, len, purged) in cases {
         let store = store(1 << 20);
-        let mut filling = fill(&store, &response);
-        filling.append(&bytes(len));
+        let mut writer = fill(&store, &response);
+        writer.append(&bytes(len));
         if purged {
             store.purge(key("/"), crate::Purge::Hard, START);
         }
-        filling.break_off();
-        assert_eq!((look(&store, &get("/"), START).as_str(), store.stats().kept), ("miss", 0), "{case}");
+        writer.break_off();
+        assert_eq!(look(&store, &get("/"), START).as_str(), "miss", "{case}");
+        assert_eq!(store.stats().kept, 0, "{case}");
     }
 }
 
 #[test]
 fn a_body_shorter_than_announced_is_not_kept() {
     let store = store(1 << 20);
-    let mut filling = fill(&store, &response("/").len(10));
-    let mut reader = filling.object().reader().unwrap();
-    filling.append(b"short");
-    filling.finish(None);
+    let mut writer = fill(&store, &response("/").len(10));
+    let mut reader = writer.object().reader().unwrap();
+    writer.append(b"short");
+    writer.finish(None);
     assert_eq!(Task::new().read(&mut reader), "short<Aborted>");
     assert_eq!(look(&store, &get("/"), START), "miss");
 }
@@ -193,70 +198,72 @@ fn an_object_that_outgrows_its_limit_streams_to_those_present_and_to_no_newcomer
     let store = store(1 << 20);
     let mut limited = response("/");
     limited.limit = Some(5);
-    let mut filling = fill(&store, &limited);
-    let mut present = filling.object().reader().unwrap();
-    filling.append(b"12345");
-    assert!(filling.is_stored());
+    let mut writer = fill(&store, &limited);
+    let mut present = writer.object().reader().unwrap();
+    writer.append(b"12345");
+    assert!(writer.is_stored());
     let late = hit(get("/").lookup(&store, START));
     let task = Task::new();
     assert_eq!(task.read(&mut present), "12345");
-    filling.append(b"6");
-    assert!(!filling.is_stored() && filling.is_wanted());
+    writer.append(b"6");
+    assert!(!writer.is_stored() && writer.is_wanted());
     // It had not begun to read, and the start is gone: it looks up again, and fetches for itself.
     assert!(late.reader().is_none());
     assert_eq!(look(&store, &get("/"), START), "miss");
     assert_eq!(store.stats().removed(crate::Removal::Oversize), 1);
-    filling.append(b"789");
+    writer.append(b"789");
     assert_eq!(task.read(&mut present), "6789");
-    filling.append(b"!");
-    filling.finish(None);
+    writer.append(b"!");
+    writer.finish(None);
     assert_eq!(task.read(&mut present), "!<end>");
 }
 
 #[test]
 fn an_object_larger_than_the_store_streams_from_the_start() {
     let store = store(64 << 10);
-    let mut filling = fill(&store, &response("/").len(1 << 30));
-    assert!(!filling.is_stored() && !filling.is_wanted());
-    let mut reader = filling.object().reader().unwrap();
-    assert!(filling.is_wanted());
+    let mut writer = fill(&store, &response("/").len(1 << 30));
+    assert!(!writer.is_stored() && !writer.is_wanted());
+    let mut reader = writer.object().reader().unwrap();
+    assert!(writer.is_wanted());
     let task = Task::new();
     for _ in 0..1000 {
-        filling.append(&[b'x'; 1000]);
+        writer.append(&[b'x'; 1000]);
         assert_eq!(task.read(&mut reader).len(), 1000);
     }
-    assert_eq!((store.stats().objects, store.stats().unstored), (0, 1));
+    assert_eq!(store.stats().objects, 0);
+    assert_eq!(store.stats().unstored, 1);
     drop(reader);
-    assert!(!filling.is_wanted());
+    assert!(!writer.is_wanted());
 }
 
 #[test]
 fn a_laggard_first_slows_a_streaming_fill_and_then_is_cut_off() {
     let settings = Settings { window: 100, patience: Duration::from_secs(5), ..Settings::new(1 << 20) };
     let store = Arc::new(Store::new(settings));
-    let mut filling = fill(&store, &response("/").len(1 << 30));
-    let (mut quick, mut slow) = (filling.object().reader().unwrap(), filling.object().reader().unwrap());
-    let (quick_task, slow_task, writer) = (Task::new(), Task::new(), Task::new());
-    let room = |filling: &mut Filling, now| writer.run(|cx| filling.poll_room(cx, now)).is_ready();
-    assert!(room(&mut filling, at(0)));
-    filling.append(&[b'x'; 60]);
-    assert_eq!((quick_task.read(&mut quick).len(), slow_task.read(&mut slow).len()), (60, 60));
-    assert!(room(&mut filling, at(1)));
-    filling.append(&[b'x'; 100]);
+    let mut writer = fill(&store, &response("/").len(1 << 30));
+    let (mut quick, mut slow) = (writer.object().reader().unwrap(), writer.object().reader().unwrap());
+    let (quick_task, slow_task, writer_task) = (Task::new(), Task::new(), Task::new());
+    let room = |writer: &mut BodyWriter, now| writer_task.run(|cx| writer.poll_room(cx, now)).is_ready();
+    assert!(room(&mut writer, at(0)));
+    writer.append(&[b'x'; 60]);
+    assert_eq!(quick_task.read(&mut quick).len(), 60);
+    assert_eq!(slow_task.read(&mut slow).len(), 60);
+    assert!(room(&mut writer, at(1)));
+    writer.append(&[b'x'; 100]);
     assert_eq!(quick_task.read(&mut quick).len(), 100);
     // The slow one is a window behind.
-    assert!(!room(&mut filling, at(1)));
-    assert_eq!(filling.deadline(), Some(at(6)));
+    assert!(!room(&mut writer, at(1)));
+    assert_eq!(writer.deadline(), Some(at(6)));
     assert_eq!(slow_task.read(&mut slow).len(), 100);
-    assert_eq!(writer.woken(), 1);
-    assert!(room(&mut filling, at(7)));
+    assert_eq!(writer_task.woken(), 1);
+    assert!(room(&mut writer, at(7)));
     // Again, and this time it does not catch up.
-    filling.append(&[b'x'; 100]);
+    writer.append(&[b'x'; 100]);
     assert_eq!(quick_task.read(&mut quick).len(), 100);
-    assert!(!room(&mut filling, at(8)) && !room(&mut filling, at(12)));
-    assert!(room(&mut filling, at(13)));
+    assert!(!room(&mut writer, at(8)) && !room(&mut writer, at(12)));
+    assert!(room(&mut writer, at(13)));
     assert_eq!(slow_task.read(&mut slow), "<TooSlow>");
-    filling.append(b"rest");
+    writer.append(b"rest");
     assert_eq!(quick_task.read(&mut quick), "rest");
 }
 
@@ -264,27 +271,28 @@ fn a_laggard_first_slows_a_streaming_fill_and_then_is_cut_off() {
 fn a_slow_reader_that_holds_up_nobody_is_not_cut_off() {
     let settings = Settings { window: 100, patience: Duration::from_secs(5), ..Settings::new(1 << 20) };
     let store = Arc::new(Store::new(settings));
-    let mut filling = fill(&store, &response("/").len(1 << 30));
-    let mut slow = filling.object().reader().unwrap();
-    filling.append(&[b'x'; 100]);
-    let writer = Task::new();
-    assert!(writer.run(|cx| filling.poll_room(cx, at(0))).is_pending());
-    assert!(writer.run(|cx| filling.poll_room(cx, at(60))).is_pending());
-    assert_eq!((Task::new().read(&mut slow).len(), writer.woken()), (100, 1));
-    assert!(writer.run(|cx| filling.poll_room(cx, at(60))).is_ready());
+    let mut writer = fill(&store, &response("/").len(1 << 30));
+    let mut slow = writer.object().reader().unwrap();
+    writer.append(&[b'x'; 100]);
+    let writer_task = Task::new();
+    assert!(writer_task.run(|cx| writer.poll_room(cx, at(0))).is_pending());
+    assert!(writer_task.run(|cx| writer.poll_room(cx, at(60))).is_pending());
+    assert_eq!(Task::new().read(&mut slow).len(), 100);
+    assert_eq!(writer_task.woken(), 1);
+    assert!(writer_task.run(|cx| writer.poll_room(cx, at(60))).is_ready());
 }
 
 #[test]
 fn slow_readers_of_a_stored_object_slow_nothing() {
     let settings = Settings { window: 10, ..Settings::new(1 << 20) };
     let store = Arc::new(Store::new(settings));
-    let mut filling = fill(&store, &response("/"));
-    let mut slow = filling.object().reader().unwrap();
+    let mut writer = fill(&store, &response("/"));
+    let mut slow = writer.object().reader().unwrap();
     for _ in 0..100 {
-        assert!(Task::new().run(|cx| filling.poll_room(cx, at(0))).is_ready());
-        filling.append(&[b'x'; 100]);
+        assert!(Task::new().run(|cx| writer.poll_room(cx, at(0))).is_ready());
+        writer.append(&[b'x'; 100]);
     }
-    filling.finish(None);
+    writer.finish(None);
     assert_eq!(Task::new().read(&mut slow).len(), 10_000 + "<end>".len());
 }
 
@@ -292,14 +300,14 @@ fn slow_readers_of_a_stored_object_slow_nothing() {
 fn bytes_are_charged_as_they_arrive_and_until_the_last_reader_goes() {
     let store = store(1 << 20);
     let empty = store.stats().bytes;
-    let mut filling = fill(&store, &response("/"));
+    let mut writer = fill(&store, &response("/"));
     let mut last = store.stats().bytes;
     for _ in 0..5 {
-        filling.append(&[b'x'; 70_000]);
+        writer.append(&[b'x'; 70_000]);
         assert!(store.stats().bytes >= last + 64_000);
         last = store.stats().bytes;
     }
-    let object = filling.finish(None);
+    let object = writer.finish(None);
     assert!(store.stats().bytes >= 350_000);
     store.purge_all(crate::Purge::Hard, START);
     assert!(store.stats().bytes >= 350_000, "it is still held");
@@ -314,10 +322,11 @@ fn a_response_that_is_whole_but_too_large_is_served_once() {
     let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, START)));
     assert!(task.wait(&mut waiter, &get("/"), START).is_pending());
     let body = bytes(600_000);
-    let object = leader.store_complete(response("/").arrival(), &[&body], None);
+    let object = leader.store_complete(response("/").new_object(), &[&body], None);
     assert!(text(&object).as_bytes() == body);
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)).len(), "object ".len() + body.len());
-    assert_eq!((look(&store, &get("/"), START), store.stats().objects), ("miss".to_owned(), 0));
+    assert_eq!(look(&store, &get("/"), START), "miss");
+    assert_eq!(store.stats().objects, 0);
     assert!(store.stats().bytes < 64 << 10);
 }
 

@@ -63,7 +63,7 @@ fn ask(store: &Arc<Store>, path: &str, len: usize) -> bool {
     match get(path).lookup(store, START) {
         Lookup::Hit(_) => true,
         Lookup::Miss(flight) => {
-            flight.store_complete(response(path).arrival(), &[&vec![b'x'; len]], None);
+            flight.store_complete(response(path).new_object(), &[&vec![b'x'; len]], None);
             false
         }
         other => panic!("{}", said(&other)),
@@ -106,7 +106,8 @@ fn a_scan_does_not_flush_what_is_asked_for_often() {
     for _ in 0..3 {
         (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
     }
-    // A crawler asks once for each of many times what fits, while the popular ones are asked for now and then.
+    // A crawler asks once for each of many times what fits, while the popular ones are asked for now and
+    // then.
     let mut random = Random::new(1);
     let (mut hits, mut asked) = (0, 0);
     for n in 0..20 * room {
@@ -190,16 +191,17 @@ fn an_arriving_object_that_would_flush_the_store_streams_instead() {
     for _ in 0..3 {
         (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), 1000));
     }
-    let mut filling = flight(get("/large").lookup(&store, START)).store(response("/large").arrival());
-    let mut reader = filling.object().reader().unwrap();
+    let mut writer = flight(get("/large").lookup(&store, START)).store(response("/large").new_object());
+    let mut reader = writer.object().reader().unwrap();
     let mut read = 0;
     for _ in 0..3000 {
-        filling.append(&[b'x'; 1000]);
+        writer.append(&[b'x'; 1000]);
         read += Task::new().read(&mut reader).len();
     }
-    assert!(!filling.is_stored());
-    filling.finish(None);
-    assert_eq!((read, Task::new().read(&mut reader)), (3_000_000, "<end>".to_owned()));
+    assert!(!writer.is_stored());
+    writer.finish(None);
+    assert_eq!(read, 3_000_000);
+    assert_eq!(Task::new().read(&mut reader), "<end>");
     let hits = (0..popular).filter(|n| ask(&store, &format!("/{n}"), 1000)).count();
     assert!(hits * 10 >= popular * 9, "{hits} of {popular}");
 }
@@ -221,7 +223,8 @@ fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
     drop(all);
 }
 
-/// Regression: what slow readers hold could be freed by no eviction, so that the main queue was emptied instead.
+/// Regression: what slow readers hold could be freed by no eviction, so that the main queue was emptied
+/// instead.
 #[test]
 fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     for (announced, full) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -237,13 +240,13 @@ fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
         let mut held = Vec::new();
         for n in 0..40 {
             let large = response(&format!("/large/{n}"));
-            let mut filling = fill(&store, &if announced { large.len(3 << 20) } else { large });
-            held.push(filling.object().reader().unwrap());
-            while filling.is_stored() && filling.len() < 3 << 20 {
-                filling.append(&[b'x'; 1 << 16]);
+            let mut writer = fill(&store, &if announced { large.len(3 << 20) } else { large });
+            held.push(writer.object().reader().unwrap());
+            while writer.is_stored() && writer.len() < 3 << 20 {
+                writer.append(&[b'x'; 1 << 16]);
             }
-            if filling.is_stored() {
-                filling.finish(None);
+            if writer.is_stored() {
+                writer.finish(None);
             }
             assert!(store.stats().bytes <= limit as u64);
         }
@@ -270,12 +273,12 @@ fn what_slow_readers_hold_of_what_is_popular_itself_pushes_out_little() {
         let (mut readers, mut held) = (Vec::new(), Vec::new());
         for path in (0..200).rev().map(|n| format!("/large/{n}")) {
             if let Lookup::Miss(flight) = get(&path).lookup(&store, START) {
-                let mut filling = flight.store(response(&path).arrival());
-                readers.push(filling.object().reader().unwrap());
-                while filling.is_stored() && filling.len() < len as u64 {
-                    filling.append(&[b'x'; 1 << 15]);
+                let mut writer = flight.store(response(&path).new_object());
+                readers.push(writer.object().reader().unwrap());
+                while writer.is_stored() && writer.len() < len as u64 {
+                    writer.append(&[b'x'; 1 << 15]);
                 }
-                drop(filling.finish(None));
+                drop(writer.finish(None));
             }
             for _ in 0..hits {
                 if let Lookup::Hit(object) = get(&path).lookup(&store, START) {
@@ -294,10 +297,10 @@ fn what_slow_readers_hold_of_what_is_popular_itself_pushes_out_little() {
 #[test]
 fn what_is_read_is_held_once_it_has_left_the_store() {
     let store = Arc::new(Store::new(Settings::new(8 << 20)));
-    let mut filling = fill(&store, &response("/"));
-    let reader = filling.object().reader().unwrap();
-    filling.append(&[b'x'; 1 << 20]);
-    drop(filling.finish(None));
+    let mut writer = fill(&store, &response("/"));
+    let reader = writer.object().reader().unwrap();
+    writer.append(&[b'x'; 1 << 20]);
+    drop(writer.finish(None));
     let stored = store.held_bytes();
     store.purge(key("/"), crate::Purge::Hard, START);
     assert!(stored < 1 << 10 && store.held_bytes() > 1 << 20, "{stored}, {}", store.held_bytes());
@@ -312,11 +315,11 @@ fn a_large_object_that_came_back_unannounced_is_no_popular_one() {
     // Once out of the small queue, so that its key is remembered.
     drop(fill(&store, &large).finish(None));
     (0..10_000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
-    let mut filling = fill(&store, &large);
+    let mut writer = fill(&store, &large);
     for _ in 0..40 {
-        filling.append(&[b'x'; 1 << 16]);
+        writer.append(&[b'x'; 1 << 16]);
     }
-    assert!(filling.is_stored() && store.stats().small_bytes >= 40 << 16, "{:?}", store.stats());
+    assert!(writer.is_stored() && store.stats().small_bytes >= 40 << 16, "{:?}", store.stats());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use sandarac_message::range::ByteRange;
 
 use super::*;
-use crate::{Filling, Joint, Purge, Removal};
+use crate::{BodyWriter, PartJoin, Purge, Removal};
 
 fn range(first: u64, last: u64) -> ByteRange {
     ByteRange { first, last }
@@ -20,23 +20,23 @@ fn part(range: ByteRange, complete: u64) -> Response {
 
 /// Stores a part as it would come from an origin.
 fn store_part(store: &Arc<Store>, held: ByteRange, complete: u64) -> Arc<Object> {
-    let mut filling = store.open(key("/")).store(part(held, complete).len(held.len()).arrival());
-    filling.append(&bytes(held));
-    filling.finish(None)
+    let mut writer = store.open(key("/")).store(part(held, complete).len(held.len()).new_object());
+    writer.append(&bytes(held));
+    writer.finish(None)
 }
 
 /// Begins to join `new` with what is stored.
-fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<Filling> {
+fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<BodyWriter> {
     let flight = flight(get("/").lookup(store, START));
     let held = flight.candidate().unwrap().range().unwrap();
-    let joint = joint(&flight, new)?;
+    let part_join = part_join(&flight, new)?;
     let joined = held.union(&ContentRange::of(new, complete));
     let range = joined.filter(|joined| !joined.is_whole());
-    Some(flight.join(Response { range, ..response("/").resumable() }.arrival(), joint))
+    Some(flight.join(Response { range, ..response("/").resumable() }.new_object(), part_join))
 }
 
-fn joint(flight: &Flight, new: ByteRange) -> Option<Joint> {
-    Joint::of(flight.candidate().unwrap().clone(), new)
+fn part_join(flight: &Flight, new: ByteRange) -> Option<PartJoin> {
+    PartJoin::of(flight.candidate().unwrap().clone(), new)
 }
 
 #[test]
@@ -70,25 +70,25 @@ fn joined(held: ByteRange, new: ByteRange, complete: u64, piece: usize) {
     let case = format!("{held:?} {new:?} in pieces of {piece}");
     let store = store(8 << 20);
     store_part(&store, held, complete);
-    let mut filling = join(&store, new, complete).unwrap_or_else(|| panic!("{case}"));
+    let mut writer = join(&store, new, complete).unwrap_or_else(|| panic!("{case}"));
     let task = Task::new();
-    let mut reader = filling.reader().unwrap();
+    let mut reader = writer.reader().unwrap();
     let mut read = task.read(&mut reader);
     let mut body = &bytes(new)[..];
     while !body.is_empty() {
-        let direct = filling.read_with(|room| {
+        let direct = writer.read_with(|room| {
             let len = room.len().min(piece).min(body.len());
             room[..len].copy_from_slice(&body[..len]);
             (len, len)
         });
         let taken = direct.unwrap_or_else(|| {
-            filling.append(&body[..piece.min(body.len())]);
+            writer.append(&body[..piece.min(body.len())]);
             piece.min(body.len())
         });
         body = &body[taken..];
         read += &task.read(&mut reader);
     }
-    let object = filling.finish(None);
+    let object = writer.finish(None);
     read += &task.read(&mut reader);
     let union = range(held.first.min(new.first), held.last.max(new.last));
     assert!(read.strip_suffix("<end>") == str::from_utf8(&bytes(union)).ok(), "read along: {case}");
@@ -108,12 +108,13 @@ fn long_segments_are_shared_and_charged_once() {
     let store = store(3 << 20);
     store_part(&store, range(0, 1_999_999), 2_100_000);
     let before = store.stats().bytes;
-    let mut filling = join(&store, range(2_000_000, 2_099_999), 2_100_000).unwrap();
-    filling.append(&bytes(range(2_000_000, 2_099_999)));
-    let object = filling.finish(None);
+    let mut writer = join(&store, range(2_000_000, 2_099_999), 2_100_000).unwrap();
+    writer.append(&bytes(range(2_000_000, 2_099_999)));
+    let object = writer.finish(None);
     let grown = store.stats().bytes - before;
     assert!((100_000..300_000).contains(&grown), "{grown}");
-    assert_eq!((object.range(), object.body().len()), (None, Some(2_100_000)));
+    assert_eq!(object.range(), None);
+    assert_eq!(object.body().len(), Some(2_100_000));
     assert!(text(&object).as_bytes() == bytes(range(0, 2_099_999)));
     assert_eq!(store.stats().removed[crate::Removal::Evicted as usize], 0);
 }
@@ -128,9 +129,9 @@ fn what_does_not_fit_is_not_joined() {
     }
     let mut short = part(range(10, 19), 100);
     short.len = None;
-    let mut filling = store.open(key("/")).store(short.arrival());
-    filling.append(b"short");
-    filling.finish(None);
+    let mut writer = store.open(key("/")).store(short.new_object());
+    writer.append(b"short");
+    writer.finish(None);
     assert!(join(&store, range(20, 29), 100).is_none(), "it is not as long as it says");
 }
 
@@ -139,18 +140,19 @@ fn a_part_outlives_a_rest_that_breaks_off() {
     for new in [range(20, 29), range(0, 9)] {
         let store = store(1 << 20);
         store_part(&store, range(10, 19), 30);
-        let mut filling = join(&store, new, 30).unwrap();
-        let mut reader = filling.reader().unwrap();
+        let mut writer = join(&store, new, 30).unwrap();
+        let mut reader = writer.reader().unwrap();
         // What it has can be had meanwhile, and from the object that is to have all.
         assert_eq!(store.stats().objects, 2);
-        filling.break_off();
+        writer.break_off();
         assert!(Task::new().read(&mut reader).ends_with("<Aborted>"));
         assert_eq!(look(&store, &get("/"), START), "miss, candidate klmnopqrst", "{new:?}");
         assert_eq!(store.stats().objects, 1);
         // One that never sends it is asked for the whole.
         join(&store, new, 30).unwrap().break_off();
         assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
-        assert_eq!((store.stats().objects, store.stats().removed(Removal::Broken)), (0, 3));
+        assert_eq!(store.stats().objects, 0);
+        assert_eq!(store.stats().removed(Removal::Broken), 3);
     }
 }
 
@@ -165,9 +167,9 @@ fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
         (range(0, 9), range(0, 8), range(10, 19)),
     ] {
         store_part(&store, range(10, 19), 30);
-        let mut filling = join(&store, new, 30).unwrap();
-        filling.append(&bytes(come));
-        filling.break_off();
+        let mut writer = join(&store, new, 30).unwrap();
+        writer.append(&bytes(come));
+        writer.break_off();
         let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
         assert_eq!(held.range(), Some(ContentRange::of(left, 30)), "{come:?}");
         assert_eq!(text(&held).as_bytes(), bytes(left));
@@ -175,11 +177,12 @@ fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
     }
     let held = range(90, 99);
     store_part(&store, held, 100);
-    let mut filling = join(&store, range(0, 89), 100).unwrap();
-    filling.append(&bytes(range(0, 20)));
-    filling.break_off();
+    let mut writer = join(&store, range(0, 89), 100).unwrap();
+    writer.append(&bytes(range(0, 20)));
+    writer.break_off();
     let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
-    assert_eq!((held.range(), text(&held).len()), (Some(ContentRange::of(range(0, 20), 100)), 21));
+    assert_eq!(held.range(), Some(ContentRange::of(range(0, 20), 100)));
+    assert_eq!(text(&held).len(), 21);
     assert_eq!(store.stats().kept, 3);
 }
 
@@ -187,11 +190,12 @@ fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
 fn a_part_is_replaced_by_what_it_is_joined_to() {
     let store = store(1 << 20);
     store_part(&store, range(0, 4), 10);
-    let mut filling = join(&store, range(5, 9), 10).unwrap();
-    filling.append(&bytes(range(5, 9)));
+    let mut writer = join(&store, range(5, 9), 10).unwrap();
+    writer.append(&bytes(range(5, 9)));
     assert_eq!(store.stats().objects, 2);
-    filling.finish(None);
-    assert_eq!((store.stats().objects, store.stats().removed(Removal::Replaced)), (1, 1));
+    writer.finish(None);
+    assert_eq!(store.stats().objects, 1);
+    assert_eq!(store.stats().removed(Removal::Replaced), 1);
     assert_eq!(look(&store, &get("/"), START), "hit abcdefghij");
 }
 
@@ -202,13 +206,13 @@ fn a_part_outlives_what_is_evicted_while_its_rest_arrives() {
     for _ in 0..3 {
         hit(get("/").part(RangeSpec::From(0, Some(4))).lookup(&store, START));
     }
-    let mut filling = join(&store, range(5, 499_999), 500_000).unwrap();
-    filling.append(&bytes(range(5, 400_000)));
-    let large = filling.object().clone();
+    let mut writer = join(&store, range(5, 499_999), 500_000).unwrap();
+    writer.append(&bytes(range(5, 400_000)));
+    let large = writer.object().clone();
     // Nobody reads it.
     store.configure(Settings { limit: 100_000, ..store.settings() });
-    assert!(!filling.is_stored() && !filling.is_wanted());
-    drop((filling, large));
+    assert!(!writer.is_stored() && !writer.is_wanted());
+    drop((writer, large));
     assert_eq!(look(&store, &get("/"), START), "miss, candidate abcde");
 }
 
@@ -216,9 +220,9 @@ fn a_part_outlives_what_is_evicted_while_its_rest_arrives() {
 fn a_purge_meets_the_part_and_what_it_is_joined_to() {
     let store = store(1 << 20);
     store_part(&store, range(0, 4), 10);
-    let filling = join(&store, range(5, 9), 10).unwrap();
+    let writer = join(&store, range(5, 9), 10).unwrap();
     assert_eq!(store.purge(key("/"), Purge::Hard, START), 2);
-    filling.break_off();
+    writer.break_off();
     assert_eq!(look(&store, &get("/"), START), "miss");
 }
 
@@ -232,9 +236,9 @@ fn a_body_that_is_not_as_long_as_it_says_spoils_the_joined_object_and_the_part()
     ] {
         let store = store(1 << 20);
         store_part(&store, range(10, 19), 100);
-        let mut filling = join(&store, new, 100).unwrap();
-        filling.append(body);
-        filling.finish(None);
+        let mut writer = join(&store, new, 100).unwrap();
+        writer.append(body);
+        writer.finish(None);
         assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
     }
 }
@@ -246,18 +250,18 @@ fn a_joined_object_without_room_streams_to_its_reader() {
         let held = range(400_000, 699_999);
         store_part(&store, held, 800_000);
         let flight = flight(get("/").lookup(&store, START));
-        let mut arrival = part(range(held.first.min(new.first), held.last.max(new.last)), 800_000);
-        arrival.limit = Some(1000);
-        let joint = joint(&flight, new).unwrap();
-        let mut filling = flight.join(arrival.arrival(), joint);
+        let mut new_object = part(range(held.first.min(new.first), held.last.max(new.last)), 800_000);
+        new_object.limit = Some(1000);
+        let part_join = part_join(&flight, new).unwrap();
+        let mut writer = flight.join(new_object.new_object(), part_join);
         let task = Task::new();
-        let mut reader = filling.reader().unwrap();
+        let mut reader = writer.reader().unwrap();
         let mut read = task.read(&mut reader);
         for piece in bytes(new).chunks(10_000) {
-            filling.append(piece);
+            writer.append(piece);
             read += &task.read(&mut reader);
         }
-        filling.finish(None);
+        writer.finish(None);
         read += &task.read(&mut reader);
         let union = range(held.first.min(new.first), held.last.max(new.last));
         assert!(read.strip_suffix("<end>") == str::from_utf8(&bytes(union)).ok(), "{new:?}");
@@ -273,16 +277,16 @@ fn those_who_wait_get_the_whole_as_it_arrives() {
     let mut waiter = waiter(get("/").lookup(&store, START));
     let task = Task::new();
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)), "pending");
-    let joint = joint(&leader, range(5, 9)).unwrap();
-    let mut filling = leader.join(response("/").arrival(), joint);
+    let part_join = part_join(&leader, range(5, 9)).unwrap();
+    let mut writer = leader.join(response("/").new_object(), part_join);
     assert_eq!(task.woken(), 1);
     let Poll::Ready(Waited::Object(object)) = task.wait(&mut waiter, &get("/"), START) else {
         panic!("no object")
     };
     let mut reader = object.reader().unwrap();
-    filling.append(b"fghij");
+    writer.append(b"fghij");
     assert_eq!(task.read(&mut reader), "abcdefghij");
-    filling.finish(None);
+    writer.finish(None);
     assert_eq!(task.read(&mut reader), "<end>");
     assert_eq!(look(&store, &get("/"), START), "hit abcdefghij");
 }
@@ -293,9 +297,9 @@ fn a_purge_meanwhile_keeps_the_joined_object_from_being_stored() {
     store_part(&store, range(0, 4), 10);
     let leader = flight(get("/").lookup(&store, START));
     store.purge(key("/"), Purge::Hard, START);
-    let joint = joint(&leader, range(5, 9)).unwrap();
-    let mut filling = leader.join(response("/").arrival(), joint);
-    filling.append(b"fghij");
-    assert_eq!(text(&filling.finish(None)), "abcdefghij");
+    let part_join = part_join(&leader, range(5, 9)).unwrap();
+    let mut writer = leader.join(response("/").new_object(), part_join);
+    writer.append(b"fghij");
+    assert_eq!(text(&writer.finish(None)), "abcdefghij");
     assert_eq!(look(&store, &get("/"), START), "miss");
 }

@@ -20,7 +20,7 @@ use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::{
-    Arrival, Filling, Flight, Intent, Key, Lookup, Object, Query, Reader, Settings, Store, Tag, Waited,
+    BodyWriter, Flight, Intent, Key, Lookup, NewObject, Object, Query, Reader, Settings, Store, Tag, Waited,
     Waiter,
 };
 
@@ -102,8 +102,8 @@ impl Response {
         Response { resumable: true, ..self }
     }
 
-    fn arrival(&self) -> Arrival<'_> {
-        Arrival {
+    fn new_object(&self) -> NewObject<'_> {
+        NewObject {
             head: self.head.clone(),
             lifetimes: self.lifetimes,
             vary: &self.vary,
@@ -121,7 +121,7 @@ impl Response {
 
     /// Stores it, whole, beside all flights.
     fn put(&self, store: &Arc<Store>, body: &[u8]) -> Arc<Object> {
-        store.open(key(&self.path)).store_complete(self.arrival(), &[body], None)
+        store.open(key(&self.path)).store_complete(self.new_object(), &[body], None)
     }
 }
 
@@ -202,8 +202,8 @@ fn flight(lookup: Lookup) -> Flight {
 }
 
 /// A response whose body is to come.
-fn fill(store: &Arc<Store>, response: &Response) -> Filling {
-    flight(get(&response.path).lookup(store, START)).store(response.arrival())
+fn fill(store: &Arc<Store>, response: &Response) -> BodyWriter {
+    flight(get(&response.path).lookup(store, START)).store(response.new_object())
 }
 
 fn waiter(lookup: Lookup) -> Waiter {

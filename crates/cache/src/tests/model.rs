@@ -1,12 +1,12 @@
-//! The store against a model: after any sequence of operations, the bytes charged are the bytes held, and never more than the
-//! limit.
+//! The store against a model: after any sequence of operations, the bytes charged are the bytes held, and
+//! never more than the limit.
 
 use proptest::prelude::*;
 use sandarac_message::range::ByteRange;
 
 use super::*;
 use crate::Purge::{Hard, Soft};
-use crate::{Filling, Joint, Mark};
+use crate::{BodyWriter, Mark, PartJoin};
 
 /// Paths that the operations are about.
 const PATHS: u8 = 24;
@@ -65,7 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     store: Arc<Store>,
     now: Timestamp,
-    fillings: Vec<Filling>,
+    writers: Vec<BodyWriter>,
     readers: Vec<Reader>,
     held: Vec<Arc<Object>>,
     limit: usize,
@@ -85,7 +85,7 @@ impl World {
         World {
             store: store(limit),
             now: START,
-            fillings: Vec::new(),
+            writers: Vec::new(),
             readers: Vec::new(),
             held: Vec::new(),
             limit,
@@ -111,9 +111,9 @@ impl World {
                 if let Lookup::Miss(flight) | Lookup::Stale(_, Some(flight)) =
                     get(&path(to)).lookup(&self.store, self.now)
                 {
-                    let filling = flight.store(response.arrival());
-                    self.readers.extend(filling.object().reader());
-                    self.fillings.push(filling);
+                    let writer = flight.store(response.new_object());
+                    self.readers.extend(writer.object().reader());
+                    self.writers.push(writer);
                 }
             }
             Step::Part { path: to, first, len, all } => {
@@ -123,39 +123,39 @@ impl World {
                     let arrives = ContentRange::of(part, 1 << 20);
                     let held = flight.candidate().and_then(|candidate| candidate.range());
                     response.range = held.and_then(|held| held.union(&arrives)).or(Some(arrives));
-                    let joint = flight.candidate().and_then(|held| Joint::of(held.clone(), part));
-                    let mut filling = match joint {
-                        Some(joint) => flight.join(response.arrival(), joint),
+                    let part_join = flight.candidate().and_then(|held| PartJoin::of(held.clone(), part));
+                    let mut writer = match part_join {
+                        Some(part_join) => flight.join(response.new_object(), part_join),
                         None => {
                             response.range = Some(arrives);
-                            flight.store(response.arrival())
+                            flight.store(response.new_object())
                         }
                     };
-                    self.readers.extend(filling.reader());
+                    self.readers.extend(writer.reader());
                     if all {
-                        filling.append(&vec![2; part.len() as usize]);
-                        filling.finish(None);
+                        writer.append(&vec![2; part.len() as usize]);
+                        writer.finish(None);
                     } else {
-                        self.fillings.push(filling);
+                        self.writers.push(writer);
                     }
                 }
             }
             Step::Append { which, len } => {
-                let count = self.fillings.len().max(1);
-                if let Some(filling) = self.fillings.get_mut(which as usize % count) {
-                    filling.append(&vec![1; len as usize]);
+                let count = self.writers.len().max(1);
+                if let Some(writer) = self.writers.get_mut(which as usize % count) {
+                    writer.append(&vec![1; len as usize]);
                 }
             }
             Step::Finish { which } => {
-                if !self.fillings.is_empty() {
-                    self.fillings.swap_remove(which as usize % self.fillings.len()).finish(None);
+                if !self.writers.is_empty() {
+                    self.writers.swap_remove(which as usize % self.writers.len()).finish(None);
                 }
             }
             Step::Break { which, spoiled } => {
-                if !self.fillings.is_empty() {
-                    let filling = self.fillings.swap_remove(which as usize % self.fillings.len());
+                if !self.writers.is_empty() {
+                    let writer = self.writers.swap_remove(which as usize % self.writers.len());
                     if !spoiled {
-                        filling.break_off();
+                        writer.break_off();
                     }
                 }
             }
@@ -169,7 +169,7 @@ impl World {
             }
             Step::Refresh { path: to } => {
                 if let Lookup::Miss(flight) = get(&path(to)).lookup(&self.store, self.now) {
-                    flight.refresh(self.response(to, to).arrival());
+                    flight.refresh(self.response(to, to).new_object());
                 }
             }
             Step::Hold { path: to } => {
@@ -228,7 +228,7 @@ impl World {
     fn check(&self) {
         let stats = self.store.stats();
         let recounted =
-            recount(&self.store, self.fillings.iter().flat_map(Filling::holds), &self.held, &self.readers);
+            recount(&self.store, self.writers.iter().flat_map(BodyWriter::holds), &self.held, &self.readers);
         assert_eq!(stats.bytes as usize, recounted, "{stats:?}");
         // What readers hold of objects that have left the store cannot be evicted.
         let pinned = self.pinned();
@@ -239,7 +239,7 @@ impl World {
     fn pinned(&self) -> usize {
         let index: usize = (0..self.store.shards()).map(|at| self.store.shard(at).index_bytes()).sum();
         let objects = self.held.iter().chain(self.readers.iter().map(Reader::object));
-        let objects = objects.chain(self.fillings.iter().flat_map(Filling::holds));
+        let objects = objects.chain(self.writers.iter().flat_map(BodyWriter::holds));
         index + distinct(objects).iter().map(|object| object.recount()).sum::<usize>() * 2
     }
 }
@@ -252,10 +252,11 @@ fn distinct<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Vec<Arc<Objec
     distinct
 }
 
-/// What ought to be charged: the index, and every object that is in it or in somebody's hands, its body counted once.
+/// What ought to be charged: the index, and every object that is in it or in somebody's hands, its body
+/// counted once.
 fn recount<'a>(
     store: &Store,
-    filling: impl Iterator<Item = &'a Arc<Object>>,
+    writer: impl Iterator<Item = &'a Arc<Object>>,
     held: &'a [Arc<Object>],
     readers: &'a [Reader],
 ) -> usize {
@@ -271,7 +272,7 @@ fn recount<'a>(
         assert_eq!(shard.len(), objects.iter().filter(|object| !object.is_condemned()).count());
         stored.extend(objects);
     }
-    let in_hands = filling.chain(held).chain(readers.iter().map(Reader::object)).cloned();
+    let in_hands = writer.chain(held).chain(readers.iter().map(Reader::object)).cloned();
     stored.extend(in_hands);
     let all = distinct(stored.iter());
     let mut shared: Vec<(usize, usize)> = all.iter().flat_map(|object| object.recount_shared()).collect();

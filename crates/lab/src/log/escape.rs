@@ -1,7 +1,7 @@
 //! Escapes that logs write in place of bytes that would break a line.
 
-/// Undoes the escapes of Apache and nginx: `\xHH`, quotes and backslashes after a backslash, and the letters of C. What is
-/// none of these stays.
+/// Undoes the escapes of Apache and nginx: `\xHH`, quotes and backslashes after a backslash, and the letters
+/// of C. What is none of these stays.
 pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     undo(text, |after| match after {
         [letter @ (b'"' | b'\\'), ..] => Some((*letter, 1)),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::escape::unescape_bytes;
-use super::line::Told;
+use super::fields::LineFields;
 use super::malformed::Malformed;
 use super::time;
 
@@ -25,10 +25,10 @@ struct Written<'a> {
     user_agent: Option<Cow<'a, str>>,
 }
 
-pub(super) fn read(line: &[u8]) -> Result<Told, Malformed> {
+pub(super) fn read(line: &[u8]) -> Result<LineFields, Malformed> {
     let written: Written<'_> = serde_json::from_slice(line).map_err(|_| Malformed::Format)?;
     let bytes = |text: Cow<'_, str>| unescape_bytes(text.as_bytes());
-    Ok(Told {
+    Ok(LineFields {
         time: time::rfc3339(written.time.as_bytes()).ok_or(Malformed::Time)?,
         whole_second: false,
         method: bytes(written.method),

@@ -3,6 +3,7 @@
 use sandarac_message::Timestamp;
 use sandarac_message::target::{Authority, Scheme};
 
+use super::fields::LineFields;
 use super::malformed::Malformed;
 use super::{json, ncsa};
 
@@ -22,18 +23,6 @@ pub(super) struct Entry {
     /// Whether the line tells no more of the time than the second.
     pub(super) whole_second: bool,
     pub(super) head: bool,
-    pub(super) host: Option<Vec<u8>>,
-    pub(super) target: Vec<u8>,
-    pub(super) referer: Option<Vec<u8>>,
-    pub(super) user_agent: Option<Vec<u8>>,
-}
-
-/// What a line holds, whatever its format, with all escapes undone.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    pub(super) time: Timestamp,
-    pub(super) whole_second: bool,
-    pub(super) method: Vec<u8>,
     pub(super) host: Option<Vec<u8>>,
     pub(super) target: Vec<u8>,
     pub(super) referer: Option<Vec<u8>>,
@@ -60,7 +49,7 @@ impl Line {
         };
         let field = |value: Option<Vec<u8>>| value.filter(|value| is_field_value(value));
         let (referer, user_agent) = (field(told.referer), field(told.user_agent));
-        let Told { time, whole_second, .. } = told;
+        let LineFields { time, whole_second, .. } = told;
         Ok(Line::Request(Entry { time, whole_second, head, host, target, referer, user_agent }))
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::GzDecoder;
 
-/// A longer line is skipped. No server takes a request of which three fields, each byte escaped as four, need more.
+/// A longer line is skipped. No server takes a request of which three fields, each byte escaped as four, need
+/// more.
 const LONGEST: usize = 128 * 1024;
 
 const BUFFER: usize = 64 * 1024;
@@ -23,8 +24,8 @@ pub(super) struct Lines {
     trailing: Arc<AtomicBool>,
 }
 
-/// Members of gzip, one after the other: a log that was appended to, or several put together. What follows them and is none, as a
-/// tape is padded with, ends them.
+/// Members of gzip, one after the other: a log that was appended to, or several put together. What follows
+/// them and is none, as a tape is padded with, ends them.
 struct Members<R> {
     current: Option<GzDecoder<R>>,
     trailing: Arc<AtomicBool>,

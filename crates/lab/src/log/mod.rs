@@ -1,10 +1,11 @@
 //! Access logs, read as a stream of requests: in memory that does not grow with the log.
 //!
-//! A line is in the NCSA common or combined format, either with the name of the virtual host before it (Apache's
-//! `vhost_combined`), or in the JSON that `[log] format = "json"` writes. Which it is, each line shows. gzip is known by
-//! its first bytes.
+//! A line is in the NCSA common or combined format, either with the name of the virtual host before it
+//! (Apache's `vhost_combined`), or in the JSON that `[log] format = "json"` writes. Which it is, each line
+//! shows. gzip is known by its first bytes.
 
 mod escape;
+mod fields;
 mod json;
 mod line;
 mod lines;
@@ -25,7 +26,8 @@ pub use malformed::Malformed;
 pub use tally::LogTally;
 use timeline::{GROUP, Timeline};
 
-/// So many lines that are none of an access log, with none before them that is, are enough to see that this is no log.
+/// So many lines that are none of an access log, with none before them that is, are enough to see that this
+/// is no log.
 const PATIENCE: u64 = 1000;
 
 /// What of a log is played.

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use super::escape::unescape;
-use super::line::Told;
+use super::fields::LineFields;
 use super::malformed::Malformed;
 use super::time;
 
 /// Reads a line such as `host ident user [time] "request" status bytes "referer" "agent"`, whatever follows.
-pub(super) fn read(line: &[u8]) -> Result<Told, Malformed> {
+pub(super) fn read(line: &[u8]) -> Result<LineFields, Malformed> {
     let (before, time, rest) = at_time(line)?;
     let (request, rest) = quoted(rest).ok_or(Malformed::Format)?;
     let mut words = rest.trim_ascii_start().splitn(3, |&byte| byte == b' ');
@@ -23,7 +23,7 @@ pub(super) fn read(line: &[u8]) -> Result<Told, Malformed> {
     };
     let field = |value: Option<&[u8]>| value.filter(|value| !matches!(*value, b"" | b"-")).map(unescape);
     let (method, target) = request_line(request).ok_or(Malformed::Request)?;
-    Ok(Told {
+    Ok(LineFields {
         time,
         whole_second: true,
         method: method.to_vec(),

@@ -42,8 +42,8 @@ impl LogTally {
         self.by_reason.iter().sum()
     }
 
-    /// The same by reason, those that occurred, with the numbers, from 1, of the first lines of each among the first few of
-    /// all.
+    /// The same by reason, those that occurred, with the numbers, from 1, of the first lines of each among
+    /// the first few of all.
     pub fn reasons(&self) -> impl Iterator<Item = (Malformed, u64, Vec<u64>)> + '_ {
         Malformed::ALL.into_iter().zip(self.by_reason).filter(|&(_, count)| count > 0).map(|(why, count)| {
             let lines = self.first.iter().filter(|&&(_, other)| other == why).map(|&(line, _)| line);

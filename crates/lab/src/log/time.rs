@@ -55,7 +55,8 @@ fn number(digits: &[u8]) -> Option<u64> {
         .filter(|_| fits)
 }
 
-/// Seconds from the epoch to a date and time of day in UTC; `None` where they are none, or lie before the epoch.
+/// Seconds from the epoch to a date and time of day in UTC; `None` where they are none, or lie before the
+/// epoch.
 fn seconds((year, month, day): (u64, u64, u64), (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
     let civil = Civil { year, month, day, hour, minute, second, millisecond: 0 };
     u64::try_from(civil.since_epoch()?).ok()

@@ -7,8 +7,9 @@ use sandarac_message::Timestamp;
 /// At most so many requests are looked at together.
 pub(super) const GROUP: usize = 16 * 1024;
 
-/// A server writes a line when a request ends, with the time at which it began: lines are out of order by as long as requests
-/// take. What lies further back is not late: several logs follow each other, or the clock was set.
+/// A server writes a line when a request ends, with the time at which it began: lines are out of order by as
+/// long as requests take. What lies further back is not late: several logs follow each other, or the clock
+/// was set.
 const SLACK: Duration = Duration::from_secs(60);
 
 /// The times of a log's requests, from the first on.
@@ -21,8 +22,8 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// When `count` requests are made that came at `time`: all at once, or spread evenly over the second, where lines tell no
-    /// more. Never before those placed before.
+    /// When `count` requests are made that came at `time`: all at once, or spread evenly over the second,
+    /// where lines tell no more. Never before those placed before.
     pub(super) fn place(
         &mut self,
         time: Timestamp,

@@ -1,10 +1,46 @@
-//! The algorithms of a scenario, as they are written.
+//! The algorithms of a scenario, and how they are written.
 
 use sandarac_balance::{Algorithm as Balance, ResumeSettings, SkillSource};
 use serde::Deserialize;
 
-use super::{Algorithm, AlgorithmKind};
 use crate::lard::LardSettings;
+
+/// An algorithm to be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Algorithm {
+    /// What it is called in the table.
+    pub label: String,
+    /// What it is.
+    pub kind: AlgorithmKind,
+}
+
+/// An algorithm of the shipping balancer, or one to compare with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlgorithmKind {
+    /// One that ships.
+    Pool {
+        /// Which.
+        algorithm: Balance,
+        /// For `consistent_hash`.
+        load_factor: f64,
+        /// For `resume`.
+        resume: ResumeSettings,
+        /// Whether nothing more is learnt of workers after the warm-up.
+        frozen: bool,
+        /// Whether scores are what workers report alone, and not corrected by what is seen between two
+        /// reports.
+        uncorrected: bool,
+    },
+    /// For comparison, what no balancer can know: what each worker holds, and for how long it will be busy.
+    Oracle {
+        /// What each second of loading costs beside that second.
+        price: f64,
+    },
+    /// LARD with replication.
+    Lard(LardSettings),
+    /// Résumés as they were published in 2012, with the defaults of then.
+    Published,
+}
 
 /// Algorithms that do not ship, and are there to compare with.
 const COMPARED: [&str; 3] = ["lard", "oracle", "published"];

@@ -14,7 +14,8 @@ pub enum MaxStale {
     Any,
 }
 
-/// The cache directives of a request (RFC 9111 §5.2.1), and `Pragma: no-cache` where there is no Cache-Control (§5.4).
+/// The cache directives of a request (RFC 9111 §5.2.1), and `Pragma: no-cache` where there is no
+/// Cache-Control (§5.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
     /// Use nothing stored without validating it.
@@ -32,8 +33,8 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// Reads them. Of a repeated directive the first counts; `max-age` and `min-fresh` that are no number ask for the
-    /// strictest reading, `max-stale` that is no number is ignored.
+    /// Reads them. Of a repeated directive the first counts; `max-age` and `min-fresh` that are no number ask
+    /// for the strictest reading, `max-stale` that is no number is ignored.
     pub fn of(fields: Fields<'_>) -> RequestDirectives {
         let mut directives = RequestDirectives::default();
         let mut controlled = false;
@@ -81,8 +82,8 @@ const RESTRICTS: bool = true;
 /// A flag that does not: what it lets be stored or reused might not have been meant.
 const PERMITS: bool = false;
 
-/// The directives of a response that a shared cache obeys (RFC 9111 §5.2.2, RFC 5861, RFC 8246), from whichever field
-/// speaks for it.
+/// The directives of a response that a shared cache obeys (RFC 9111 §5.2.2, RFC 5861, RFC 8246), from
+/// whichever field speaks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseDirectives {
     pub(super) no_store: bool,
@@ -102,10 +103,11 @@ pub(super) struct ResponseDirectives {
 }
 
 impl ResponseDirectives {
-    /// Reads Cache-Control. In a member that is malformed, such as `private;max-age=60`, the words `private`, `no-store` and
-    /// `no-cache` forbid wherever they stand: an origin that writes one of them wants no sharing. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
-    /// zero, so that the response is stale; a window that is no number is ignored. A directive with an argument that
-    /// is not defined for it restricts as it would without, and permits nothing.
+    /// Reads Cache-Control. In a member that is malformed, such as `private;max-age=60`, the words `private`,
+    /// `no-store` and `no-cache` forbid wherever they stand: an origin that writes one of them wants no
+    /// sharing. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
+    /// zero, so that the response is stale; a window that is no number is ignored. A directive with an
+    /// argument that is not defined for it restricts as it would without, and permits nothing.
     pub(super) fn of(fields: Fields<'_>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
         for member in fields.list(Name::CacheControl) {
@@ -157,7 +159,8 @@ impl ResponseDirectives {
     }
 }
 
-/// The field names that `no-cache="…"` and `private="…"` forbid to reuse or to store (RFC 9111 §5.2.2.4, §5.2.2.7).
+/// The field names that `no-cache="…"` and `private="…"` forbid to reuse or to store (RFC 9111 §5.2.2.4,
+/// §5.2.2.7).
 pub(super) fn withheld_names<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
     fields
         .list(Name::CacheControl)
@@ -167,8 +170,8 @@ pub(super) fn withheld_names<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a
         .flat_map(crate::members)
 }
 
-/// Whether a member is a directive (RFC 9111 §5.2): a token, alone or with a token or a quoted string for its argument. The
-/// qualified forms take a quoted string only.
+/// Whether a member is a directive (RFC 9111 §5.2): a token, alone or with a token or a quoted string for its
+/// argument. The qualified forms take a quoted string only.
 fn is_well_formed(member: &[u8]) -> bool {
     let Some(at) = memchr::memchr(b'=', member) else { return crate::is_token(member) };
     let (name, argument) = (&member[..at], &member[at + 1..]);
@@ -180,7 +183,8 @@ fn is_well_formed(member: &[u8]) -> bool {
     crate::is_token(name) && is_argument
 }
 
-/// Whether these bytes may stand between the quotes of a quoted string (RFC 9110 §5.6.4): no quote without a backslash.
+/// Whether these bytes may stand between the quotes of a quoted string (RFC 9110 §5.6.4): no quote without a
+/// backslash.
 fn is_quotable(inner: &[u8]) -> bool {
     let mut bytes = inner.iter();
     while let Some(byte) = bytes.next() {
@@ -225,8 +229,9 @@ impl<'a> Directive<'a> {
         delta_seconds(self.value?)
     }
 
-    /// The field names of the qualified form; `None` where there is none, or what is there is no list of names, or one of them
-    /// frames or describes the body or rules the cache: it then counts as the stricter unqualified form (RFC 9111 §5.2.2.4).
+    /// The field names of the qualified form; `None` where there is none, or what is there is no list of
+    /// names, or one of them frames or describes the body or rules the cache: it then counts as the stricter
+    /// unqualified form (RFC 9111 §5.2.2.4).
     fn field_names(&self) -> Option<&'a [u8]> {
         let names = self.value?;
         let mut members = crate::members(names).peekable();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{MaxStale, RequestDirectives};
 use crate::Timestamp;
 
-/// The times of one stored response: fixed when it is stored or freshened, judged against a request and the time.
+/// The times of one stored response: fixed when it is stored or freshened, judged against a request and the
+/// time.
 ///
 /// ```text
 /// received ──── fresh ────┬── grace ──┐
@@ -13,7 +14,8 @@ use crate::Timestamp;
 ///                         └── keep (validation, disconnected origin) ──┐
 ///                       stale                                        dead
 /// ```
-/// All three windows begin when the response becomes stale. Forty bytes, because every stored object carries one.
+/// All three windows begin when the response becomes stale. Forty bytes, because every stored object carries
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     /// When the response was received.
@@ -22,7 +24,8 @@ pub struct Lifetimes {
     pub(super) initial_age: u64,
     /// `freshness_lifetime` in milliseconds (RFC 9111 §4.2.1).
     pub(super) freshness: u64,
-    /// Seconds past freshness in which it may be served while a background fetch runs (RFC 5861 §3, or grace).
+    /// Seconds past freshness in which it may be served while a background fetch runs (RFC 5861 §3, or
+    /// grace).
     pub(super) grace: u32,
     /// Seconds past freshness in which it may stand in for a failing origin (RFC 5861 §4).
     pub(super) stale_if_error: u32,
@@ -33,7 +36,8 @@ pub struct Lifetimes {
 
 /// Never reuse without successful validation, even while fresh (response `no-cache`).
 pub(super) const NO_CACHE: u8 = 1;
-/// Never reuse stale (`must-revalidate`, `proxy-revalidate`, `s-maxage`), save within a grace that the origin gave.
+/// Never reuse stale (`must-revalidate`, `proxy-revalidate`, `s-maxage`), save within a grace that the origin
+/// gave.
 pub(super) const NEVER_STALE: u8 = 2;
 /// A stale one may be served when the origin cannot be reached (RFC 9111 §4.2.4).
 pub(super) const DISCONNECTED: u8 = 4;
@@ -60,8 +64,8 @@ pub enum Reuse {
 }
 
 impl Lifetimes {
-    /// The lifetimes of a response that Sandarac itself makes or is told to keep: received now, of no age, fresh for
-    /// `ttl`, then `grace`, then kept for `keep`. Seconds past what 32 bits hold are cut.
+    /// The lifetimes of a response that Sandarac itself makes or is told to keep: received now, of no age,
+    /// fresh for `ttl`, then `grace`, then kept for `keep`. Seconds past what 32 bits hold are cut.
     pub fn fixed(now: Timestamp, ttl: Duration, grace: Duration, keep: Duration) -> Lifetimes {
         Lifetimes {
             received: now,
@@ -156,9 +160,9 @@ impl Lifetimes {
         }
     }
 
-    /// Whether the response may be served because the origin could not be asked: no connection, no answer in time, or
-    /// an answer that broke off. Allowed within `stale-if-error`, and by RFC 9111 §4.2.4 to a disconnected cache, unless
-    /// the origin forbade stale reuse.
+    /// Whether the response may be served because the origin could not be asked: no connection, no answer in
+    /// time, or an answer that broke off. Allowed within `stale-if-error`, and by RFC 9111 §4.2.4 to a
+    /// disconnected cache, unless the origin forbade stale reuse.
     pub fn usable_on_error(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         self.usable_on_error_status(request, now)
             || (self.flags & DISCONNECTED != 0 && self.acceptable(request, now) && !self.dead(now))
@@ -171,21 +175,22 @@ impl Lifetimes {
             && (staleness < ms(self.stale_if_error.max(self.grace)) || self.is_fresh(now))
     }
 
-    /// Whether the response may be served because the origin is slow to answer: within the operator's `stale_if_error`. That of
-    /// the origin is for errors alone (RFC 5861 §4).
+    /// Whether the response may be served because the origin is slow to answer: within the operator's
+    /// `stale_if_error`. That of the origin is for errors alone (RFC 5861 §4).
     pub fn usable_while_slow(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         self.flags & OPERATORS_WINDOW != 0 && self.usable_on_error_status(request, now)
     }
 
-    /// Whether neither side forbids to serve it unvalidated. Where the origin forbids stale reuse, the windows are none.
+    /// Whether neither side forbids to serve it unvalidated. Where the origin forbids stale reuse, the
+    /// windows are none.
     fn acceptable(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         !self.no_cache()
             && !request.no_cache
             && request.max_age.is_none_or(|limit| self.age_ms(now) <= ms(limit))
     }
 
-    /// Whether it is past every use, so that its memory can go. A response that was stale when it arrived is kept as
-    /// long as if it had become stale then.
+    /// Whether it is past every use, so that its memory can go. A response that was stale when it arrived is
+    /// kept as long as if it had become stale then.
     pub fn dead(&self, now: Timestamp) -> bool {
         let last = u64::from(self.grace.max(self.stale_if_error).max(self.keep));
         now >= self.stale_at().max(self.received).plus(Duration::from_secs(last))

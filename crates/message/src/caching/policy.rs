@@ -56,8 +56,8 @@ pub struct Policy {
     /// Freshness in place of whatever the origin says, `no-cache` and `must-revalidate` included; `no-store`,
     /// `private` and the Authorization rule still hold.
     pub forced_ttl: Option<Duration>,
-    /// Freshness where the origin and `ttl_by_status` say nothing and no heuristic applies, for statuses that may be
-    /// cached heuristically.
+    /// Freshness where the origin and `ttl_by_status` say nothing and no heuristic applies, for statuses that
+    /// may be cached heuristically.
     pub default_ttl: Duration,
     /// Freshness by status where the origin says nothing, for any status: negative caching.
     pub ttl_by_status: Vec<(u16, Duration)>,
@@ -69,7 +69,8 @@ pub struct Policy {
     pub heuristics: Option<Heuristics>,
     /// How long past freshness it may be served while a background fetch runs, where the origin does not say.
     pub grace: Duration,
-    /// How long past freshness it may stand in for an answer of 500, 502, 503 or 504, where the origin does not say.
+    /// How long past freshness it may stand in for an answer of 500, 502, 503 or 504, where the origin does
+    /// not say.
     pub stale_if_error: Duration,
     /// How long past freshness it is kept for validation and for a disconnected origin.
     pub keep: Duration,
@@ -90,7 +91,8 @@ impl Policy {
     pub fn safe() -> Policy {
         Policy {
             profile: Profile::Safe,
-            // A login is a cookie or an Authorization field: such pages belong to one user until a rule says otherwise.
+            // A login is a cookie or an Authorization field: such pages belong to one user until a rule says
+            // otherwise.
             bypass_authorization: true,
             bypass_cookies: CookieRule::Any,
             ignored_cookies: Vec::new(),
@@ -183,7 +185,8 @@ pub fn lookup_bypass(request: &RequestHead<'_>, policy: &Policy) -> Option<Bypas
     request.fields.iter().find_map(|field| bypass(&field, policy))
 }
 
-/// Whether a request goes past the cache for more than its method and its body: what answers it may be for one client alone.
+/// Whether a request goes past the cache for more than its method and its body: what answers it may be for
+/// one client alone.
 pub fn is_personal(request: &RequestHead<'_>, policy: &Policy) -> bool {
     request.fields.iter().filter_map(|field| bypass(&field, policy)).any(|why| why != BypassReason::Body)
 }

@@ -26,7 +26,8 @@ pub enum Storability {
 pub enum Reason {
     /// The request's method is not GET, nor a POST whose response stands for its target (RFC 9110 §9.3.3).
     Method,
-    /// A client error other than 404, 410 and 451, which one request's fields may have caused, and no rule names its status.
+    /// A client error other than 404, 410 and 451, which one request's fields may have caused, and no rule
+    /// names its status.
     ClientError,
     /// An interim response, a 304, or one about a range or a precondition of its request: no representation.
     Status,
@@ -52,7 +53,8 @@ pub enum Reason {
     Stale,
     /// Nothing says how long it is fresh, and there is nothing to validate it by.
     NoFreshness,
-    /// The same of a status of 500 and above, which tells more about the origin's state than about the resource.
+    /// The same of a status of 500 and above, which tells more about the origin's state than about the
+    /// resource.
     ServerError,
 }
 
@@ -97,7 +99,8 @@ impl Reason {
         }
     }
 
-    /// Whether the reason lies in the request: another one's response might be stored, and what is stored may still be right.
+    /// Whether the reason lies in the request: another one's response might be stored, and what is stored may
+    /// still be right.
     pub const fn is_of_request(self) -> bool {
         matches!(
             self,
@@ -109,11 +112,11 @@ impl Reason {
         )
     }
 
-    /// How long the next responses to this key are likely to be as useless, so that requests should not queue for them: the
-    /// time of a hit-for-miss mark. `None` where the reason lies in this one request.
+    /// How long the next responses to this key are likely to be as useless, so that requests should not queue
+    /// for them: the time of a hit-for-miss mark. `None` where the reason lies in this one request.
     ///
-    /// What the origin says of a resource holds for Varnish's two minutes. An error says something of this moment: its
-    /// mark is short, so that soon one request again asks for all.
+    /// What the origin says of a resource holds for Varnish's two minutes. An error says something of this
+    /// moment: its mark is short, so that soon one request again asks for all.
     pub const fn marked_for(self) -> Option<Duration> {
         match self {
             Reason::Method | Reason::ClientError | Reason::RequestNoStore | Reason::Status => None,
@@ -131,8 +134,9 @@ impl Reason {
     }
 }
 
-/// Judges the response to a request that was sent at `requested` and whose head arrived at `received`. To judge a
-/// stored response that a 304 freshened, pass the freshened fields with the stored status and the times of the 304.
+/// Judges the response to a request that was sent at `requested` and whose head arrived at `received`. To
+/// judge a stored response that a 304 freshened, pass the freshened fields with the stored status and the
+/// times of the 304.
 ///
 /// `part` is what a 206 carries of its representation; with it, 206 is a status like others (RFC 9111 §3.3).
 pub fn storability(
@@ -146,7 +150,8 @@ pub fn storability(
     if response.status == 206 && part.is_none() {
         return Storability::NoStore(Reason::Partial);
     }
-    // A rule for a status counts before one for all; and what says that the origin failed is not to be kept for as long as a page.
+    // A rule for a status counts before one for all; and what says that the origin failed is not to be kept
+    // for as long as a page.
     let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
     if policy.forced_ttl.is_some() && (blames_request(response.status) || response.status >= 500 || named()) {
         let policy = Policy { forced_ttl: None, ..policy.clone() };
@@ -215,8 +220,8 @@ fn with_windows(
     let no_cache = directives.no_cache && !forced;
     let strict = no_cache || (!forced && (directives.must_revalidate || directives.proxy_revalidate));
     let never_stale = strict || (!forced && directives.s_maxage.is_some());
-    // RFC 9111 §4.2.4 lets s-maxage forbid stale reuse. An origin that writes stale-while-revalidate beside it means
-    // the shared cache; outside the strict profile it is taken at its word.
+    // RFC 9111 §4.2.4 lets s-maxage forbid stale reuse. An origin that writes stale-while-revalidate beside
+    // it means the shared cache; outside the strict profile it is taken at its word.
     let window = |stated: Option<u32>, configured: Duration| match stated {
         Some(window) if !strict && (!never_stale || policy.profile == Profile::Safe) => window,
         None if !never_stale => seconds(configured),
@@ -328,8 +333,8 @@ fn guessed(
     if let Some((_, ttl)) = policy.ttl_by_status.iter().find(|(status, _)| *status == response.status) {
         return Some(*ttl);
     }
-    // RFC 9111 §5.4 gives Pragma no meaning in a response; whoever writes it alone wants no cache, and nothing but our
-    // own guess would be at stake.
+    // RFC 9111 §5.4 gives Pragma no meaning in a response; whoever writes it alone wants no cache, and
+    // nothing but our own guess would be at stake.
     let pragma = || {
         !fields.has(Name::CacheControl)
             && fields.list(Name::Pragma).any(|member| member.eq_ignore_ascii_case(b"no-cache"))
@@ -346,21 +351,22 @@ fn guessed(
     by_modification.or((!policy.default_ttl.is_zero()).then_some(policy.default_ttl))
 }
 
-/// Whether a response without explicit freshness may be cached: by its status (RFC 9110 §15.1) or because it says
-/// `public` (RFC 9111 §4.2.2).
+/// Whether a response without explicit freshness may be cached: by its status (RFC 9110 §15.1) or because it
+/// says `public` (RFC 9111 §4.2.2).
 fn heuristically_cacheable(status: u16, directives: &ResponseDirectives) -> bool {
     directives.public
         || matches!(status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// Whether a status may answer what one client sent besides the target, such as Accept, or too many fields, or who he is: kept for
-/// all, it would take the target away from them (cache-poisoned denial of service). The others of 4xx are about the target.
+/// Whether a status may answer what one client sent besides the target, such as Accept, or too many fields,
+/// or who he is: kept for all, it would take the target away from them (cache-poisoned denial of service).
+/// The others of 4xx are about the target.
 pub fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
 }
 
-/// Whether a status is stored only where a rule names it. A firewall in front of the origin answers 403 because of one
-/// request's fields, a server 400, whatever `Cache-Control` is set for all responses.
+/// Whether a status is stored only where a rule names it. A firewall in front of the origin answers 403
+/// because of one request's fields, a server 400, whatever `Cache-Control` is set for all responses.
 fn blames_request_for(status: u16, policy: &Policy) -> bool {
     policy.profile == Profile::Safe
         && (400..500).contains(&status)
@@ -384,8 +390,8 @@ fn initial_age(fields: Fields<'_>, requested: Timestamp, received: Timestamp) ->
     corrected.max(apparent)
 }
 
-/// The age that the response states, in seconds. Of several values the first counts, parameters are passed over, and
-/// what is no number is ignored.
+/// The age that the response states, in seconds. Of several values the first counts, parameters are passed
+/// over, and what is no number is ignored.
 fn stated_age(fields: Fields<'_>) -> u64 {
     let first = fields.get(Name::Age).unwrap_or_default();
     let end = first.iter().position(|byte| matches!(byte, b',' | b';')).unwrap_or(first.len());

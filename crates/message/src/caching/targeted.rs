@@ -1,5 +1,5 @@
-//! Fields that speak to some caches only: targeted Cache-Control fields (RFC 9213) and Surrogate-Control (W3C Edge
-//! Architecture).
+//! Fields that speak to some caches only: targeted Cache-Control fields (RFC 9213) and Surrogate-Control (W3C
+//! Edge Architecture).
 
 use sfv::BareItemFromInput;
 
@@ -7,22 +7,22 @@ use super::directives::{ResponseDirectives, delta_seconds};
 use crate::structured::{self, Member};
 use crate::{Fields, Name};
 
-/// The device token by which Surrogate-Control can address this cache, and the value of the `Surrogate-Capability`
-/// request field that announces it.
+/// The device token by which Surrogate-Control can address this cache, and the value of the
+/// `Surrogate-Capability` request field that announces it.
 pub const SURROGATE_DEVICE: &str = "sandarac";
 /// See [`SURROGATE_DEVICE`].
 pub const SURROGATE_CAPABILITY: &str = "sandarac=\"Surrogate/1.0\"";
 
-/// The directives of the first field that is addressed to this cache, present, valid and not empty; `None` where
-/// Cache-Control and Expires count.
+/// The directives of the first field that is addressed to this cache, present, valid and not empty; `None`
+/// where Cache-Control and Expires count.
 pub(super) fn targeted(fields: Fields<'_>) -> Option<ResponseDirectives> {
     dictionary(fields, Name::SandaracCacheControl)
         .or_else(|| dictionary(fields, Name::CdnCacheControl))
         .or_else(|| surrogate(fields))
 }
 
-/// Reads one targeted field (RFC 9213 §2.1). A syntax error anywhere, or a known directive whose last value has another
-/// type than it should, makes the field count as absent.
+/// Reads one targeted field (RFC 9213 §2.1). A syntax error anywhere, or a known directive whose last value
+/// has another type than it should, makes the field count as absent.
 fn dictionary(fields: Fields<'_>, name: Name) -> Option<ResponseDirectives> {
     let (mut values, mut any) = ([Value::Absent; KEYS.len()], false);
     structured::dictionary(fields, name, |key, member| {
@@ -116,9 +116,9 @@ impl Found {
     }
 }
 
-/// Reads Surrogate-Control: `no-store`, and `max-age=N` or `max-age=N+M`, where M is how long past N it may be served
-/// while it is fetched again or the origin fails. Members addressed to other devices, `content` and what is malformed
-/// are passed over; `None` where nothing is left.
+/// Reads Surrogate-Control: `no-store`, and `max-age=N` or `max-age=N+M`, where M is how long past N it may
+/// be served while it is fetched again or the origin fails. Members addressed to other devices, `content` and
+/// what is malformed are passed over; `None` where nothing is left.
 fn surrogate(fields: Fields<'_>) -> Option<ResponseDirectives> {
     let mut directives = ResponseDirectives::default();
     let mut any = false;

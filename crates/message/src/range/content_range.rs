@@ -19,8 +19,8 @@ impl ContentRange {
         ContentRange { range, complete: Some(complete) }
     }
 
-    /// Reads the value. `None` for other units, for what is malformed or contradicts itself, and for that of a 416, which
-    /// names no part.
+    /// Reads the value. `None` for other units, for what is malformed or contradicts itself, and for that of
+    /// a 416, which names no part.
     pub fn parse(value: &[u8]) -> Option<ContentRange> {
         let (unit, rest) = value.split_at_checked(6)?;
         if !unit.eq_ignore_ascii_case(b"bytes ") {
@@ -57,8 +57,8 @@ impl ContentRange {
         self.range.first == 0 && self.complete == Some(self.range.len())
     }
 
-    /// The bytes that a request for `spec` gets from a store that holds only these; `None` where some are missing or
-    /// it cannot be known.
+    /// The bytes that a request for `spec` gets from a store that holds only these; `None` where some are
+    /// missing or it cannot be known.
     pub fn serves(&self, spec: &RangeSpec) -> Option<ByteRange> {
         let wanted = match (self.complete, *spec) {
             (Some(complete), spec) => spec.resolve(complete)?,
@@ -68,8 +68,8 @@ impl ContentRange {
         self.range.covers(&wanted).then_some(wanted)
     }
 
-    /// These bytes and those of `other` as one range, where they overlap or touch and agree on the length of the whole
-    /// (RFC 9111 §3.4). The caller MUST have found that both responses share a strong validator.
+    /// These bytes and those of `other` as one range, where they overlap or touch and agree on the length of
+    /// the whole (RFC 9111 §3.4). The caller MUST have found that both responses share a strong validator.
     pub fn union(&self, other: &ContentRange) -> Option<ContentRange> {
         let (one, two) = (self.range, other.range);
         if let (Some(one), Some(two)) = (self.complete, other.complete)
@@ -85,7 +85,8 @@ impl ContentRange {
         complete.is_none_or(|complete| range.last < complete).then_some(ContentRange { range, complete })
     }
 
-    /// Whether a store that holds only these has all that a request for `part` wants, or for the whole where that is `None`.
+    /// Whether a store that holds only these has all that a request for `part` wants, or for the whole where
+    /// that is `None`.
     pub fn answers(&self, part: Option<RangeSpec>) -> bool {
         match part {
             Some(spec) => self.serves(&spec).is_some(),
@@ -93,8 +94,9 @@ impl ContentRange {
         }
     }
 
-    /// What these bytes lack to answer a request for `part`, or for the whole where that is `None`: one range that adjoins
-    /// them. `None` where they lack nothing or more than that, and for the last bytes of a whole whose length is not known.
+    /// What these bytes lack to answer a request for `part`, or for the whole where that is `None`: one range
+    /// that adjoins them. `None` where they lack nothing or more than that, and for the last bytes of a whole
+    /// whose length is not known.
     pub fn lacks(&self, part: Option<RangeSpec>) -> Option<RangeSpec> {
         let held = self.range;
         let end = self.complete.map_or(u64::MAX, |complete| complete - 1);

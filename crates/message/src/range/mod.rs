@@ -1,4 +1,5 @@
-//! Byte ranges (RFC 9110 §14): the bytes that a request asks for, and the bytes that a partial response carries.
+//! Byte ranges (RFC 9110 §14): the bytes that a request asks for, and the bytes that a partial response
+//! carries.
 
 mod content_range;
 mod multipart;
@@ -62,8 +63,9 @@ impl RangeSpec {
     }
 }
 
-/// Reads a Range field: `None` where it is to be ignored (RFC 9110 §14.2), because its unit is not bytes, it is
-/// malformed, or it has more than [`MAX_RANGES`] ranges. Numbers that 64 bits cannot hold are the greatest.
+/// Reads a Range field: `None` where it is to be ignored (RFC 9110 §14.2), because its unit is not bytes, it
+/// is malformed, or it has more than [`MAX_RANGES`] ranges. Numbers that 64 bits cannot hold are the
+/// greatest.
 pub fn parse(value: &[u8]) -> Option<Vec<RangeSpec>> {
     let (unit, set) = value.split_at(memchr::memchr(b'=', value)?);
     if !unit.eq_ignore_ascii_case(b"bytes") {
@@ -115,8 +117,8 @@ pub enum Selection {
     Unsatisfiable,
 }
 
-/// Applies a Range field to a representation of `complete` bytes. Ranges that overlap, touch or nearly touch become one
-/// (RFC 9110 §15.3.7.2); the others keep their order.
+/// Applies a Range field to a representation of `complete` bytes. Ranges that overlap, touch or nearly touch
+/// become one (RFC 9110 §15.3.7.2); the others keep their order.
 pub fn select(value: &[u8], complete: u64) -> Selection {
     let Some(specs) = parse(value) else {
         return Selection::Whole;

@@ -13,8 +13,8 @@ pub struct Multipart<'a> {
 const BOUNDARY: usize = 24;
 
 impl<'a> Multipart<'a> {
-    /// The frame for ranges of a representation of `complete` bytes and this Content-Type. The boundary is made of
-    /// `seed`, which SHOULD be random: a body that holds the boundary would be misread.
+    /// The frame for ranges of a representation of `complete` bytes and this Content-Type. The boundary is
+    /// made of `seed`, which SHOULD be random: a body that holds the boundary would be misread.
     pub fn new(seed: u128, content_type: Option<&'a [u8]>, complete: u64) -> Multipart<'a> {
         const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
         let mut rest = seed;

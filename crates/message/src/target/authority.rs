@@ -1,6 +1,6 @@
 //! Hosts and ports (RFC 3986 §3.2, RFC 9110 §4.2).
 
-use crate::fields::alphanumeric_or;
+use crate::tokens::alphanumeric_or;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
@@ -58,8 +58,8 @@ pub struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Reads `host` or `host:port`. `None` for an empty host, a user name, an address that is none, a host with bytes
-    /// that a registered name cannot hold, and a port that is no number up to 65535.
+    /// Reads `host` or `host:port`. `None` for an empty host, a user name, an address that is none, a host
+    /// with bytes that a registered name cannot hold, and a port that is no number up to 65535.
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
         let host_len = match text {
             [b'[', rest @ ..] => {
@@ -84,8 +84,8 @@ impl<'a> Authority<'a> {
         Some(Authority { host, port, text })
     }
 
-    /// Host and port in the form that keys use: lower case, and no port where it is the scheme's own. Borrowed where it
-    /// was received so.
+    /// Host and port in the form that keys use: lower case, and no port where it is the scheme's own.
+    /// Borrowed where it was received so.
     pub fn normalised(&self, scheme: Scheme) -> Cow<'a, [u8]> {
         let port = self.port.filter(|&port| port != scheme.default_port());
         let plain = !self.host.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());

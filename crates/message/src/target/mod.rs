@@ -1,7 +1,7 @@
 //! Request targets and Host (RFC 9112 §3.2).
 //!
-//! Key and forwarded target are the bytes as received; only the host is normalised. Routes match on a decoded copy of
-//! the path, [`route_path`], which refuses what two readers could decode to different paths.
+//! Key and forwarded target are the bytes as received; only the host is normalised. Routes match on a decoded
+//! copy of the path, [`route_path`], which refuses what two readers could decode to different paths.
 
 mod authority;
 mod path;
@@ -39,8 +39,8 @@ pub struct Target<'a> {
     pub scheme: Option<Scheme>,
     /// The host, with the port if one was given; `None` for an HTTP/1.0 request without Host.
     pub authority: Option<Authority<'a>>,
-    /// Path and query as received; `/` where an absolute form has no path, `*` for the asterisk form, empty for the
-    /// authority form.
+    /// Path and query as received; `/` where an absolute form has no path, `*` for the asterisk form, empty
+    /// for the authority form.
     pub path_and_query: &'a [u8],
 }
 
@@ -91,7 +91,8 @@ impl std::fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl<'a> Target<'a> {
-    /// Reads target and Host of a request. The Host field must be valid even where an absolute form overrides it.
+    /// Reads target and Host of a request. The Host field must be valid even where an absolute form overrides
+    /// it.
     pub fn of(request: &RequestHead<'a>) -> Result<Target<'a>, TargetError> {
         let target = request.target;
         // Looks at every byte, many at a time, instead of stopping at the first: hardly any target has one.

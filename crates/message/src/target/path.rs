@@ -46,9 +46,9 @@ impl std::fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// The copy of a path, without query, that routes match on: percent escapes decoded once, dot segments removed
-/// (RFC 3986 §5.2.4), runs of slashes made one. `%2F` and `%25` stay encoded, so that an encoded slash is never taken
-/// for a separator and nothing decodes twice. Borrowed where the path was received so.
+/// The copy of a path, without query, that routes match on: percent escapes decoded once, dot segments
+/// removed (RFC 3986 §5.2.4), runs of slashes made one. `%2F` and `%25` stay encoded, so that an encoded
+/// slash is never taken for a separator and nothing decodes twice. Borrowed where the path was received so.
 pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     if is_plain(path) {
         return Ok(Cow::Borrowed(path));
@@ -83,7 +83,8 @@ pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     Ok(Cow::Owned(out))
 }
 
-/// A decoded path without dot segments and with runs of slashes made one. Dot segments that lead above the root end there.
+/// A decoded path without dot segments and with runs of slashes made one. Dot segments that lead above the
+/// root end there.
 pub(super) fn normalised(path: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(path.len());
     let mut segments = path.split(|&byte| byte == b'/').peekable();
@@ -105,7 +106,8 @@ pub(super) fn normalised(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A path as a server reads it that keeps runs of slashes: decoded once, an empty segment being one like others.
+/// A path as a server reads it that keeps runs of slashes: decoded once, an empty segment being one like
+/// others.
 pub(super) fn with_slashes(received: &[u8]) -> Vec<u8> {
     let Ok(decoded) = decode(received) else { return Vec::new() };
     let mut out: Vec<&[u8]> = Vec::new();
@@ -122,8 +124,8 @@ pub(super) fn with_slashes(received: &[u8]) -> Vec<u8> {
     out.join(&b'/')
 }
 
-/// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow way. Both
-/// folds look at every byte, many at a time: hardly any path has one of these.
+/// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow
+/// way. Both folds look at every byte, many at a time: hardly any path has one of these.
 fn is_plain(path: &[u8]) -> bool {
     let escaped = path.iter().fold(false, |found, &byte| found | (byte == b'%') | (byte == b'\\'));
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
@@ -152,8 +154,8 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, PathError> {
     Ok(out)
 }
 
-/// Whether a server that takes encoded slashes or backslashes for separators, or drops what follows `;`, would find a
-/// dot segment in this segment.
+/// Whether a server that takes encoded slashes or backslashes for separators, or drops what follows `;`,
+/// would find a dot segment in this segment.
 fn hides_dots(segment: &[u8]) -> bool {
     if segment == b"." || segment == b".." {
         return false;

@@ -7,8 +7,8 @@ pub fn parameters(query: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     query.split(|&byte| byte == b'&')
 }
 
-/// Writes path and query to `out` without the query parameters whose names, as received, fit one of `ignored`. The
-/// others stay in order; a query of which nothing is left goes with its `?`.
+/// Writes path and query to `out` without the query parameters whose names, as received, fit one of
+/// `ignored`. The others stay in order; a query of which nothing is left goes with its `?`.
 pub fn filter_query(path_and_query: &[u8], ignored: &[Glob], out: &mut Vec<u8>) {
     let (path, query) = super::split_query(path_and_query);
     let Some(query) = query.filter(|_| !ignored.is_empty()) else {

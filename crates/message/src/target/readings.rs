@@ -1,8 +1,9 @@
 //! The readings that servers make of one path.
 //!
-//! Routes match on [`route_path`](super::route_path). A server behind may read the same bytes otherwise: as a separator what
-//! is an encoded slash or a backslash, as nothing what follows `;`, a trailing dot or a space, as two slashes what is one, or
-//! it decodes once more. Where that leads to another route, one of the two rules would be evaded.
+//! Routes match on [`route_path`](super::route_path). A server behind may read the same bytes otherwise: as a
+//! separator what is an encoded slash or a backslash, as nothing what follows `;`, a trailing dot or a space,
+//! as two slashes what is one, or it decodes once more. Where that leads to another route, one of the two
+//! rules would be evaded.
 
 use super::path::normalised;
 
@@ -25,8 +26,9 @@ enum Fold {
 const FOLDS: [Fold; 5] =
     [Fold::Decoded, Fold::EncodedSlash, Fold::Backslash, Fold::Parameters, Fold::Trailing];
 
-/// The readings of a path, without query, beside `route_path`, which is what that function made of it: with runs of slashes
-/// kept, with each fold alone, and with all of them. None for nearly every path, at the price of a look at its bytes.
+/// The readings of a path, without query, beside `route_path`, which is what that function made of it: with
+/// runs of slashes kept, with each fold alone, and with all of them. None for nearly every path, at the price
+/// of a look at its bytes.
 pub fn other_readings(received: &[u8], route_path: &[u8]) -> Vec<Vec<u8>> {
     if !has_other_readings(received) {
         return Vec::new();

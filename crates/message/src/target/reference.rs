@@ -3,8 +3,8 @@
 use super::{Authority, Scheme, Target, split_query};
 use crate::{Fields, Name, RequestHead};
 
-/// Path and query of what `reference` means from `base`, without fragment and dot segments; `None` where it points to
-/// another origin. With no `scheme` known for the base, both count as its own.
+/// Path and query of what `reference` means from `base`, without fragment and dot segments; `None` where it
+/// points to another origin. With no `scheme` known for the base, both count as its own.
 pub fn resolve(base: &Target<'_>, scheme: Option<Scheme>, reference: &[u8]) -> Option<Vec<u8>> {
     let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
     let scheme = base.scheme.or(scheme);
@@ -91,8 +91,9 @@ fn without_dots(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Path and query of what an unsafe request may have changed besides its target: Location and Content-Location of the
-/// response, where they point to the same origin (RFC 9111 §4.4), without the target itself.
+/// Path and query of what an unsafe request may have changed besides its target: Location and
+/// Content-Location of the response, where they point to the same origin (RFC 9111 §4.4), without the target
+/// itself.
 pub fn invalidated(target: &Target<'_>, scheme: Scheme, response: Fields<'_>) -> Vec<Vec<u8>> {
     let mut others: Vec<Vec<u8>> = [Name::Location, Name::ContentLocation]
         .into_iter()

@@ -5,7 +5,7 @@ use crate::handling::Handling;
 use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::step::store::{Landed, Landing};
 use crate::tally::NoStore;
-use sandarac_cache::Filling;
+use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;
 use sandarac_net::{BodyError, BodyStep, Timer};
 use std::future::poll_fn;
@@ -18,46 +18,46 @@ impl Landing<'_> {
     /// origin's pace whatever becomes of the client that asked first.
     pub(super) fn fill(
         &self,
-        mut filling: Filling,
+        mut writer: BodyWriter,
         arrived: OriginResponse,
         own: Option<FieldsBuf>,
         handling: &mut Handling,
     ) -> Landed {
         let OriginResponse { mut link, .. } = arrived;
         let announced = link.remaining().is_some();
-        let object = filling.object().clone();
-        let reader = filling.reader();
+        let object = writer.object().clone();
+        let reader = writer.reader();
         loop {
             match link.body_step() {
                 Ok(Some(BodyStep::Data(range))) => {
                     self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
-                    filling.append(link.piece(&range));
+                    writer.append(link.piece(&range));
                     link.consume(&range);
                 }
                 Ok(Some(BodyStep::End(trailers))) => {
                     link.finish();
                     let trailers = Some(&trailers).filter(|trailers| !trailers.view().is_empty());
-                    if let Some(unstored) = filling.unstored() {
+                    if let Some(unstored) = writer.unstored() {
                         self.unstored(NoStore::Unkept(unstored), handling);
                     }
-                    let finished = filling.finish(trailers);
+                    let finished = writer.finish(trailers);
                     // What is stored is another object: the arriving one made whole.
                     handling.stored = !Arc::ptr_eq(&object, &finished);
                     return Landed::Object(finished, reader, own);
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    Ending::of(&error).end(filling, link);
+                    Ending::of(&error).end(writer, link);
                     return Landed::Object(object, reader, own);
                 }
             }
         }
-        if let Some(unstored) = filling.unstored() {
+        if let Some(unstored) = writer.unstored() {
             self.unstored(NoStore::Unkept(unstored), handling);
         }
         // Whether a body of unknown length will be stored, nobody can say yet.
-        handling.stored = announced && filling.is_stored();
-        tokio::task::spawn_local(fill(filling, link, self.between_bytes));
+        handling.stored = announced && writer.is_stored();
+        tokio::task::spawn_local(fill(writer, link, self.between_bytes));
         Landed::Object(object, reader, own)
     }
 }
@@ -83,15 +83,15 @@ impl Ending {
     }
 
     /// Tells the backend, the object and those who read it.
-    fn end(self, filling: Filling, link: OriginLink) {
+    fn end(self, writer: BodyWriter, link: OriginLink) {
         match self {
             Ending::Whole(trailers) => {
                 link.finish();
-                filling.finish(Some(&trailers).filter(|trailers| !trailers.view().is_empty()));
+                writer.finish(Some(&trailers).filter(|trailers| !trailers.view().is_empty()));
             }
             Ending::BrokenOff => {
                 link.broken();
-                filling.break_off();
+                writer.break_off();
             }
             Ending::Spoiled => link.broken(),
             Ending::Unwanted => link.unwanted(),
@@ -100,27 +100,27 @@ impl Ending {
 }
 
 /// Receives the rest of a body into its object.
-async fn fill(mut filling: Filling, mut link: OriginLink, between_bytes: Duration) {
+async fn fill(mut writer: BodyWriter, mut link: OriginLink, between_bytes: Duration) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
     let mut held_up = false;
     let ending = poll_fn(|cx| {
         loop {
-            if !filling.is_wanted() {
+            if !writer.is_wanted() {
                 return Poll::Ready(Ending::Unwanted);
             }
             let now = sandarac_net::wall();
-            if filling.poll_room(cx, now).is_pending() {
+            if writer.poll_room(cx, now).is_pending() {
                 // Readers decide the pace now, for as long as the store lets them: then the next poll cuts them off.
                 held_up = true;
-                timer.set(filling.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
+                timer.set(writer.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
                 std::task::ready!(timer.poll(cx));
                 continue;
             }
             if std::mem::take(&mut held_up) {
                 timer.set(between_bytes);
             }
-            match read(&mut filling, &mut link, cx) {
+            match read(&mut writer, &mut link, cx) {
                 Poll::Ready(Ok(None)) => timer.set(between_bytes),
                 Poll::Ready(Ok(Some(trailers))) => return Poll::Ready(Ending::Whole(trailers)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Ending::of(&error)),
@@ -132,18 +132,18 @@ async fn fill(mut filling: Filling, mut link: OriginLink, between_bytes: Duratio
         }
     })
     .await;
-    ending.end(filling, link);
+    ending.end(writer, link);
 }
 
 /// Reads once: straight into the object where the body is framed by its length, else by way of the buffer. Ready with
 /// the trailers at the end.
 fn read(
-    filling: &mut Filling,
+    writer: &mut BodyWriter,
     link: &mut OriginLink,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Option<FieldsBuf>, BodyError>> {
     if link.reads_directly() {
-        let direct = filling.read_with(|memory| match link.poll_read_into(cx, memory) {
+        let direct = writer.read_with(|memory| match link.poll_read_into(cx, memory) {
             Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(()))),
             Poll::Ready(Err(error)) => (0, Poll::Ready(Err(error))),
             Poll::Pending => (0, Poll::Pending),
@@ -155,7 +155,7 @@ fn read(
     }
     Poll::Ready(Ok(match std::task::ready!(link.poll_body(cx))? {
         BodyStep::Data(range) => {
-            filling.append(link.piece(&range));
+            writer.append(link.piece(&range));
             link.consume(&range);
             None
         }

@@ -8,7 +8,7 @@ use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};
-use sandarac_cache::{Arrival, Flight, Object, Purge};
+use sandarac_cache::{Flight, NewObject, Object, Purge};
 use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Method, Name, RequestHead, ResponseHead};
@@ -86,7 +86,7 @@ fn learn_from_head(
     let Ok(head) = edits.stored_head(status, reason, &fields) else { return };
     let vary = VarySpec::of(fields.view(), &rule.policy.vary);
     let tags = tags_of(fields.view(), &received.host, path, &rule.key);
-    let arrival = Arrival {
+    let new = NewObject {
         head,
         lifetimes,
         vary: &vary,
@@ -100,5 +100,5 @@ fn learn_from_head(
         resumable: false,
         transaction: exchange.transaction,
     };
-    flight.refresh(arrival);
+    flight.refresh(new);
 }

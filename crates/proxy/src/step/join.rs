@@ -3,7 +3,7 @@
 use crate::handling::Handling;
 use crate::step::fetch::OriginResponse;
 use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
-use sandarac_cache::{Flight, Joint, Object, Store};
+use sandarac_cache::{Flight, Object, PartJoin, Store};
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
 use sandarac_message::conditional::{share_strong_validator, strong_validator};
 use sandarac_message::range::{ContentRange, RangeSpec};
@@ -32,7 +32,7 @@ pub(crate) fn rest_to_fetch(
 
 /// A stored part, and one that arrives and fits it, as one response.
 pub(crate) struct Joined {
-    joint: Joint,
+    joint: PartJoin,
     head: StoredHead,
     lifetimes: Lifetimes,
     fields: FieldsBuf,
@@ -49,7 +49,7 @@ impl Landing<'_> {
         let now = arrived.received;
         let part = content_range(&arrived.head.view())?;
         let joined = stored.range()?.union(&part)?;
-        let joint = Joint::of(stored.clone(), part.range)?;
+        let joint = PartJoin::of(stored.clone(), part.range)?;
         let fits = joined.answers(self.wanted)
             && arrived.link.remaining().is_none_or(|len| len == part.range.len())
             && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
@@ -87,10 +87,10 @@ impl Landing<'_> {
         let Joined { joint, head, lifetimes, fields, range, own } = joined;
         let vary = VarySpec::of(fields.view(), &self.rule.policy.vary);
         let tags = self.tags(fields.view());
-        let arrival = self.arrival(head, lifetimes, &vary, &tags, range, None);
-        let filling = flight.join(arrival, joint);
+        let new = self.new_object(head, lifetimes, &vary, &tags, range, None);
+        let writer = flight.join(new, joint);
         handling.ttl = Some(lifetimes.ttl(arrived.received));
         handling.forward_status = Some(arrived.head.status);
-        self.fill(filling, arrived, own, handling)
+        self.fill(writer, arrived, own, handling)
     }
 }

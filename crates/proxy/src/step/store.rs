@@ -10,7 +10,7 @@ use crate::step::hash;
 use crate::step::receive::Received;
 use crate::tally::NoStore;
 use crate::worker::Worker;
-use sandarac_cache::{Arrival, Flight, Mark, Object, Reader, Store, Tag};
+use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
     own_fields_of_update, resumable, storability, stored_fields,
@@ -145,10 +145,10 @@ impl<'a> Landing<'a> {
                 };
                 let tags = self.tags(view.fields);
                 let len = announced.or(range.map(|range| range.range.len()));
-                let arrival = self.arrival(head, lifetimes, &vary, &tags, part, len);
-                let filling = flight.store(arrival);
+                let new = self.new_object(head, lifetimes, &vary, &tags, part, len);
+                let writer = flight.store(new);
                 handling.ttl = Some(lifetimes.ttl(now));
-                Ok(self.fill(filling, *arrived, own, handling))
+                Ok(self.fill(writer, *arrived, own, handling))
             }
             Storability::NoStore(reason) => {
                 if self.edit_unstored(&mut arrived.head, cookies).is_err() {
@@ -252,8 +252,8 @@ impl<'a> Landing<'a> {
                 };
                 handling.stored = true;
                 handling.ttl = Some(lifetimes.ttl(now));
-                let arrival = self.arrival(head, lifetimes, &vary, &tags, None, None);
-                let refreshed = flight.refresh(arrival);
+                let new = self.new_object(head, lifetimes, &vary, &tags, None, None);
+                let refreshed = flight.refresh(new);
                 let own =
                     for_client(own_fields_of_update(candidate.fields(), arrived.head.fields.view(), false));
                 Landed::Object(refreshed.unwrap_or(candidate), None, own)
@@ -314,7 +314,7 @@ impl<'a> Landing<'a> {
         tags_of(fields, self.host, self.path, &self.rule.key)
     }
 
-    pub(super) fn arrival<'b>(
+    pub(super) fn new_object<'b>(
         &'b self,
         head: StoredHead,
         lifetimes: Lifetimes,
@@ -322,8 +322,8 @@ impl<'a> Landing<'a> {
         tags: &'b [Tag],
         range: Option<ContentRange>,
         len: Option<u64>,
-    ) -> Arrival<'b> {
-        Arrival {
+    ) -> NewObject<'b> {
+        NewObject {
             resumable: resumable(self.request, &head.view(), lifetimes.received()),
             head,
             lifetimes,

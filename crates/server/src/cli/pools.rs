@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{ProcessArgs, as_url};
+use super::backend_url::as_url;
+use super::process::ProcessArgs;
 use crate::admin::AskPools;
 
 /// The flags of `pools`.

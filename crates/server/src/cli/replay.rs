@@ -7,7 +7,8 @@ use clap::{Args, ValueHint};
 use sandarac_config::Flags;
 use sandarac_policy::Classifier;
 
-use super::{as_url, token};
+use super::backend_url::as_url;
+use super::token::token;
 use crate::failure::Failure;
 
 /// The flags of `replay`.

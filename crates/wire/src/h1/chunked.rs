@@ -12,8 +12,9 @@ pub const MAX_TRAILERS: usize = 8 * 1024;
 /// The most field lines a trailer section may have.
 const MAX_TRAILER_FIELDS: usize = 64;
 
-/// How many bytes of framing a body may have beyond its due, which is 16 for each chunk and twice its content. Extensions
-/// without end, or a body of tiny chunks with large ones, are an attack (CVE-2023-39326); this is Go's measure against it.
+/// How many bytes of framing a body may have beyond its due, which is 16 for each chunk and twice its
+/// content. Extensions without end, or a body of tiny chunks with large ones, are an attack (CVE-2023-39326);
+/// this is Go's measure against it.
 pub const MAX_OVERHEAD: u64 = 16 * 1024;
 
 /// Decodes one chunked body.
@@ -95,8 +96,8 @@ pub enum Event {
     Data(Range<usize>),
     /// All input is consumed and the body goes on.
     NeedMore,
-    /// The body has ended, with these trailers; those that [`hop::is_trailer`] forbids are left out. What follows belongs to the
-    /// next message.
+    /// The body has ended, with these trailers; those that [`hop::is_trailer`] forbids are left out. What
+    /// follows belongs to the next message.
     End(FieldsBuf),
 }
 
@@ -117,7 +118,8 @@ impl Decoder {
         }
     }
 
-    /// At the start of a body of a response: chunk sizes that break the grammar are read where they have one reading only.
+    /// At the start of a body of a response: chunk sizes that break the grammar are read where they have one
+    /// reading only.
     pub fn of_response() -> Decoder {
         Decoder { repairs_sizes: true, ..Decoder::new() }
     }
@@ -132,8 +134,9 @@ impl Decoder {
         matches!(self.state, State::End)
     }
 
-    /// Reads on: framing is consumed up to the next content, the end, or the end of `input`. A refused body cannot be read
-    /// further: it is refused for the same reason ever after. After [`Event::End`] nothing more is consumed.
+    /// Reads on: framing is consumed up to the next content, the end, or the end of `input`. A refused body
+    /// cannot be read further: it is refused for the same reason ever after. After [`Event::End`] nothing
+    /// more is consumed.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, Refusal> {
         let decoded = self.read_on(input);
         if let Err(refusal) = decoded {
@@ -261,7 +264,8 @@ impl Extension {
     fn next(self, byte: u8) -> Result<Option<Extension>, Refusal> {
         use Extension::*;
         let is_tchar = sandarac_message::is_tchar(byte);
-        // White space may stand around semicolons and equals signs (RFC 9112 §7.1.1) and, as nginx and HAProxy have it, at the end.
+        // White space may stand around semicolons and equals signs (RFC 9112 §7.1.1) and, as nginx and
+        // HAProxy have it, at the end.
         Ok(Some(match (self, byte) {
             (_, b'\n') => return Err(Refusal::BareLf),
             (Name | NameEnd | Token | ValueEnd, b'\r') => return Ok(None),
@@ -282,7 +286,8 @@ impl Extension {
     }
 }
 
-/// Adds `input` to the trailer section and, once it is whole, gives how much of `input` was its and the fields.
+/// Adds `input` to the trailer section and, once it is whole, gives how much of `input` was its and the
+/// fields.
 fn trailers(section: &mut Vec<u8>, input: &[u8]) -> Result<Parsed<(usize, FieldsBuf)>, Refusal> {
     let held = section.len();
     // One byte past the limit shows that it was passed.

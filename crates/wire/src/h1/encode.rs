@@ -1,6 +1,7 @@
 //! Messages onto the wire, always from their parsed form.
 //!
-//! Whatever a value holds, no CR, LF or NUL of it reaches the wire: a head has the lines it was given and no more.
+//! Whatever a value holds, no CR, LF or NUL of it reaches the wire: a head has the lines it was given and no
+//! more.
 
 use super::BodyFraming;
 use super::scan::{find_control, find_target_end};
@@ -9,7 +10,8 @@ use sandarac_message::{Field, Fields, FieldsBuf, Name, Run, is_token};
 /// The last chunk and an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Writes one head: the first line at once, then fields in the order given, then the empty line by [`Head::finish`].
+/// Writes one head: the first line at once, then fields in the order given, then the empty line by
+/// [`Head::finish`].
 ///
 /// ```
 /// use sandarac_message::{FieldsBuf, Name};
@@ -35,17 +37,19 @@ impl<'a> Head<'a> {
         Head { out }
     }
 
-    /// A response in HTTP/1.1, interim ones too. A gateway answers in its own version, whatever the client's (RFC 9110 §2.5).
+    /// A response in HTTP/1.1, interim ones too. A gateway answers in its own version, whatever the client's
+    /// (RFC 9110 §2.5).
     pub fn response(out: &'a mut Vec<u8>, status: u16, reason: &[u8]) -> Head<'a> {
         status_line(out, status, reason);
         Head { out }
     }
 
-    /// All of `fields`, in their order and letter case, except that the body is framed by `framing` and nothing else:
-    /// Content-Length stands with its number where it first stood, Transfer-Encoding likewise, or else after the others; what does
-    /// not agree with `framing` is left out.
+    /// All of `fields`, in their order and letter case, except that the body is framed by `framing` and
+    /// nothing else: Content-Length stands with its number where it first stood, Transfer-Encoding likewise,
+    /// or else after the others; what does not agree with `framing` is left out.
     ///
-    /// [`BodyFraming::None`] leaves both out, so the Content-Length of a response to HEAD has to be written by [`Head::known`].
+    /// [`BodyFraming::None`] leaves both out, so the Content-Length of a response to HEAD has to be written
+    /// by [`Head::known`].
     pub fn fields(&mut self, fields: Fields<'_>, framing: BodyFraming) {
         let mut digits = [0; 20];
         let Some((name, value)) = framing_field(framing, &mut digits) else {
@@ -119,8 +123,9 @@ pub fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The lines of a head whose fields were collected after its first line, as [`Head::fields`] would write them, without the
-/// empty line. Nothing is copied where the fields frame the body by `framing` as they stand.
+/// The lines of a head whose fields were collected after its first line, as [`Head::fields`] would write
+/// them, without the empty line. Nothing is copied where the fields frame the body by `framing` as they
+/// stand.
 pub fn lines(fields: FieldsBuf, framing: BodyFraming) -> Vec<u8> {
     let mut digits = [0; 20];
     let wanted = framing_field(framing, &mut digits);
@@ -153,7 +158,8 @@ fn is_framing(field: &Field<'_>) -> bool {
     matches!(field.id, Name::ContentLength | Name::TransferEncoding)
 }
 
-/// Writes the size line of a chunk of `len` bytes; `len` MUST NOT be 0, which would end the body. The data and [`CRLF`] follow it.
+/// Writes the size line of a chunk of `len` bytes; `len` MUST NOT be 0, which would end the body. The data
+/// and [`CRLF`] follow it.
 pub fn chunk_size(out: &mut Vec<u8>, len: usize) {
     debug_assert!(len > 0);
     let mut digits = [0; 16];

@@ -51,8 +51,8 @@ impl Controls {
                 if self.chunked {
                     return Err(Refusal::RepeatedTransferEncoding);
                 }
-                // Implementations differ on which white space they trim from a coding, and have been smuggled past by it.
-                // Only spaces before it are innocent.
+                // Implementations differ on which white space they trim from a coding, and have been smuggled
+                // past by it. Only spaces before it are innocent.
                 let padded = line.end != line.line_end
                     || bytes[line.colon + 1..line.start].iter().any(|&byte| byte != b' ');
                 transfer_encoding(text, padded)?;
@@ -142,7 +142,8 @@ pub(super) fn parse(
     spans: &mut Vec<Span>,
     controls: &mut Controls,
 ) -> Result<Parsed<usize>, Refusal> {
-    // What is past the limit is not looked at, so that a head is too large whether or not more of it has arrived.
+    // What is past the limit is not looked at, so that a head is too large whether or not more of it has
+    // arrived.
     let limit = limits.head.min(MAX_HEAD);
     let bytes = &buf[..buf.len().min(limit)];
     let max_fields = limits.fields.min(MAX_FIELDS);
@@ -188,8 +189,9 @@ fn is_control(name: Name) -> bool {
     matches!(name, Host | ContentLength | TransferEncoding | Connection | Upgrade | Expect)
 }
 
-/// Takes lines from `at` on as long as each is what nearly all are: a plain name, a colon, one space, a value without tabs and white space
-/// around it. Stops where [`any_line`] has to look, and gives a line that [`Controls`] has to see.
+/// Takes lines from `at` on as long as each is what nearly all are: a plain name, a colon, one space, a value
+/// without tabs and white space around it. Stops where [`any_line`] has to look, and gives a line that
+/// [`Controls`] has to see.
 ///
 /// Nothing but speed depends on this. The loop calls nothing, so all it needs stays in registers.
 #[inline]
@@ -263,8 +265,8 @@ fn no_field(rest: &[u8], name_len: usize) -> Result<Found, Refusal> {
     }
 }
 
-/// What is wrong with the end of a field value or line, given the bytes from the first control byte on; `None` where
-/// that cannot be told yet.
+/// What is wrong with the end of a field value or line, given the bytes from the first control byte on;
+/// `None` where that cannot be told yet.
 #[cold]
 pub(super) fn bad_line_end(rest: &[u8]) -> Option<Refusal> {
     match rest {
@@ -316,8 +318,9 @@ fn transfer_encoding(text: &[u8], padded: bool) -> Result<(), Refusal> {
     })
 }
 
-/// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not: it names
-/// nothing that a gateway could look up. Nor is one with a comma, which is how two Hosts look once joined.
+/// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not: it
+/// names nothing that a gateway could look up. Nor is one with a comma, which is how two Hosts look once
+/// joined.
 fn is_host(host: &[u8]) -> bool {
     // No more digits than a port needs: some readers stop after them.
     Authority::parse(host).is_some_and(|authority| {

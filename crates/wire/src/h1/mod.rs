@@ -1,8 +1,8 @@
 //! HTTP/1.1 (RFC 9112), both sides.
 //!
-//! One reading only: a message that two implementations could frame differently is a [`Refusal`], and the connection
-//! it came on is finished. Heads are parsed in place: no byte is copied, and nothing is allocated while the caller's
-//! span list has room.
+//! One reading only: a message that two implementations could frame differently is a [`Refusal`], and the
+//! connection it came on is finished. Heads are parsed in place: no byte is copied, and nothing is allocated
+//! while the caller's span list has room.
 
 pub mod chunked;
 pub mod encode;
@@ -31,8 +31,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 32 KiB and 100 fields, which is what large cookies and tokens need and near what the peers take (nginx 4 × 8 KiB,
-    /// Varnish 32 KiB and 64 fields, HAProxy 16 KiB and 101); targets to 8 KiB (RFC 9112 §3 recommends at least 8000).
+    /// 32 KiB and 100 fields, which is what large cookies and tokens need and near what the peers take (nginx
+    /// 4 × 8 KiB, Varnish 32 KiB and 64 fields, HAProxy 16 KiB and 101); targets to 8 KiB (RFC 9112 §3
+    /// recommends at least 8000).
     fn default() -> Limits {
         Limits { head: 32 * 1024, fields: 100, target: 8 * 1024 }
     }
@@ -41,8 +42,8 @@ impl Default for Limits {
 /// What parsing what has arrived so far gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
-    /// No fault yet, and no end: parse again when more has arrived. [`may_be_complete`] says cheaply when that is
-    /// worth while.
+    /// No fault yet, and no end: parse again when more has arrived. [`may_be_complete`] says cheaply when
+    /// that is worth while.
     Partial,
     /// The whole of it.
     Complete(T),
@@ -68,10 +69,12 @@ impl BodyFraming {
     }
 }
 
-/// Whether `buf`, whose first `seen` bytes were [`Parsed::Partial`], may hold a whole head now. A peer that sends its
-/// head in many small pieces thus costs a look at each byte, not a parse from the beginning for each piece.
+/// Whether `buf`, whose first `seen` bytes were [`Parsed::Partial`], may hold a whole head now. A peer that
+/// sends its head in many small pieces thus costs a look at each byte, not a parse from the beginning for
+/// each piece.
 ///
-/// A head without an end is still found to be too large: `true` is also the answer when `limits.head` is reached.
+/// A head without an end is still found to be too large: `true` is also the answer when `limits.head` is
+/// reached.
 pub fn may_be_complete(buf: &[u8], seen: usize, limits: &Limits) -> bool {
     // The empty line ends in CR LF, or in a bare LF that parsing refuses; so LF is what to look for.
     let from = seen.min(buf.len());

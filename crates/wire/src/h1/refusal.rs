@@ -2,8 +2,8 @@
 
 macro_rules! refusals {
     ($($(#[$doc:meta])* $variant:ident = $status:literal $name:literal $proxy_error:literal $text:literal),* $(,)?) => {
-        /// Why a message was refused. There is nothing to be read after it: the connection MUST be closed, and no byte of the
-        /// message or after it may be used.
+        /// Why a message was refused. There is nothing to be read after it: the connection MUST be closed,
+        /// and no byte of the message or after it may be used.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Refusal {
             $($(#[$doc])* #[doc = concat!("\n\nAs the answer to a request: ", $status, ".")] $variant),*
@@ -37,8 +37,8 @@ macro_rules! refusals {
 }
 
 refusals! {
-    /// The HTTP/2 connection preface (RFC 9113 §3.4) where HTTP/1.1 was spoken. A listener that speaks HTTP/2 without TLS hands
-    /// the connection over with all bytes; elsewhere it is an unsupported version.
+    /// The HTTP/2 connection preface (RFC 9113 §3.4) where HTTP/1.1 was spoken. A listener that speaks HTTP/2
+    /// without TLS hands the connection over with all bytes; elsewhere it is an unsupported version.
     Http2Preface = 505 "http2-preface" "http_protocol_error" "HTTP/2 connection preface",
     /// More empty lines before the request line than [`super::request::MAX_EMPTY_LINES`].
     EmptyLines = 400 "empty-lines" "http_protocol_error" "too many empty lines before the request line",
@@ -86,7 +86,8 @@ refusals! {
     InvalidContentLength = 400 "invalid-content-length" "http_protocol_error" "invalid Content-Length",
     /// Transfer-Encoding in more than one line, or `chunked` applied more than once (RFC 9112 §7.1).
     RepeatedTransferEncoding = 400 "repeated-transfer-encoding" "http_response_transfer_coding" "repeated transfer coding",
-    /// Transfer-Encoding that is empty, padded, has parameters, or where `chunked` is not last (RFC 9112 §6.1).
+    /// Transfer-Encoding that is empty, padded, has parameters, or where `chunked` is not last (RFC 9112
+    /// §6.1).
     InvalidTransferEncoding = 400 "invalid-transfer-encoding" "http_response_transfer_coding" "invalid Transfer-Encoding",
     /// A transfer coding other than `chunked` (RFC 9112 §6.1).
     UnknownTransferCoding = 501 "unknown-transfer-coding" "http_response_transfer_coding" "unknown transfer coding",
@@ -96,8 +97,8 @@ refusals! {
     TransferEncodingAndLength = 400 "transfer-encoding-and-length" "http_response_transfer_coding" "Transfer-Encoding together with Content-Length",
     /// An expectation other than `100-continue` (RFC 9110 §10.1.1).
     UnknownExpectation = 417 "unknown-expectation" "http_protocol_error" "unknown expectation",
-    /// Framing for a body in a response that cannot have one: Transfer-Encoding, or a Content-Length above zero, with 1xx
-    /// or 204 (RFC 9110 §8.6, RFC 9112 §6.1).
+    /// Framing for a body in a response that cannot have one: Transfer-Encoding, or a Content-Length above
+    /// zero, with 1xx or 204 (RFC 9110 §8.6, RFC 9112 §6.1).
     UnexpectedBody = 400 "unexpected-body" "http_protocol_error" "body announced where none can be",
     /// A chunk size that is not 1 to 16 hexadecimal digits followed by CR LF or an extension (RFC 9112 §7.1).
     InvalidChunkSize = 400 "invalid-chunk-size" "http_protocol_error" "invalid chunk size",
@@ -107,7 +108,8 @@ refusals! {
     ChunkOverhead = 400 "chunk-overhead" "http_protocol_error" "more chunk framing than content",
     /// Chunk data not followed by CR LF (RFC 9112 §7.1).
     InvalidChunkEnd = 400 "invalid-chunk-end" "http_protocol_error" "no CR LF after chunk data",
-    /// A trailer section of more than [`super::chunked::MAX_TRAILERS`] bytes, or with more fields than the limit.
+    /// A trailer section of more than [`super::chunked::MAX_TRAILERS`] bytes, or with more fields than the
+    /// limit.
     TrailersTooLarge = 431 "trailers-too-large" "http_response_trailer_section_size" "trailers too large",
 }
 

@@ -1,8 +1,9 @@
 //! Responses that break the grammar where only one reading of them exists.
 //!
-//! The peers take these from origins, and so does this codec, by default: the head is written anew in the words of RFC 9112 and read
-//! strictly, and the connection serves no other request. Where two readings exist, the response stays refused. Requests are never
-//! repaired. docs/decisions/0004-sloppy-responses.md has the table.
+//! The peers take these from origins, and so does this codec, by default: the head is written anew in the
+//! words of RFC 9112 and read strictly, and the connection serves no other request. Where two readings exist,
+//! the response stays refused. Requests are never repaired. docs/decisions/0004-sloppy-responses.md has the
+//! table.
 
 use super::Refusal;
 
@@ -93,8 +94,8 @@ pub(super) struct Anew {
     pub(super) len: Option<usize>,
 }
 
-/// Writes the head in `bytes`, as far as it has come, to `out` as it should have been written. What has no one reading is
-/// written as it is, for the strict reader to refuse.
+/// Writes the head in `bytes`, as far as it has come, to `out` as it should have been written. What has no
+/// one reading is written as it is, for the strict reader to refuse.
 pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
     out.clear();
     let mut writer = Writer { out, repairs: Repairs::NONE, is_204: false, length: None, joinable: false };
@@ -108,8 +109,9 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
             writer.repairs.insert(Repair::BareLf);
         }
         if is_bare != writer.repairs.contains(Repair::BareLf) {
-            // Some lines end in one way and some in the other: it may be that a value had an LF in it that somebody put there.
-            // The reader is to refuse it: a CR that the line still ends with must not become the line's end.
+            // Some lines end in one way and some in the other: it may be that a value had an LF in it that
+            // somebody put there. The reader is to refuse it: a CR that the line still ends with must not
+            // become the line's end.
             writer.out.extend_from_slice(line);
             writer.out.extend_from_slice(if line.ends_with(b"\r") { b"\r\n" } else { b"\n" });
             // Nor is the next line to be joined to it, which would take that away.
@@ -123,7 +125,8 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
             writer.field_line(line);
         }
     }
-    // A line without an end is judged as far as it can be; one that may be joined to that before it is not yet.
+    // A line without an end is judged as far as it can be; one that may be joined to that before it is not
+    // yet.
     match &bytes[at..] {
         line if at == 0 => {
             writer.status_line(line);
@@ -141,8 +144,8 @@ struct Writer<'o> {
     is_204: bool,
     /// The Content-Length so far.
     length: Option<Vec<u8>>,
-    /// Whether a line that begins with white space goes on with the value of the line before it. Not with a value that frames the
-    /// message: some readers take such a line for a field of its own.
+    /// Whether a line that begins with white space goes on with the value of the line before it. Not with a
+    /// value that frames the message: some readers take such a line for a field of its own.
     joinable: bool,
 }
 

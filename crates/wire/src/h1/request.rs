@@ -5,14 +5,16 @@ use super::scan::{find_target_end, find_token_end};
 use super::{BodyFraming, Limits, Parsed, Refusal};
 use sandarac_message::{Fields, MAX_HEAD, Method, RequestHead, Span, Version};
 
-/// Empty lines tolerated before a request line (RFC 9112 §2.2): some clients send one after a body, none sends many.
+/// Empty lines tolerated before a request line (RFC 9112 §2.2): some clients send one after a body, none
+/// sends many.
 pub const MAX_EMPTY_LINES: usize = 4;
 
 /// A request whose head has arrived whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The head. Its target may have any byte but spaces and control bytes; its Host is valid and, in HTTP/1.1, there.
-    /// Fields that Connection names are not: what is not forwarded must not choose among stored responses either.
+    /// The head. Its target may have any byte but spaces and control bytes; its Host is valid and, in
+    /// HTTP/1.1, there. Fields that Connection names are not: what is not forwarded must not choose among
+    /// stored responses either.
     pub head: RequestHead<'a>,
     /// Bytes of the head, its empty line and any empty lines before it included; the body begins after them.
     pub head_len: usize,
@@ -20,16 +22,19 @@ pub struct Request<'a> {
     pub framing: BodyFraming,
     /// Whether the client lets the connection persist (RFC 9112 §9.3).
     pub keep_alive: bool,
-    /// Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1). Never in HTTP/1.0.
+    /// Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1). Never in
+    /// HTTP/1.0.
     pub expect_continue: bool,
-    /// Whether the client asks for another protocol: Upgrade, named in Connection (RFC 9110 §7.8). Never in HTTP/1.0.
+    /// Whether the client asks for another protocol: Upgrade, named in Connection (RFC 9110 §7.8). Never in
+    /// HTTP/1.0.
     pub upgrade: bool,
 }
 
 /// Reads a request head at the start of `buf`.
 ///
-/// `spans` is emptied and filled; its memory is reused, so that nothing is allocated once it has grown. The answer does not
-/// depend on how the bytes arrived, except that a fault may be found before the whole head is there.
+/// `spans` is emptied and filled; its memory is reused, so that nothing is allocated once it has grown. The
+/// answer does not depend on how the bytes arrived, except that a fault may be found before the whole head is
+/// there.
 pub fn parse<'a>(
     buf: &'a [u8],
     limits: &Limits,

@@ -30,8 +30,8 @@ pub struct Response<'a> {
 pub enum Kind {
     /// An interim response, 1xx but not 101: another head follows (RFC 9110 §15.2).
     Interim,
-    /// 101: what follows is the protocol that Upgrade names (RFC 9110 §15.2.2). Where the request asked for none, the caller
-    /// MUST treat this as a fault.
+    /// 101: what follows is the protocol that Upgrade names (RFC 9110 §15.2.2). Where the request asked for
+    /// none, the caller MUST treat this as a fault.
     Switching,
     /// 2xx to CONNECT: what follows is a tunnel (RFC 9110 §9.3.6).
     Tunnel,
@@ -54,8 +54,8 @@ pub fn parse<'a>(
     })
 }
 
-/// The same, and where the head breaks the grammar but has one reading only, gives that: see [`super::repair`]. The head is
-/// written to `anew` then, and the connection is not to be used again.
+/// The same, and where the head breaks the grammar but has one reading only, gives that: see
+/// [`super::repair`]. The head is written to `anew` then, and the connection is not to be used again.
 pub fn parse_or_repair<'a>(
     buf: &'a [u8],
     limits: &Limits,
@@ -178,8 +178,8 @@ struct StatusLine {
     len: usize,
 }
 
-/// Reads `version SP status [SP reason] CR LF`, where `highest` is what a status may begin with. The space before an empty reason
-/// is often left out.
+/// Reads `version SP status [SP reason] CR LF`, where `highest` is what a status may begin with. The space
+/// before an empty reason is often left out.
 #[inline]
 fn status_line(bytes: &[u8], highest: u8) -> Result<Parsed<StatusLine>, Refusal> {
     let Some(start) = bytes.first_chunk::<12>() else { return short_line(bytes, highest) };

@@ -1,12 +1,13 @@
 //! Finding delimiters, sixteen bytes at a time.
 //!
-//! For each class of bytes there is `marks`, which gives a bit for each byte of a block that is *not* of the class, and the class
-//! itself for what is shorter than a block.
+//! For each class of bytes there is `marks`, which gives a bit for each byte of a block that is *not* of the
+//! class, and the class itself for what is shorter than a block.
 
 /// The bytes of one look.
 const BLOCK: usize = 16;
 
-/// The first position from `from`, which is at most the length, of a byte outside the class; the length where there is none.
+/// The first position from `from`, which is at most the length, of a byte outside the class; the length where
+/// there is none.
 #[inline(always)]
 fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn(u8) -> bool) -> usize {
     let mut rest = &bytes[from..];
@@ -28,8 +29,8 @@ fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn
     }
 }
 
-/// The first position from `from` of a byte that cannot stand in a field value: a control byte other than HTAB
-/// (RFC 9110 §5.5). The length where there is none.
+/// The first position from `from` of a byte that cannot stand in a field value: a control byte other than
+/// HTAB (RFC 9110 §5.5). The length where there is none.
 #[inline(always)]
 pub(super) fn find_value_end(bytes: &[u8], from: usize) -> usize {
     let at = find_control(bytes, from);
@@ -58,15 +59,15 @@ pub(super) fn find_target_end(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::target_marks, |byte| byte > b' ' && byte != 0x7f)
 }
 
-/// The first position from `from` of a byte that is not a letter, digit, hyphen or full stop, of which nearly all tokens and hosts
-/// consist; the length where there is none.
+/// The first position from `from` of a byte that is not a letter, digit, hyphen or full stop, of which nearly
+/// all tokens and hosts consist; the length where there is none.
 #[inline(always)]
 pub(super) fn find_plain_end(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::plain_marks, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
 }
 
-/// The first position from `from` of a byte that cannot stand in a token (RFC 9110 §5.6.2); the length where there is
-/// none.
+/// The first position from `from` of a byte that cannot stand in a token (RFC 9110 §5.6.2); the length where
+/// there is none.
 #[inline(always)]
 pub(super) fn find_token_end(bytes: &[u8], from: usize) -> usize {
     let mut at = find_plain_end(bytes, from);

@@ -111,7 +111,8 @@ impl Document {
     }
 }
 
-/// The known members, each as the text it stands as. That the whole is JSON is found out before anything in it is looked at.
+/// The known members, each as the text it stands as. That the whole is JSON is found out before anything in
+/// it is looked at.
 #[derive(Default)]
 struct Members<'a> {
     id: Option<&'a RawValue>,

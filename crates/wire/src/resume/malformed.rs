@@ -32,7 +32,8 @@ malformed! {
     TooLarge = "too-large" "too many bytes",
     /// More classes than [`super::MAX_CLASSES`].
     TooMany = "too-many" "too many classes",
-    /// Neither a String nor a Byte Sequence, longer than [`super::MAX_CLASS`], or a JSON name that is no class.
+    /// Neither a String nor a Byte Sequence, longer than [`super::MAX_CLASS`], or a JSON name that is no
+    /// class.
     Class = "class" "not a class of at most 256 bytes",
     /// Missing, not a number, or out of bounds.
     Score = "score" "not a score above 0 and at most 1e9",

@@ -1,9 +1,9 @@
-//! The résumé protocol (`docs/protocols/resume.md`, version 1): what a balancer says of a request, and what a worker says of
-//! itself. Three structured fields (RFC 9651) and one JSON document.
+//! The résumé protocol (`docs/protocols/resume.md`, version 1): what a balancer says of a request, and what a
+//! worker says of itself. Three structured fields (RFC 9651) and one JSON document.
 //!
-//! Of a field or document in which anything is wrong nothing is believed: it is read whole, or refused with a name
-//! ([`Malformed`]). Members and parameters that the protocol does not name are passed over. The writers write the
-//! canonical form, and refuse what the readers would.
+//! Of a field or document in which anything is wrong nothing is believed: it is read whole, or refused with a
+//! name ([`Malformed`]). Members and parameters that the protocol does not name are passed over. The writers
+//! write the canonical form, and refuse what the readers would.
 
 mod document;
 mod malformed;

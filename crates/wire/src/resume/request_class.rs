@@ -59,8 +59,8 @@ impl<'a> RequestClass<'a> {
     /// Appends the value in its canonical form; nothing on an error.
     ///
     /// # Errors
-    /// [`Malformed::Class`] where the class is too long, [`Malformed::Known`] where a reader would refuse what is known. The
-    /// request then goes out without the field.
+    /// [`Malformed::Class`] where the class is too long, [`Malformed::Known`] where a reader would refuse
+    /// what is known. The request then goes out without the field.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.class.len() > MAX_CLASS {
             return Err(Malformed::Class);
@@ -113,8 +113,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The item and what of its parameters is known. Of a parameter given twice the last counts, so that what is wrong with
-/// one is held until all are read.
+/// The item and what of its parameters is known. Of a parameter given twice the last counts, so that what is
+/// wrong with one is held until all are read.
 struct Parts<'a> {
     class: Result<Cow<'a, [u8]>, Malformed>,
     by: Result<u64, Malformed>,

@@ -10,7 +10,8 @@ use std::convert::Infallible;
 /// The most classes of a résumé.
 pub const MAX_CLASSES: usize = 100_000;
 
-/// The most bytes of `Worker-Skills`, lines joined. A longer list is left out by the worker, and the whole is fetched.
+/// The most bytes of `Worker-Skills`, lines joined. A longer list is left out by the worker, and the whole is
+/// fetched.
 pub const MAX_SKILLS_FIELD: usize = 4096;
 
 /// Scores by class, in the order in which they were told: where a class is there twice, the last counts.
@@ -109,7 +110,8 @@ impl Skills {
     }
 }
 
-/// The list as far as it is read. What is wrong is held to the end, for a list that is none is refused as that.
+/// The list as far as it is read. What is wrong is held to the end, for a list that is none is refused as
+/// that.
 struct List {
     skills: Skills,
     outcome: Result<(), Malformed>,

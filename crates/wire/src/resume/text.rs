@@ -8,7 +8,8 @@ use sandarac_message::{Fields, Name};
 use sfv::BareItemFromInput;
 use std::borrow::Cow;
 
-/// Bits behind the last byte are passed over, as in structured fields (RFC 9651 §4.2.7); padding has to be there.
+/// Bits behind the last byte are passed over, as in structured fields (RFC 9651 §4.2.7); padding has to be
+/// there.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -142,8 +143,8 @@ fn put_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b':');
 }
 
-/// Text as a String (RFC 9651 §4.1.6), which is how JSON writes it, too: both escape the quote and the backslash, and
-/// 0x20 to 0x7E have nothing else that would need it.
+/// Text as a String (RFC 9651 §4.1.6), which is how JSON writes it, too: both escape the quote and the
+/// backslash, and 0x20 to 0x7E have nothing else that would need it.
 pub(super) fn put_string(out: &mut Vec<u8>, text: &[u8]) {
     debug_assert!(is_text(text));
     out.push(b'"');

@@ -41,8 +41,8 @@ impl<'a> WorkerState<'a> {
         WorkerState::canonical(value).map_or_else(|| WorkerState::general(value), Ok)
     }
 
-    /// Reads the canonical form. Every response of a worker has the field, nearly always written this way; `None` says
-    /// nothing but that it is not.
+    /// Reads the canonical form. Every response of a worker has the field, nearly always written this way;
+    /// `None` says nothing but that it is not.
     fn canonical(value: &'a [u8]) -> Option<WorkerState<'a>> {
         let rest = value.strip_prefix(b"id=\"")?;
         let (instance, rest) = rest.split_at(rest.iter().position(|&byte| byte == b'"')?);
@@ -129,8 +129,8 @@ fn digits(value: &[u8]) -> Option<(u64, &[u8])> {
     Some((digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')), rest))
 }
 
-/// What of the members is known. Of one given twice the last counts, so that what is wrong with one is held until all
-/// are read.
+/// What of the members is known. Of one given twice the last counts, so that what is wrong with one is held
+/// until all are read.
 struct Members<'a> {
     instance: Result<Cow<'a, str>, Malformed>,
     revision: Result<u64, Malformed>,

@@ -1,4 +1,5 @@
-//! hyper as another reader of the same bytes, without a runtime: its connection is polled by hand over memory.
+//! hyper as another reader of the same bytes, without a runtime: its connection is polled by hand over
+//! memory.
 
 use super::{Message, text};
 use bytes::Bytes;
@@ -96,8 +97,8 @@ fn version(version: hyper::Version) -> Version {
     if version == hyper::Version::HTTP_10 { Version::Http10 } else { Version::Http11 }
 }
 
-/// The first request in `bytes` as hyper's server reads it, `None` where it refuses or it is not whole. Trailers and the length are
-/// left out.
+/// The first request in `bytes` as hyper's server reads it, `None` where it refuses or it is not whole.
+/// Trailers and the length are left out.
 pub(crate) fn request(bytes: &[u8]) -> Option<Message> {
     let read = RefCell::new(None);
     let first = RefCell::new(true);

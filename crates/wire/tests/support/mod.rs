@@ -45,8 +45,8 @@ pub(crate) fn read_request(bytes: &[u8]) -> Result<Option<Message>, Refusal> {
     Ok(Some(Message { start, version: request.head.version, fields, body, trailers, len }))
 }
 
-/// Reads one response with its body from `bytes`, `None` where it has not arrived whole. A body until close ends with
-/// `bytes`.
+/// Reads one response with its body from `bytes`, `None` where it has not arrived whole. A body until close
+/// ends with `bytes`.
 pub(crate) fn read_response(bytes: &[u8], method: Method) -> Result<Option<Message>, Refusal> {
     let mut spans = Vec::new();
     let Parsed::Complete(response) = response::parse(bytes, &Limits::default(), &mut spans, method)? else {

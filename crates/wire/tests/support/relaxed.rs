@@ -1,6 +1,6 @@
-//! A second reader of HTTP/1.1 that refuses nothing: it notes each fault by the name of the refusal it deserves and goes on as the
-//! naive parsers do that get smuggled past. Written apart from the codec and in another way (whole lines, strings, no
-//! state), so that the two hold each other to account.
+//! A second reader of HTTP/1.1 that refuses nothing: it notes each fault by the name of the refusal it
+//! deserves and goes on as the naive parsers do that get smuggled past. Written apart from the codec and in
+//! another way (whole lines, strings, no state), so that the two hold each other to account.
 
 use super::text;
 use std::collections::BTreeSet;

@@ -1,17 +1,18 @@
 //! The choice itself.
 //!
-//! As published, the worker with the best score over its backlog takes a request, one too far above the mean is skipped,
-//! and where all are, whoever was used least recently takes it. Two things are refined, as simulation showed their worth
-//! (docs/balancing.md). What counts is time: a backlog is the seconds of work that the requests in it are expected to be,
-//! as one that has to load its data holds a worker up twenty times as long as one that finds it there. And a worker that is
-//! slower at the class because it would have to load data costs more than that request waits: it evicts what it holds, and
-//! the class has two homes from then on. How much more, depends on how scarce memory is, see [`super::memory`].
+//! As published, the worker with the best score over its backlog takes a request, one too far above the mean
+//! is skipped, and where all are, whoever was used least recently takes it. Two things are refined, as
+//! simulation showed their worth (docs/balancing.md). What counts is time: a backlog is the seconds of work
+//! that the requests in it are expected to be, as one that has to load its data holds a worker up twenty
+//! times as long as one that finds it there. And a worker that is slower at the class because it would have
+//! to load data costs more than that request waits: it evicts what it holds, and the class has two homes from
+//! then on. How much more, depends on how scarce memory is, see [`super::memory`].
 
 use std::sync::atomic::Ordering;
 
+use super::class::{Class, ClassKey, Skill};
 use super::memory::Costs;
-use super::skills::{Class, Skill};
-use super::{ClassKey, Resume, WorkerLoad};
+use super::{Resume, WorkerLoad};
 use crate::ChoiceReason;
 use crate::backend::Standing;
 use crate::candidates::Candidates;
@@ -20,58 +21,61 @@ use crate::choices::Chosen;
 /// Skilled workers looked at.
 const SAMPLE: usize = 16;
 
-/// Of the skilled workers looked at, where there are more, those that are not the best but drawn from the rest.
+/// Of the skilled workers looked at, where there are more, those that are not the best but drawn from the
+/// rest.
 const DRAWN: usize = 4;
 
 /// In pools of up to so many workers, the idlest is looked for among all.
 const SMALL_POOL: usize = 32;
 
-/// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly always.
+/// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly
+/// always.
 const IDLEST_OF: u64 = 8;
 
 /// So many classes that a worker was given and another was not count, where a class is new to all.
 const AHEAD: f32 = 4.0;
 
-/// A class may spread over so many workers however few there are: what it loses to loading, it gains by a choice.
+/// A class may spread over so many workers however few there are: what it loses to loading, it gains by a
+/// choice.
 const HOMES: f32 = 3.0;
 
-/// A worker this many times slower than the best at a class is no longer counted among those that have its data.
+/// A worker this many times slower than the best at a class is no longer counted among those that have its
+/// data.
 const WARM: f32 = 2.0;
 
-/// A worker of whose requests this share fails is neither the home of a class nor a refuge from one that answers slowly: an
-/// error is no answer, and who gives no other cannot be told to be any better.
+/// A worker of whose requests this share fails is neither the home of a class nor a refuge from one that
+/// answers slowly: an error is no answer, and who gives no other cannot be told to be any better.
 const FAILING: f32 = 0.5;
 
-/// Chooses a worker for a request of `class`.
-pub(super) fn choose(
-    resume: &Resume,
-    candidates: &Candidates<'_>,
-    class: Option<ClassKey>,
-) -> Option<Chosen> {
-    let costs = resume.memory.costs(resume.settings.variance as f32);
-    let per_weight = candidates.count() as f32 / candidates.weights;
-    let choice = Choice { resume, candidates, costs, per_weight };
-    if let Some(at) = choice.on_trial() {
-        return Some(Chosen::new(at, ChoiceReason::OnTrial));
+impl Resume {
+    /// Chooses a worker for a request of `class`.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
+        let costs = self.memory.costs(self.settings.variance as f32);
+        let per_weight = candidates.count() as f32 / candidates.weights;
+        let choice = Choice { resume: self, candidates, costs, per_weight };
+        if let Some(at) = choice.on_trial() {
+            return Some(Chosen::new(at, ChoiceReason::OnTrial));
+        }
+        let idlest = choice.idlest()?;
+        let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
+        let shard = self.skills.read(key);
+        let Some(class) = shard.get(key) else {
+            drop(shard);
+            return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
+        };
+        if let Some(at) = choice.trial(class) {
+            return Some(Chosen::new(at, ChoiceReason::Explored));
+        }
+        Some(choice.best(class, idlest))
     }
-    let idlest = choice.idlest()?;
-    let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
-    let shard = resume.skills.read(key);
-    let Some(class) = shard.get(key) else {
-        drop(shard);
-        return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
-    };
-    if let Some(at) = choice.trial(class) {
-        return Some(Chosen::new(at, ChoiceReason::Explored));
-    }
-    Some(choice.best(class, idlest))
 }
 
 /// A skilled candidate.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     at: usize,
-    /// The seconds that a worker like most would spend on a request of the class with the data that this one has.
+    /// The seconds that a worker like most would spend on a request of the class with the data that this one
+    /// has.
     seconds: f32,
     /// How many times longer it takes than most.
     slowness: f32,
@@ -102,9 +106,9 @@ impl Choice<'_> {
         &self.candidates.backends[at].state.load
     }
 
-    /// The worker whose turn it is to be looked at, if its ejection is over and nobody knows yet whether it is back. What others
-    /// know, and that requests to it failed, would keep this request from it for as long as they are not busy. Looking at one
-    /// per choice costs the same in a pool of any size.
+    /// The worker whose turn it is to be looked at, if its ejection is over and nobody knows yet whether it
+    /// is back. What others know, and that requests to it failed, would keep this request from it for as long
+    /// as they are not busy. Looking at one per choice costs the same in a pool of any size.
     fn on_trial(&self) -> Option<usize> {
         let candidates = self.candidates;
         let at = (candidates.load.ticks() % candidates.count() as u64) as usize;
@@ -122,16 +126,17 @@ impl Choice<'_> {
         self.candidates.backends[at].weight() as f32 * self.per_weight
     }
 
-    /// The candidate that is done first with what it has for the part that it bears, of several the one used least recently; of
-    /// all or of a sample.
+    /// The candidate that is done first with what it has for the part that it bears, of several the one used
+    /// least recently; of all or of a sample.
     fn idlest(&self) -> Option<usize> {
         self.first(|at| self.wait(at) / self.candidates.part(at))
     }
 
-    /// The candidate that is done first with what it has and with a request more of each class that it was given of late:
-    /// of those, most has still to be loaded. So classes that are all new at once are spread evenly, to a heavy worker as many
-    /// more as it weighs. Of a newcomer that was given none, a few count: it is not to be flooded until it has as many as the
-    /// others. One that fails is taken to have more than any that does not.
+    /// The candidate that is done first with what it has and with a request more of each class that it was
+    /// given of late: of those, most has still to be loaded. So classes that are all new at once are spread
+    /// evenly, to a heavy worker as many more as it weighs. Of a newcomer that was given none, a few count:
+    /// it is not to be flooded until it has as many as the others. One that fails is taken to have more than
+    /// any that does not.
     fn freest(&self) -> Option<usize> {
         let (tick, cold) = (self.candidates.load.ticks(), self.costs.cold);
         let given = |at: usize| {
@@ -162,8 +167,9 @@ impl Choice<'_> {
         candidates.all().filter(eligible).min_by_key(order)
     }
 
-    /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`, which is taken to
-    /// know nothing of the class unless it is skilled, where it is done before them or none of them may be taken.
+    /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`,
+    /// which is taken to know nothing of the class unless it is skilled, where it is done before them or none
+    /// of them may be taken.
     fn best(&self, class: &Class, idlest: usize) -> Chosen {
         let Costs { cold, variance, .. } = self.costs;
         let workers = self.candidates.count() as f32;
@@ -197,9 +203,11 @@ impl Choice<'_> {
         if best.fails() && !knows && !stranger.fails() {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
         }
-        // However busy it is, a class does not spread over more than its part of the workers of its own accord.
+        // However busy it is, a class does not spread over more than its part of the workers of its own
+        // accord.
         let may_spread = (warm as f32) < (workers / variance).max(HOMES);
-        // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to load it twice.
+        // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to
+        // load it twice.
         let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
         let unskilled = !knows && may_spread && !(answered && stranger.fails());
         if unskilled && self.cost(&stranger, loading, quickest) < least {
@@ -208,14 +216,15 @@ impl Choice<'_> {
         Chosen { at: best.at, reason: ChoiceReason::BestScore, skipped }
     }
 
-    /// The seconds until a request is answered by a candidate that has to load its data for so many seconds, and what that
-    /// costs; `quickest` are those of the one that is best at the class.
+    /// The seconds until a request is answered by a candidate that has to load its data for so many seconds,
+    /// and what that costs; `quickest` are those of the one that is best at the class.
     fn cost(&self, seen: &Seen, loading: f32, quickest: f32) -> f32 {
         let load = self.load(seen.at);
         let own = quickest + self.costs.charged * (seen.seconds - quickest).max(0.0);
         // One that is to find its share among the others goes before its equals.
         let own = if load.is_new() { own * 0.5 } else { own };
-        // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up to ten.
+        // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up
+        // to ten.
         let success = 1.0 - 0.9 * seen.blame;
         let price = self.costs.price(load);
         (self.wait(seen.at) + (own + price * loading) * seen.slowness)
@@ -238,8 +247,8 @@ impl Choice<'_> {
         Seen { at, seconds: self.costs.cold, slowness, blame, ..Seen::default() }
     }
 
-    /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those of a backlog above `ceiling` are too
-    /// busy.
+    /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those of a backlog above
+    /// `ceiling` are too busy.
     fn look(&self, class: &Class, ceiling: f32) -> ([Seen; SAMPLE], usize) {
         let mut found = [Seen::default(); SAMPLE];
         let mut count = 0;
@@ -269,8 +278,8 @@ impl Choice<'_> {
         (found, count)
     }
 
-    /// A new worker that shall be tried at the class, if there is one and it is idle. Under light load nobody else is ever
-    /// so busy that it would get a class of its own.
+    /// A new worker that shall be tried at the class, if there is one and it is idle. Under light load nobody
+    /// else is ever so busy that it would get a class of its own.
     fn trial(&self, class: &Class) -> Option<usize> {
         let Choice { resume, candidates, .. } = self;
         if let Some(id) = class.trial() {

@@ -5,53 +5,31 @@ use std::hash::BuildHasherDefault;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::skills::Skill;
-use super::{ClassKey, MAX_CLASS_BYTES, Resume, SkillCounts, SkillSource};
-use crate::backend::millis;
+use super::class::{ClassKey, MAX_CLASS_BYTES, Skill};
+use super::{Known, Resume, SkillCounts, SkillSource, WorkerState};
+use crate::announced::Hearing;
+use crate::durations::millis;
 use crate::ids::NumberHasher;
 use crate::pool::Inner;
-use crate::version::Hearing;
-use crate::{Backend, BackendId};
+use crate::{Backend, BackendId, Pool};
 
 /// The highest score believed, in requests per second: a class whose requests take a nanosecond.
 const MAX_SCORE: f64 = 1e9;
 
-/// A lower score is taken to be this: a class whose requests take eleven days. 0 is another thing, and a number so small
-/// would be taken for it.
+/// A lower score is taken to be this: a class whose requests take eleven days. 0 is another thing, and a
+/// number so small would be taken for it.
 const MIN_SCORE: f64 = 1e-6;
 
 /// The most skills of one worker that are believed.
 const MAX_SKILLS: usize = 100_000;
-
-/// The résumé of a worker that the balancer holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// The instance of the worker, new with each start.
-    pub instance: Box<str>,
-    /// The revision of its résumé.
-    pub revision: u64,
-}
-
-/// What a worker says with each response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerState<'a> {
-    /// Which start of the worker this is.
-    pub instance: &'a str,
-    /// The revision of its résumé, for the classifier it was asked by.
-    pub revision: u64,
-    /// The requests it has begun and not ended, of all balancers, without the one it answers.
-    pub in_flight: Option<u32>,
-    /// Its version, for pools where only one version serves.
-    pub version: Option<&'a str>,
-}
 
 /// What follows from what a worker said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Heard {
     /// Its résumé is known as it stands.
     Current,
-    /// Its résumé has changed; the changes, if they came along, are to be given to [`Resumes::changed`], else the whole
-    /// is to be fetched.
+    /// Its résumé has changed; the changes, if they came along, are to be given to [`Resumes::changed`], else
+    /// the whole is to be fetched.
     Behind,
     /// It was never heard before, or has started anew: the whole résumé is to be fetched.
     Unknown,
@@ -167,8 +145,20 @@ pub(super) fn score(score: f64) -> Result<f64, Disbelief> {
 
 /// The résumés of a pool's workers, see [`crate::Pool::resumes`].
 pub struct Resumes<'a> {
-    pub(crate) pool: &'a Inner,
-    pub(crate) resume: &'a Resume,
+    pool: &'a Inner,
+    pub(super) resume: &'a Resume,
+}
+
+impl Pool {
+    /// What workers say of themselves, where the pool chooses by that.
+    pub fn resumes(&self) -> Option<Resumes<'_>> {
+        self.inner().resume().map(|resume| Resumes { pool: self.inner(), resume })
+    }
+
+    /// The same, where workers keep their résumés themselves.
+    pub fn reported_resumes(&self) -> Option<Resumes<'_>> {
+        self.resumes().filter(|_| self.settings().resume.skills == SkillSource::Reported)
+    }
 }
 
 impl Resumes<'_> {
@@ -177,20 +167,20 @@ impl Resumes<'_> {
         self.held(self.backend(worker)?)
     }
 
-    /// Takes in what a worker said with a response, while the request is still counted as in flight to it. Its version counts
-    /// unless another start of it was [`met`](Resumes::met) since the connection was made.
+    /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
+    /// Its version counts unless another start of it was [`met`](Resumes::met) since the connection was made.
     pub fn heard(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
         self.hear(worker, said, now, Hearing::Later)
     }
 
-    /// Takes in what a worker said at the beginning of a connection that was made at `since` or later: this is the start of it that
-    /// runs, unless another one was met on a connection that began after that.
+    /// Takes in what a worker said at the beginning of a connection that was made at `since` or later: this
+    /// is the start of it that runs, unless another one was met on a connection that began after that.
     pub fn met(&self, worker: BackendId, said: &WorkerState<'_>, since: Duration, now: Duration) -> Heard {
         self.hear(worker, said, now, Hearing::Met(since))
     }
 
-    /// Whether a connection to this start of a worker leads to the one that runs now: that which was met last, or any where none
-    /// was.
+    /// Whether a connection to this start of a worker leads to the one that runs now: that which was met
+    /// last, or any where none was.
     pub fn is_at(&self, worker: BackendId, instance: &str) -> bool {
         self.backend(worker).is_none_or(|backend| backend.state.load.announced().is_at(instance))
     }
@@ -244,15 +234,16 @@ impl Resumes<'_> {
         if self.pool.backends().iter().zip(self.pool.ids()).any(elsewhere) {
             return Err(Disbelief::Elsewhere);
         }
-        // Held to the end: of two résumés of one worker, one is taken after the other. What is known is not locked so long,
-        // for every request to the worker asks for it.
+        // Held to the end: of two résumés of one worker, one is taken after the other. What is known is not
+        // locked so long, for every request to the worker asks for it.
         let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.held(backend);
         let same = known.as_ref().filter(|known| *known.instance == *instance);
         if same.is_some_and(|known| known.revision > revision) {
             return Err(Disbelief::Outdated);
         }
-        // What is guessed of classes that the worker has begun and not reported yet holds on, unless it started anew.
+        // What is guessed of classes that the worker has begun and not reported yet holds on, unless it
+        // started anew.
         let started_anew = known.is_some() && same.is_none();
         let mut listed: HashSet<u64, BuildHasherDefault<NumberHasher>> = HashSet::default();
         let believed = self.take(worker, skills, |key| {
@@ -284,8 +275,8 @@ impl Resumes<'_> {
         skills: impl IntoIterator<Item = (&'c [u8], f64)>,
     ) -> Result<Believed, Disbelief> {
         let backend = self.open(worker, classifier)?;
-        // Who answers requests does not wait for a whole résumé to be taken in. Should that be older, the worker's next
-        // response says so.
+        // Who answers requests does not wait for a whole résumé to be taken in. Should that be older, the
+        // worker's next response says so.
         let Ok(_alone) = backend.state.load.taking.try_lock() else { return Err(Disbelief::Outdated) };
         let known = self.held(backend);
         let Some(known) = known.filter(|known| *known.instance == *instance) else {
@@ -317,8 +308,9 @@ impl Resumes<'_> {
         self.resume.skills.most_told()
     }
 
-    /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of may have
-    /// others, which what was under way there still reaches: a whole résumé, the responses to its requests.
+    /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of
+    /// may have others, which what was under way there still reaches: a whole résumé, the responses to its
+    /// requests.
     fn held(&self, backend: &Backend) -> Option<Known> {
         self.ours(&lock(backend)).cloned()
     }

@@ -1,9 +1,10 @@
 //! Skills to be saved and reloaded.
 
-use super::skills::Skill;
+use super::class::{MAX_CLASS_BYTES, Skill};
+use super::feed;
 use super::{Resume, SkillSource};
-use crate::Backend;
-use crate::BackendId;
+use crate::ids::Places;
+use crate::{Backend, BackendId, Pool};
 
 /// What the balancer inferred of workers' skills, to be saved and given back after a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,9 +24,23 @@ pub struct SavedWorker {
     pub skills: Vec<(Box<[u8]>, f64, f64)>,
 }
 
+impl Pool {
+    /// The skills that were inferred, to be saved.
+    pub fn save_skills(&self) -> SavedSkills {
+        let save = |resume: &Resume| resume.save(self.backends(), self.ids());
+        self.inner().resume().map(save).unwrap_or_default()
+    }
+
+    /// Takes skills back that were saved. Returns how many that were: what was seen under another classifier
+    /// or at backends that are gone, and scores that cannot be, are passed over.
+    pub fn restore_skills(&self, saved: &SavedSkills) -> usize {
+        self.inner().resume().map_or(0, |resume| resume.restore(saved, self.backends(), self.ids()))
+    }
+}
+
 impl Resume {
     /// What is to be saved; nothing where workers keep their résumés themselves.
-    pub(crate) fn save(&self, backends: &[Backend], ids: &[BackendId]) -> SavedSkills {
+    fn save(&self, backends: &[Backend], ids: &[BackendId]) -> SavedSkills {
         let mut saved = SavedSkills { classifier: self.settings.classifier, workers: Vec::new() };
         if self.settings.skills == SkillSource::Reported {
             return saved;
@@ -35,7 +50,7 @@ impl Resume {
                 .iter()
                 .map(|backend| SavedWorker { address: backend.address().to_string(), skills: Vec::new() }),
         );
-        let places = crate::ids::Places::new(ids);
+        let places = Places::new(ids);
         self.skills.each(|_, class| {
             for skill in class.skilled.iter().filter(|skill| skill.weight() > 0.0) {
                 if let Some(at) = places.of(skill.worker) {
@@ -49,9 +64,9 @@ impl Resume {
         saved
     }
 
-    /// Takes back what was saved. Returns how many skills that were; those of another classifier, of workers that are
-    /// not here and with scores that cannot be are passed over.
-    pub(crate) fn restore(&self, saved: &SavedSkills, backends: &[Backend], ids: &[BackendId]) -> usize {
+    /// Takes back what was saved. Returns how many skills that were; those of another classifier, of workers
+    /// that are not here and with scores that cannot be are passed over.
+    fn restore(&self, saved: &SavedSkills, backends: &[Backend], ids: &[BackendId]) -> usize {
         if self.settings.skills == SkillSource::Reported || saved.classifier != self.settings.classifier {
             return 0;
         }
@@ -60,10 +75,9 @@ impl Resume {
             let same = |backend: &Backend| backend.address().to_string() == worker.address;
             let Some(at) = backends.iter().position(same) else { continue };
             for (class, score, weight) in &worker.skills {
-                let sane = super::feed::score(*score).is_ok_and(|score| score > 0.0)
-                    && weight.is_finite()
-                    && *weight > 0.0;
-                if sane && class.len() <= super::MAX_CLASS_BYTES {
+                let sane =
+                    feed::score(*score).is_ok_and(|score| score > 0.0) && weight.is_finite() && *weight > 0.0;
+                if sane && class.len() <= MAX_CLASS_BYTES {
                     let skill = Skill::guessed(ids[at], *score as f32, *weight as f32);
                     taken += usize::from(self.skills.set(self.key(class), class, skill, 0));
                 }

@@ -1,7 +1,7 @@
 //! Estimates of what loading data costs and of how scarce a worker's memory is, learnt from its answers.
 
-use super::WorkerLoad;
 use super::times::Times;
+use super::worker::WorkerLoad;
 use crate::load::DecayedMean;
 
 /// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
@@ -11,30 +11,27 @@ const FIRST_COLD: f32 = 0.1;
 const HORIZON: f32 = 2048.0;
 const HORIZON_OF_ONE: f32 = 256.0;
 
-/// The part that is reloaded before it is known: memory is taken to be scarce, as classes that spread over workers with too
-/// little of it take longer to find together again than those that spread late.
+/// The part that is reloaded before it is known: memory is taken to be scarce, as classes that spread over
+/// workers with too little of it take longer to find together again than those that spread late.
 const UNKNOWN: f32 = 0.25;
-
-/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was changed.
-pub(crate) const LOADED: u32 = 40;
 
 /// From this part on that is reloaded, loading is never taken for an investment.
 const INVESTED: f32 = 0.0025;
 
-/// So much of what the most popular classes take longer than their least is taken for jitter. The rest they reload too: what was
-/// changed.
+/// So much of what the most popular classes take longer than their least is taken for jitter. The rest they
+/// reload too: what was changed.
 const OF_POPULAR: f32 = 0.95;
 
 /// The highest price of loading, in settings of `variance`.
 const HIGHEST_PRICE: f32 = 1.1;
 
-/// The lowest price of loading where anything is, in settings of `variance`. Times that vary hide what little is reloaded, and a
-/// class that has another home for nothing has its changed data loaded once more for good.
+/// The lowest price of loading where anything is, in settings of `variance`. Times that vary hide what little
+/// is reloaded, and a class that has another home for nothing has its changed data loaded once more for good.
 const LOWEST_PRICE: f32 = 0.25;
 
-/// The price of loading if all of everything was reloaded, in settings of `variance`. Found with loading that is dear and that
-/// is cheap: of constant prices, in seconds for each second of loading, the best are 2 to 4 where a quarter is reloaded, 1 to 2
-/// where it is a fiftieth, and 0 to 1 where it is a hundredth and less.
+/// The price of loading if all of everything was reloaded, in settings of `variance`. Found with loading that
+/// is dear and that is cheap: of constant prices, in seconds for each second of loading, the best are 2 to 4
+/// where a quarter is reloaded, 1 to 2 where it is a fiftieth, and 0 to 1 where it is a hundredth and less.
 const PRICE: f32 = 17.0;
 
 /// What an answer is held against: the class of it, at a worker that has loaded its data.
@@ -50,13 +47,14 @@ pub(crate) struct Served {
 pub(crate) struct Memory {
     /// Seconds that a worker spends on a request of a class that it did not know.
     cold: DecayedMean,
-    /// The part of the data of their requests that workers load again, having had it, by the time it takes to load all. Less
-    /// than nothing where times vary more than is known yet.
+    /// The part of the data of their requests that workers load again, having had it, by the time it takes to
+    /// load all. Less than nothing where times vary more than is known yet.
     reloading: DecayedMean,
-    /// The same with all by which times vary: nothing only where nothing is ever loaded again and each takes its time exactly.
+    /// The same with all by which times vary: nothing only where nothing is ever loaded again and each takes
+    /// its time exactly.
     excess: DecayedMean,
-    /// How much longer than the least time of its class a request usually takes that finds all its data, as a part of that
-    /// time: no two take equally long.
+    /// How much longer than the least time of its class a request usually takes that finds all its data, as a
+    /// part of that time: no two take equally long.
     jitter: DecayedMean,
 }
 
@@ -87,13 +85,15 @@ impl Memory {
         worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
     }
 
-    /// A worker of this `slowness` spent `seconds` on a request of a class whose data it had loaded. What matters is which part
-    /// of it it had to load, and not how long that takes beside serving: it evicts as much where loading is cheap.
+    /// A worker of this `slowness` spent `seconds` on a request of a class whose data it had loaded. What
+    /// matters is which part of it it had to load, and not how long that takes beside serving: it evicts as
+    /// much where loading is cheap.
     pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, class: &Served, slowness: f32) {
         let Served { times, share } = *class;
         let (least, usual) = (times.least * slowness, times.usual * slowness);
-        // What is asked for most is evicted last. So what the most popular classes usually take longer than their least tells
-        // how much times vary; how much longer others do, tells what they reload. The mean would not: it goes by the longest.
+        // What is asked for most is evicted last. So what the most popular classes usually take longer than
+        // their least tells how much times vary; how much longer others do, tells what they reload. The mean
+        // would not: it goes by the longest.
         self.jitter.add_weighted(usual / least - 1.0, share * share, 1.0 - 1.0 / HORIZON);
         let at_hand = least * (1.0 + OF_POPULAR * self.jitter.get());
         let cold = self.cold() * slowness;
@@ -113,8 +113,8 @@ impl Memory {
         one.add_weighted(part, all, 1.0 - 1.0 / HORIZON_OF_ONE);
     }
 
-    /// One of so many workers has lost all it had: for twice its part, it is not known how scarce memory is, so that hardly
-    /// anything is after all have started anew, one after the other.
+    /// One of so many workers has lost all it had: for twice its part, it is not known how scarce memory is,
+    /// so that hardly anything is after all have started anew, one after the other.
     pub(crate) fn emptied(&self, worker: &WorkerLoad, workers: usize) {
         let part = (2.0 / workers.max(1) as f32).min(1.0);
         for mean in [&self.reloading, &self.excess] {
@@ -124,7 +124,8 @@ impl Memory {
         worker.reloading.set(0.0, 0.0);
     }
 
-    /// The part of what their requests need that workers load again, having had it: what all miss by having too little memory.
+    /// The part of what their requests need that workers load again, having had it: what all miss by having
+    /// too little memory.
     pub(crate) fn reloading(&self) -> f32 {
         if self.reloading.weight() > 0.0 { self.reloading.get().max(0.0) } else { UNKNOWN }
     }
@@ -142,17 +143,19 @@ pub(crate) struct Costs {
     pub(crate) cold: f32,
     /// See [`Memory::reloading`].
     reloading: f32,
-    /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever loaded twice,
-    /// it serves all that come after, and nothing is: the load alone counts. That can be told only where times do not vary.
+    /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever
+    /// loaded twice, it serves all that come after, and nothing is: the load alone counts. That can be told
+    /// only where times do not vary.
     pub(crate) charged: f32,
     /// The setting of that name.
     pub(crate) variance: f32,
 }
 
 impl Costs {
-    /// What loading for a second at a worker costs, beside that second: where memory is scarce, what is loaded evicts what
-    /// has to be loaded again, and that evicts something, and so on. The more workers reload, the longer that goes on, and
-    /// most where it begins with one that reloads much itself; one that reloads less than others has room.
+    /// What loading for a second at a worker costs, beside that second: where memory is scarce, what is
+    /// loaded evicts what has to be loaded again, and that evicts something, and so on. The more workers
+    /// reload, the longer that goes on, and most where it begins with one that reloads much itself; one that
+    /// reloads less than others has room.
     pub(crate) fn price(&self, worker: &WorkerLoad) -> f32 {
         let one = &worker.reloading;
         let own = if one.weight() > 0.0 { one.get().max(0.0) } else { self.reloading };
@@ -163,14 +166,14 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Took;
+    use super::super::times::Took;
     use super::*;
 
     const COLD: f32 = 0.003;
     const LEAST: f32 = 0.001;
 
-    /// What is known after many answers: of requests that load all, and of a popular and some seldom classes, the n-th of which
-    /// takes `popular(n)` and `seldom(n)` times as long as the least.
+    /// What is known after many answers: of requests that load all, and of a popular and some seldom classes,
+    /// the n-th of which takes `popular(n)` and `seldom(n)` times as long as the least.
     fn after(popular: impl Fn(u32) -> f32, seldom: impl Fn(u32) -> f32) -> (Memory, WorkerLoad) {
         let (memory, worker) = (Memory::default(), WorkerLoad::default());
         let mut both = [Times::UNKNOWN; 2];

@@ -1,95 +1,42 @@
 //! Résumés: each request to the worker that is best at its class.
 //!
-//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second; those that
-//! served a class lately are the faster at it, having its data at hand.
+//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second; those
+//! that served a class lately are the faster at it, having its data at hand.
 
 mod choice;
+mod class;
 mod feed;
 mod inferred;
 mod memory;
 mod room;
+mod settings;
 mod skills;
 mod times;
 mod view;
 mod worker;
+mod worker_state;
 
 use std::sync::Arc;
 
-use crate::candidates::Candidates;
-use crate::choices::Chosen;
 use crate::hash::hash;
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::{Backend, BackendId};
 
-pub use feed::{Believed, Disbelief, Heard, Known, Resumes, WorkerState};
-pub use inferred::{SavedSkills, SavedWorker};
+use class::{HORIZON, Skill};
 use memory::Memory;
-pub use skills::{MAX_CLASS_BYTES, SkillCounts};
-use skills::{Skill, Skills};
-pub(crate) use times::Took;
+use skills::Skills;
+use times::Took;
+
+pub(crate) use class::ClassKey;
+pub use class::MAX_CLASS_BYTES;
+pub use feed::{Believed, Disbelief, Heard, Resumes};
+pub use inferred::{SavedSkills, SavedWorker};
+pub use settings::{ResumeSettings, SkillSource};
+pub use skills::SkillCounts;
 pub(crate) use view::ClassView;
 pub(crate) use worker::WorkerLoad;
-
-/// How `resume` chooses.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResumeSettings {
-    /// How far a worker's backlog may be above that of the least recently used one, in mean backlogs per worker.
-    /// The greater it is, the longer requests wait for a worker that has their data; the smaller, the more workers
-    /// load the same data. One class cannot take more than about 1 / `variance` of the workers, or three.
-    pub variance: f64,
-    /// How many requests a worker's backlog is averaged over.
-    pub backlog_history: u32,
-    /// The score, in requests per second, of a worker that is given a class it does not know.
-    pub unskilled_score: f64,
-    /// The share of requests that may be used to make an underused worker known to a class.
-    pub exploration: f64,
-    /// Whose word counts.
-    pub skills: SkillSource,
-    /// The fingerprint of what told the classes apart, which skills were earned under. A pool that succeeds one with
-    /// another fingerprint knows no skills.
-    pub classifier: u64,
-    /// The most classes known at a time.
-    pub max_classes: usize,
-}
-
-/// Whose word on skills counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum SkillSource {
-    /// The workers': they keep résumés and report them.
-    #[default]
-    Reported,
-    /// The balancer's, which goes by how long answers take.
-    Inferred,
-}
-
-impl Default for ResumeSettings {
-    fn default() -> ResumeSettings {
-        ResumeSettings {
-            variance: 4.0,
-            backlog_history: 9,
-            unskilled_score: 1.0,
-            exploration: 0.02,
-            skills: SkillSource::Reported,
-            classifier: 0,
-            max_classes: 100_000,
-        }
-    }
-}
-
-/// A class, by a hash of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ClassKey(pub(crate) u64);
-
-impl ClassKey {
-    /// The key that every balancer gives the class.
-    pub(crate) fn shared(class: &[u8]) -> ClassKey {
-        ClassKey(hash(class, 0))
-    }
-}
-
-/// The choices over which the share of a class is taken, and how many classes a worker was given.
-const HORIZON: f32 = 4096.0;
+pub use worker_state::{Known, WorkerState};
 
 /// The state of the algorithm.
 pub(crate) struct Resume {
@@ -138,8 +85,8 @@ impl Resume {
         ClassKey(hash(class, self.seed))
     }
 
-    /// Takes over from `before`, if that went by résumés too: forgets the workers that are no longer there, and where
-    /// it starts without skills, what was known of résumés, so that they are fetched again.
+    /// Takes over from `before`, if that went by résumés too: forgets the workers that are no longer there,
+    /// and where it starts without skills, what was known of résumés, so that they are fetched again.
     pub(crate) fn follow(
         &self,
         before: Option<&Resume>,
@@ -156,7 +103,8 @@ impl Resume {
         }
     }
 
-    /// A worker was given a request, or one has come to wait for a place at it. Returns what is expected of it.
+    /// A worker was given a request, or one has come to wait for a place at it. Returns what is expected of
+    /// it.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
@@ -213,17 +161,12 @@ impl Resume {
         }
     }
 
-    /// A worker answered with a server error. What it was only assumed to be skilled in is no longer: a scan of URLs that fail
-    /// would fill the table.
+    /// A worker answered with a server error. What it was only assumed to be skilled in is no longer: a scan
+    /// of URLs that fail would fill the table.
     pub(crate) fn failed(&self, id: BackendId, class: ClassKey) {
         self.skills.remove_assumed(class, id);
-    }
-
-    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
-        choice::choose(self, candidates, class)
     }
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

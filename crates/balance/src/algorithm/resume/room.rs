@@ -1,19 +1,19 @@
 //! The choice of a class to forget when there is no room for another.
 //!
-//! Classes that no worker has told of, the balancer's own, have a quarter of the room, and those that workers told of the
-//! rest, as far as there are both:
+//! Classes that no worker has told of, the balancer's own, have a quarter of the room, and those that workers
+//! told of the rest, as far as there are both:
 //!
-//! - A class that a request is of always finds room. Where the balancer's own take more than their quarter one of
-//!   them goes, so that a flood of new classes drives out its own kind; else one that workers told of. Of a few it is the
-//!   one asked for longest ago, and before all others one that nobody ever asked for.
-//! - A class that a worker tells of takes the place of one of the balancer's own where these take more than their quarter;
-//!   else of one that nobody asks for and only workers have told of that told of more. So no worker keeps the others out.
+//! - A class that a request is of always finds room. Where the balancer's own take more than their quarter
+//!   one of them goes, so that a flood of new classes drives out its own kind; else one that workers told of.
+//!   Of a few it is the one asked for longest ago, and before all others one that nobody ever asked for.
+//! - A class that a worker tells of takes the place of one of the balancer's own where these take more than
+//!   their quarter; else of one that nobody asks for and only workers have told of that told of more. So no
+//!   worker keeps the others out.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::HORIZON;
-use super::skills::{Class, Shard, Skill};
+use super::class::{Class, HORIZON, Shard, Skill};
 use crate::BackendId;
 use crate::ids::ByNumber;
 
@@ -69,8 +69,8 @@ impl Told {
     }
 }
 
-/// The class of `shard` to be forgotten, of `classes` that are known of `most`, to make room for one that `newcomer`
-/// brings: an assumed skill if it is a request. `None` if there is none.
+/// The class of `shard` to be forgotten, of `classes` that are known of `most`, to make room for one that
+/// `newcomer` brings: an assumed skill if it is a request. `None` if there is none.
 pub(super) fn victim(
     shard: &Shard,
     classes: usize,

@@ -1,122 +1,27 @@
 //! The skills of workers: an index from classes to workers.
 //!
-//! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among all others
-//! that choose, for as long as it looks at a few workers; a change of a skill holds it alone for as long as it takes to
-//! move some bytes. A whole résumé is taken class by class, so that no choice waits for all of it.
+//! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among
+//! all others that choose, for as long as it looks at a few workers; a change of a skill holds it alone for
+//! as long as it takes to move some bytes. A whole résumé is taken class by class, so that no choice waits
+//! for all of it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::ClassKey;
-use super::memory::{LOADED, Served};
+use super::class::{Class, ClassKey, HORIZON, Shard, Skill};
+use super::memory::Served;
 use super::room::{self, Told};
 use super::times::{Times, Took};
 use crate::BackendId;
 use crate::hash::mix;
-use crate::ids::ByNumber;
 use crate::load::Rate;
 
 /// Enough that cores meet seldom at one lock.
 const SHARDS: usize = 64;
 
-/// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class whose data was
-/// evicted is known soon.
+/// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class
+/// whose data was evicted is known soon.
 const FOLLOWED: f32 = 8.0;
-
-/// The longest name of a class, in bytes.
-pub const MAX_CLASS_BYTES: usize = 256;
-
-/// A worker's skill in a class.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Skill {
-    pub(crate) worker: BackendId,
-    /// Requests per second.
-    pub(crate) score: f32,
-    /// How many answers a guess rests on; negative where the worker reported the score itself.
-    weight: f32,
-    /// The answers that the balancer saw.
-    answers: u32,
-}
-
-impl Skill {
-    pub(crate) const fn reported(worker: BackendId, score: f32) -> Skill {
-        Skill { worker, score, weight: -1.0, answers: 0 }
-    }
-
-    pub(crate) const fn guessed(worker: BackendId, score: f32, weight: f32) -> Skill {
-        Skill { worker, score, weight, answers: 0 }
-    }
-
-    /// Whether the score is more than the one that an unskilled worker is given.
-    pub(crate) fn is_known(&self) -> bool {
-        self.weight != 0.0
-    }
-
-    /// Whether the worker said so, rather than the balancer.
-    pub(crate) fn is_reported(&self) -> bool {
-        self.weight < 0.0
-    }
-
-    /// How many answers a guess rests on.
-    pub(crate) fn weight(&self) -> f32 {
-        self.weight.max(0.0)
-    }
-
-    /// Whether the worker has served the class so often that it has loaded its data.
-    pub(crate) fn is_loaded(&self) -> bool {
-        self.answers >= LOADED
-    }
-}
-
-/// A class of requests.
-#[derive(Debug)]
-pub(crate) struct Class {
-    pub(crate) name: Box<[u8]>,
-    /// The best first.
-    pub(crate) skilled: Vec<Skill>,
-    /// How often it is asked for.
-    pub(crate) asked: Rate,
-    /// The worker that is tried at it, by its number and one; 0 where none is.
-    pub(crate) tried: AtomicU32,
-    pub(crate) times: Times,
-}
-
-impl Class {
-    pub(crate) fn of(&self, worker: BackendId) -> Option<&Skill> {
-        self.skilled.iter().find(|skill| skill.worker == worker)
-    }
-
-    /// Whether any worker has told how good it is at the class.
-    pub(super) fn is_told(&self) -> bool {
-        self.skilled.iter().any(Skill::is_reported)
-    }
-
-    /// Sets a worker's skill and keeps the order. Returns the one before.
-    fn set(&mut self, mut skill: Skill) -> Option<Skill> {
-        let before = self.remove(skill.worker);
-        skill.answers = skill.answers.max(before.map_or(0, |before| before.answers));
-        let at = self.skilled.partition_point(|other| other.score >= skill.score);
-        self.skilled.insert(at, skill);
-        before
-    }
-
-    fn remove(&mut self, worker: BackendId) -> Option<Skill> {
-        let at = self.skilled.iter().position(|skill| skill.worker == worker)?;
-        Some(self.skilled.remove(at))
-    }
-}
-
-/// The classes of one shard.
-#[derive(Default)]
-pub(crate) struct Shard {
-    pub(super) classes: ByNumber<u64, Class>,
-}
-
-impl Shard {
-    pub(crate) fn get(&self, key: ClassKey) -> Option<&Class> {
-        self.classes.get(&key.0)
-    }
-}
 
 /// The skills of all workers of a pool, shared by the pools that follow each other over reloads.
 pub(crate) struct Skills {
@@ -196,7 +101,8 @@ impl Skills {
         self.told.most()
     }
 
-    /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for it.
+    /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for
+    /// it.
     pub(crate) fn set(&self, key: ClassKey, name: &[u8], skill: Skill, now: u64) -> bool {
         let mut shard = self.write(key);
         if let Some(class) = shard.classes.get_mut(&key.0) {
@@ -218,7 +124,7 @@ impl Skills {
         };
         // A request is what it is assumed for; what a worker tells of, or was saved, nobody has asked for.
         if !skill.is_known() {
-            class.asked.count(now, super::HORIZON);
+            class.asked.count(now, HORIZON);
         }
         self.put(&mut class, skill);
         shard.classes.insert(key.0, class);
@@ -244,8 +150,8 @@ impl Skills {
         self.told.class(told, class.is_told());
     }
 
-    /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key` unless there is
-    /// none to be found in it.
+    /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key`
+    /// unless there is none to be found in it.
     fn make_room(&self, key: ClassKey, own: &mut Shard, newcomer: &Skill, now: u64) -> bool {
         let classes = self.classes.load(Ordering::Relaxed);
         let victim =
@@ -317,9 +223,10 @@ impl Skills {
         }
     }
 
-    /// A worker that takes `slowness` times as long as most answered a request of a class: corrects its score, by
-    /// a mean over its last such requests. What a worker reported is a mean over many more, and stands at the beginning of
-    /// this one. Returns what the answer is held against, if the worker has loaded the data of the class.
+    /// A worker that takes `slowness` times as long as most answered a request of a class: corrects its
+    /// score, by a mean over its last such requests. What a worker reported is a mean over many more, and
+    /// stands at the beginning of this one. Returns what the answer is held against, if the worker has loaded
+    /// the data of the class.
     pub(crate) fn learn(
         &self,
         key: ClassKey,
@@ -327,7 +234,8 @@ impl Skills {
         took: Took,
         slowness: f32,
     ) -> Option<Served> {
-        // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one will.
+        // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one
+        // will.
         let mut shard = self.shard_of(key).try_write().ok()?;
         let class = shard.classes.get_mut(&key.0)?;
         let skill = *class.of(worker)?;
@@ -339,9 +247,7 @@ impl Skills {
         let score = (before + 1.0) / (before / skill.score + took.seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
-        skill
-            .is_loaded()
-            .then(|| Served { times: class.times, share: class.asked.share_at_last(super::HORIZON) })
+        skill.is_loaded().then(|| Served { times: class.times, share: class.asked.share_at_last(HORIZON) })
     }
 
     /// Shows every class to `see`, one shard at a time.

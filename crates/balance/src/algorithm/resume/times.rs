@@ -1,11 +1,13 @@
 //! The time that requests of a class take: two numbers that a few odd answers do not move far.
 
-/// By how much the least time rises with each answer until it is seen again, and how far it falls with one at most.
+/// By how much the least time rises with each answer until it is seen again, and how far it falls with one at
+/// most.
 const RISE: f32 = 1.0 + 1.0 / 512.0;
 const FALL: f32 = 0.8;
 
-/// Down to this part of the median, the least time goes by requests that waited behind others. Where the balancer has to wait
-/// for a core, it reads two answers at once, and the second one looks as if it took no time.
+/// Down to this part of the median, the least time goes by requests that waited behind others. Where the
+/// balancer has to wait for a core, it reads two answers at once, and the second one looks as if it took no
+/// time.
 const BEHIND_OTHERS: f32 = 0.4;
 
 /// Answers that the median follows, and by how many it begins.
@@ -16,7 +18,8 @@ const FIRST: f32 = 4.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
     pub(crate) seconds: f32,
-    /// Whether that is from the request on, the worker having had nothing else to do. Else it is from the answer before on.
+    /// Whether that is from the request on, the worker having had nothing else to do. Else it is from the
+    /// answer before on.
     pub(crate) alone: bool,
 }
 
@@ -39,7 +42,8 @@ impl Times {
             *self = Times { least: seconds, usual: seconds };
             return;
         }
-        // In steps, as many up as down: where it stays, half of the answers are above it (Robbins and Monro 1951).
+        // In steps, as many up as down: where it stays, half of the answers are above it (Robbins and Monro
+        // 1951).
         let step = 1.0 - 1.0 / (answers as f32).clamp(FIRST, FOLLOWED);
         self.usual = seconds.clamp(self.usual * step, self.usual / step);
         let behind_others = if took.alone { 0.0 } else { BEHIND_OTHERS * self.usual };

@@ -1,7 +1,7 @@
 //! The classes, for people.
 
-use super::skills::{Class, Skill};
-use super::{ClassKey, HORIZON, Resume};
+use super::Resume;
+use super::class::{Class, ClassKey, HORIZON, Skill};
 use crate::{SkillReport, SkillWord};
 
 /// A class as it is at a moment.

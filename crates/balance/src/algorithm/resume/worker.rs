@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::feed::Known;
-use super::{HORIZON, Took};
+use super::class::HORIZON;
+use super::times::Took;
+use super::worker_state::Known;
+use crate::announced::Announced;
 use crate::load::{DecayedMean, Rate};
-use crate::version::Announced;
 
 /// A new worker is given at most so many requests for its own sake.
 const TRIALS: u32 = 1024;
@@ -17,10 +18,11 @@ const TRIALS: u32 = 1024;
 pub(crate) struct WorkerLoad {
     /// Microseconds of work that the requests in hand are expected to be.
     work: AtomicU64,
-    /// What others have in flight to it, and when it said so: requests in the high half, milliseconds in the low.
+    /// What others have in flight to it, and when it said so: requests in the high half, milliseconds in the
+    /// low.
     others: AtomicU64,
-    /// Since when it is at work on the request at hand: when it finished the last one, or began this one having had no other,
-    /// in microseconds.
+    /// Since when it is at work on the request at hand: when it finished the last one, or began this one
+    /// having had no other, in microseconds.
     since: AtomicU64,
     /// 1 for each failure, 0 for each answer, of late.
     faults: DecayedMean,
@@ -30,7 +32,8 @@ pub(crate) struct WorkerLoad {
     backlog: DecayedMean,
     /// Seconds that it spends on a request of a class that it did not know.
     pub(crate) cold: DecayedMean,
-    /// The part of the data of its requests that it loads again, having had it, by the time it takes to load all.
+    /// The part of the data of its requests that it loads again, having had it, by the time it takes to load
+    /// all.
     pub(crate) reloading: DecayedMean,
     /// How often it is given a class that it does not know.
     given: Rate,
@@ -100,9 +103,10 @@ impl WorkerLoad {
         self.given.share(tick, HORIZON) * HORIZON
     }
 
-    /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where requests to it
-    /// fail, that takes the longer the more do, ten times as long where all do; and so does one more, which takes `cold`
-    /// seconds where none do. That is a matter of how long requests take, or one that failed would be the last it was given.
+    /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where
+    /// requests to it fail, that takes the longer the more do, ten times as long where all do; and so does
+    /// one more, which takes `cold` seconds where none do. That is a matter of how long requests take, or one
+    /// that failed would be the last it was given.
     pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32) -> f32 {
         let (own, blame) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.blame(now));
         let others = self.others(now / 1000);
@@ -117,16 +121,17 @@ impl WorkerLoad {
         (own - done + others * self.pace.get()) / success + cold * (1.0 / success - 1.0)
     }
 
-    /// How many times longer than most it takes, which take `cold` seconds for a request of a class that is new to them, by
-    /// what it took for such requests. What it takes for classes that it knows says as much about the classes.
+    /// How many times longer than most it takes, which take `cold` seconds for a request of a class that is
+    /// new to them, by what it took for such requests. What it takes for classes that it knows says as much
+    /// about the classes.
     pub(crate) fn slowness(&self, cold: f32) -> f32 {
         /// Of fewer requests nothing follows.
         const ENOUGH: f32 = 4.0;
         if self.cold.weight() < ENOUGH { 1.0 } else { (self.cold.get() / cold).clamp(0.1, 10.0) }
     }
 
-    /// A request given to it at `begun` has ended at `now`, both in microseconds. It is taken to have been at work on it since
-    /// it was done with the one before.
+    /// A request given to it at `begun` has ended at `now`, both in microseconds. It is taken to have been at
+    /// work on it since it was done with the one before.
     pub(crate) fn finished(&self, begun: u64, now: u64) -> Took {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
         // What takes no time at all would be no measure of what takes longer.
@@ -157,8 +162,9 @@ impl WorkerLoad {
         self.faults.get()
     }
 
-    /// The share of requests to it that a choice takes to fail at `now`, in microseconds: that of late, until nothing has failed
-    /// for a minute, as long as the longest ejection. A worker that is avoided has no answers by which it could be told otherwise.
+    /// The share of requests to it that a choice takes to fail at `now`, in microseconds: that of late, until
+    /// nothing has failed for a minute, as long as the longest ejection. A worker that is avoided has no
+    /// answers by which it could be told otherwise.
     pub(crate) fn blame(&self, now: u64) -> f32 {
         const MICROS: u64 = 60_000_000;
         let faults = self.faults();

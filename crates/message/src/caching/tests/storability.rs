@@ -1,6 +1,7 @@
 use super::*;
 
-/// Each response, under the RFC profile, and whether a second request three seconds later is answered from it.
+/// Each response, under the RFC profile, and whether a second request three seconds later is answered from
+/// it.
 fn table(responses: &[(&str, bool)]) {
     for (response, expected) in responses {
         assert_eq!(rfc().reused(response), *expected, "{response}");

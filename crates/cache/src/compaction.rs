@@ -1,33 +1,35 @@
 //! Moving stored objects together after the limit was lowered.
 //!
-//! Small allocations share pages, and a page goes back to the system only when nothing in it is in use. Eviction leaves the
-//! few objects that survive a lower limit scattered over nearly all pages of the many before: of 256 MiB of objects of 1 KB,
-//! 143 MiB stayed resident at a limit of 32 MiB. Copies of the survivors fill the gaps of few pages, and the rest are freed.
+//! Small allocations share pages, and a page goes back to the system only when nothing in it is in use.
+//! Eviction leaves the few objects that survive a lower limit scattered over nearly all pages of the many
+//! before: of 256 MiB of objects of 1 KB, 143 MiB stayed resident at a limit of 32 MiB. Copies of the
+//! survivors fill the gaps of few pages, and the rest are freed.
 
 use std::sync::Arc;
 
 use crate::Object;
-use crate::body::Whole;
-use crate::object::Content;
+use crate::body::Content;
 use crate::store::Store;
-use crate::sweep::{BATCH, Sweeper};
+use crate::sweep_position::{BATCH, SweepPosition};
+use crate::whole_body::Whole;
 
 /// A body of more bytes has pages of its own: size classes of jemalloc share pages up to 14 KiB.
 const SHARES_PAGES: usize = 14 << 10;
 
 impl Store {
     /// Goes on with moving objects: `budget` of them, or a few more.
-    pub(crate) fn compact(&self, sweeper: &mut Sweeper, budget: usize) {
-        // The originals are freed after the last copy is made, because a copy could take the place of one freed before it.
+    pub(crate) fn compact(&self, position: &mut SweepPosition, budget: usize) {
+        // The originals are freed after the last copy is made, because a copy could take the place of one
+        // freed before it.
         let mut originals = Vec::new();
-        while let Some((at, from)) = sweeper.uncompacted
+        while let Some((at, from)) = position.uncompacted
             && originals.len() < budget
         {
             let shard = self.shard(at);
             let to = shard.end().min(from.saturating_add(BATCH));
             let objects: Vec<Arc<Object>> =
                 (from..to).filter_map(|slot| shard.object(slot)).cloned().collect();
-            sweeper.uncompacted = match (to < shard.end(), at + 1 < self.shards()) {
+            position.uncompacted = match (to < shard.end(), at + 1 < self.shards()) {
                 (true, _) => Some((at, to)),
                 (false, true) => Some((at + 1, 0)),
                 (false, false) => None,
@@ -39,8 +41,8 @@ impl Store {
         self.fit();
     }
 
-    /// Puts a copy in the place of an object, and returns the original. None where it is arriving or has left the store, or
-    /// is one of the few with [`Extras`](crate::object::Extras).
+    /// Puts a copy in the place of an object, and returns the original. None where it is arriving or has left
+    /// the store, or is one of the few with [`Extras`](crate::object::Extras).
     fn relocate(&self, object: &Arc<Object>) -> Option<Arc<Object>> {
         let content = match object.content.whole().filter(|_| !object.has_extras())? {
             Whole::One(bytes) if bytes.len() <= SHARES_PAGES => Content::Whole(Whole::one(bytes.to_vec())),

@@ -7,28 +7,19 @@ use sandarac_message::caching::part_fields;
 use sandarac_message::range::{ByteRange, ContentRange};
 use sandarac_message::{FieldsBuf, Timestamp};
 
-use crate::arriving::{Arriving, Mode, Room};
-use crate::body::{Segment, Whole};
-use crate::budget::{Charge, held};
-use crate::joint::Joint;
-use crate::object::Content;
+use crate::arriving::{Arriving, Mode};
+use crate::body::Content;
+use crate::budget::Charge;
+use crate::growth::{Growth, SEGMENT};
+use crate::object::Parts;
+use crate::part_join::PartJoin;
 use crate::stats::Removal;
 use crate::store::Store;
+use crate::whole_body::{Segment, Whole};
 use crate::{Object, Reader};
 
-/// The first segment of a body of unknown length; the segment doubles in place up to [`SEGMENT`].
-const FIRST: usize = 2 << 10;
-/// A segment of a body.
-const SEGMENT: usize = 64 << 10;
-/// A segment of a body that is larger than [`LARGE`] already.
-const LARGE_SEGMENT: usize = 256 << 10;
-const LARGE: u64 = 1 << 20;
-
-/// A body that is whole from the start is one segment up to this length.
-pub(crate) const ONE: usize = 256 << 10;
-
-/// What has come of a body that broke off is kept from this length on: an origin sends as much in the first round trip of
-/// a connection (RFC 6928), and it takes one to ask for the rest.
+/// What has come of a body that broke off is kept from this length on: an origin sends as much in the first
+/// round trip of a connection (RFC 6928), and it takes one to ask for the rest.
 const WORTHWHILE: u64 = 16 << 10;
 
 /// Why an object is not kept whole.
@@ -53,10 +44,11 @@ impl Unstored {
     }
 }
 
-/// Fills the body of an object. Dropped before [`Filling::finish`] or [`Filling::break_off`], it is spoiled: readers get an
-/// error after what they have, and the object leaves the store together with the part that it was joined with.
-#[must_use = "a dropped filling spoils its object"]
-pub struct Filling {
+/// Fills the body of an object. Dropped before [`BodyWriter::finish`] or [`BodyWriter::break_off`], it is
+/// spoiled: readers get an error after what they have, and the object leaves the store together with the part
+/// that it was joined with.
+#[must_use = "a dropped writer spoils its object"]
+pub struct BodyWriter {
     store: Arc<Store>,
     object: Arc<Object>,
     /// The longest body that may be stored.
@@ -64,19 +56,19 @@ pub struct Filling {
     /// Whether what has come may be kept where the origin breaks off.
     resumable: bool,
     /// How the body is joined with a stored part.
-    joint: Option<Joint>,
+    join: Option<PartJoin>,
     finished: bool,
 }
 
-impl Filling {
+impl BodyWriter {
     pub(crate) fn new(
         store: Arc<Store>,
         object: Arc<Object>,
         limit: u64,
         resumable: bool,
-        joint: Option<Joint>,
-    ) -> Filling {
-        Filling { store, object, limit, resumable, joint, finished: false }
+        join: Option<PartJoin>,
+    ) -> BodyWriter {
+        BodyWriter { store, object, limit, resumable, join, finished: false }
     }
 
     /// The object, for the request that fetches it.
@@ -84,16 +76,16 @@ impl Filling {
         &self.object
     }
 
-    /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is there already
-    /// of a part that it is joined with can be read at once.
+    /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is
+    /// there already of a part that it is joined with can be read at once.
     pub fn reader(&mut self) -> Option<Reader> {
         let reader = self.object.reader();
         self.begin();
         reader
     }
 
-    /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to those who read
-    /// it.
+    /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to
+    /// those who read it.
     pub fn is_stored(&self) -> bool {
         self.arriving().is_some_and(|arriving| arriving.mode() == Mode::Storing)
     }
@@ -105,7 +97,8 @@ impl Filling {
         Some(if known > self.limit { Unstored::TooLarge } else { Unstored::NoRoom })
     }
 
-    /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be broken off.
+    /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be
+    /// broken off.
     pub fn is_wanted(&self) -> bool {
         self.arriving().is_some_and(Arriving::has_readers) || self.store.holds(&self.object)
     }
@@ -120,9 +113,9 @@ impl Filling {
         self.len() == 0
     }
 
-    /// Whether more may be appended now. Always, unless the object streams and a reader is a window behind: then the task of
-    /// `cx` is woken when that reader has caught up, and the reader is cut off if this is polled again after
-    /// [`Filling::deadline`].
+    /// Whether more may be appended now. Always, unless the object streams and a reader is a window behind:
+    /// then the task of `cx` is woken when that reader has caught up, and the reader is cut off if this is
+    /// polled again after [`BodyWriter::deadline`].
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now: Timestamp) -> Poll<()> {
         let settings = self.store.settings();
         match self.arriving() {
@@ -136,12 +129,12 @@ impl Filling {
         Some(self.arriving()?.full_since()?.plus(self.store.settings().patience))
     }
 
-    /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call only when
-    /// there is [room](Filling::poll_room).
+    /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call
+    /// only when there is [room](BodyWriter::poll_room).
     pub fn append(&mut self, bytes: &[u8]) {
         self.begin();
-        let wanted = match &mut self.joint {
-            Some(joint) => joint.select(bytes),
+        let wanted = match &mut self.join {
+            Some(join) => join.select(bytes),
             None => bytes,
         };
         self.copy(wanted);
@@ -161,13 +154,13 @@ impl Filling {
         }
     }
 
-    /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how many bytes it has
-    /// put there. `None` where the object streams, is already as long as announced or has no use for the next bytes; then [`Filling::append`] takes what
-    /// comes. No lock is held meanwhile.
+    /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how
+    /// many bytes it has put there. `None` where the object streams, is already as long as announced or has
+    /// no use for the next bytes; then [`BodyWriter::append`] takes what comes. No lock is held meanwhile.
     pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         self.begin();
-        let left = match &self.joint {
-            Some(joint) => Some(joint.left()),
+        let left = match &self.join {
+            Some(join) => Some(join.left()),
             None => self.arriving()?.expected().map(|expected| expected.saturating_sub(self.len())),
         };
         if left == Some(0) {
@@ -180,15 +173,16 @@ impl Filling {
         loan.read = read.min(most);
         let read = loan.read as u64;
         drop(loan);
-        if let Some(joint) = &mut self.joint {
-            joint.received(read);
+        if let Some(join) = &mut self.join {
+            join.received(read);
         }
         Some(result)
     }
 
-    /// Ends the body where the origin broke off: readers get an error after what they have. What has come takes the place of
-    /// the object, as a part, where the arrival allows it and it is long enough. Else the object leaves the store, and the
-    /// part that it was joined with stays, unless that happens for the second time.
+    /// Ends the body where the origin broke off: readers get an error after what they have. What has come
+    /// takes the place of the object, as a part, where the response allows it and it is long enough. Else the
+    /// object leaves the store, and the part that it was joined with stays, unless that happens for the
+    /// second time.
     pub fn break_off(mut self) {
         self.finished = true;
         if let Some(kept) = self.keep() {
@@ -208,14 +202,15 @@ impl Filling {
         self.store.complete(&self.object, &whole, parts)
     }
 
-    /// What has come of the representation, where it is worth to be kept: it begins where the object does and has no gap.
+    /// What has come of the representation, where it is worth to be kept: it begins where the object does and
+    /// has no gap.
     fn held(&self) -> Option<ContentRange> {
         let (first, complete) = match self.object.range() {
             Some(announced) => (announced.range.first, announced.complete),
             None => (0, self.arriving()?.expected()),
         };
         let len = self.len();
-        let least = self.joint.as_ref().map_or(WORTHWHILE, |joint| joint.held() + 1);
+        let least = self.join.as_ref().map_or(WORTHWHILE, |join| join.held() + 1);
         let last = first.checked_add(len)?.checked_sub(1)?;
         let held = ContentRange { range: ByteRange { first, last }, complete };
         let within = match self.object.range() {
@@ -225,15 +220,16 @@ impl Filling {
         (len >= least && within).then_some(held)
     }
 
-    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is spoiled instead.
+    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is
+    /// spoiled instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
         self.finished = true;
         self.begin();
         let mut trailers = trailers;
-        if let Some(joint) = self.joint.take() {
+        if let Some(join) = self.join.take() {
             // They say something of a part only.
             trailers = None;
-            match joint.end() {
+            match join.end() {
                 Some(after) => after.iter().for_each(|part| self.lay_in(part)),
                 None => {
                     self.abort(true);
@@ -259,8 +255,8 @@ impl Filling {
         after.unwrap_or_else(|| self.object.clone())
     }
 
-    /// What has arrived in one. Where that is one segment, what is charged for it stays with those who still read the
-    /// arriving object: they might outlive the one that is stored.
+    /// What has arrived in one. Where that is one segment, what is charged for it stays with those who still
+    /// read the arriving object: they might outlive the one that is stored.
     fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
         let text = arriving.text();
         if segments.is_empty() {
@@ -286,13 +282,13 @@ impl Filling {
 
     /// Lays in the stored part that comes first, if that has not been done.
     fn begin(&mut self) {
-        if let Some(part) = self.joint.as_mut().and_then(Joint::take_before) {
+        if let Some(part) = self.join.as_mut().and_then(PartJoin::take_before) {
             self.lay_in(&part);
         }
     }
 
-    /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body joined of many
-    /// small parts does not stay in crumbs.
+    /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body
+    /// joined of many small parts does not stay in crumbs.
     fn lay_in(&mut self, part: &Object) {
         let Some(whole) = part.body().whole() else { return };
         if whole.segments().is_empty() {
@@ -308,8 +304,8 @@ impl Filling {
         }
     }
 
-    /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None` where the object
-    /// streams.
+    /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None`
+    /// where the object streams.
     fn room(&self, wanted: usize) -> Option<usize> {
         let arriving = self.arriving()?;
         loop {
@@ -318,8 +314,8 @@ impl Filling {
                 return Some(tail.room);
             }
             let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
-            let expected = match &self.joint {
-                Some(joint) if joint.precedes() => Some(tail.len + joint.left()),
+            let expected = match &self.join {
+                Some(join) if join.precedes() => Some(tail.len + join.left()),
                 _ => arriving.expected(),
             };
             let growth = Growth::of(&tail, expected, wanted, left);
@@ -351,14 +347,71 @@ impl Filling {
 }
 
 #[cfg(test)]
-impl Filling {
+impl BodyWriter {
     /// The objects it keeps alive: its own, and the part that is yet to be laid in.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Arc<Object>> {
-        std::iter::once(&self.object).chain(self.joint.iter().filter_map(Joint::part))
+        std::iter::once(&self.object).chain(self.join.iter().filter_map(PartJoin::part))
     }
 }
 
-impl Drop for Filling {
+impl Store {
+    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes
+    /// the part that it was joined with. `None` where it has left the store, or leaves it now because there
+    /// is no room.
+    fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
+        let content = Content::Whole(whole.clone());
+        if !self.reserve(parts.base_bytes() + content.own_bytes()) {
+            self.discard(before, Removal::Oversize);
+            return None;
+        }
+        let after = Arc::new(parts.build(content, Some(self.budget.clone())));
+        let mut shard = self.lock(before.key());
+        let slot = shard.slot_of(before)?;
+        if before.is_condemned() {
+            let removed = shard.remove(slot, Removal::Purged);
+            drop(shard);
+            drop(removed);
+            return None;
+        }
+        let exchanged = shard.exchange(slot, after.clone(), None);
+        let removed = shard.before(&after).and_then(|slot| shard.remove(slot, Removal::Replaced));
+        drop(shard);
+        drop(removed);
+        exchanged.map(|_| after)
+    }
+
+    /// Removes an arriving object that came to nothing. The part that it was joined with stays, but for where
+    /// its rest can never come: once the rest that the origin sends is `spoiled`, or has broken off twice
+    /// without adding anything, the origin is asked for the whole.
+    fn give_up(&self, object: &Arc<Object>, spoiled: bool) {
+        let mut shard = self.lock(object.key());
+        let Some(slot) = shard.slot_of(object) else { return };
+        let part = shard.before(object);
+        let lost = part.filter(|&part| spoiled || shard.object(part).is_some_and(|part| part.stall()));
+        let removed = [Some(slot), lost].map(|slot| shard.remove(slot?, Removal::Broken));
+        drop(shard);
+        drop(removed);
+    }
+
+    /// Charges `bytes` for the body of an arriving object.
+    fn grow(&self, object: &Arc<Object>, bytes: usize) -> bool {
+        let reserved = self.reserve_arriving(bytes, object.weight());
+        if reserved {
+            self.weigh(object, bytes);
+        }
+        reserved
+    }
+
+    /// Counts `bytes` that are charged already to an arriving object.
+    fn weigh(&self, object: &Arc<Object>, bytes: usize) {
+        let mut shard = self.lock(object.key());
+        if let Some(slot) = shard.slot_of(object) {
+            shard.grown(slot, bytes, self.judge());
+        }
+    }
+}
+
+impl Drop for BodyWriter {
     fn drop(&mut self) {
         if !self.finished {
             self.abort(true);
@@ -384,34 +437,5 @@ impl<'a> Loan<'a> {
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         self.arriving.give_back(std::mem::take(&mut self.buffer), self.read);
-    }
-}
-
-/// How the tail of a body is to grow.
-pub(crate) struct Growth {
-    /// Bytes that the tail has room for afterwards.
-    pub(crate) capacity: usize,
-    /// Whether that is the tail there was; if not, it is full, and a new one begins.
-    pub(crate) in_place: bool,
-    /// What is to be charged for it.
-    pub(crate) cost: usize,
-}
-
-impl Growth {
-    /// For a body whose tail is full, to which `wanted` bytes are to be added, and which may grow by `most`.
-    fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize) -> Growth {
-        let segment = if tail.len < LARGE { SEGMENT } else { LARGE_SEGMENT };
-        let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);
-        let in_place = left.is_none() && (1..segment).contains(&tail.capacity);
-        let more = match left {
-            Some(left) => usize::try_from(left).unwrap_or(segment).min(segment),
-            None if tail.len == 0 => wanted.clamp(FIRST, segment),
-            None if in_place => tail.capacity.max(wanted).min(segment - tail.capacity),
-            None => segment,
-        };
-        let capacity = more.min(most) + if in_place { tail.capacity } else { 0 };
-        let cost =
-            if in_place { held(capacity) - held(tail.capacity) } else { Whole::segment_bytes(capacity) };
-        Growth { capacity, in_place, cost }
     }
 }

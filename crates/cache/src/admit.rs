@@ -6,39 +6,45 @@ use sandarac_message::caching::Lifetimes;
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
-use crate::body::{Segment, Whole};
+use crate::body::Content;
+use crate::body_writer::BodyWriter;
 use crate::budget::Charge;
-use crate::filling::{Filling, ONE};
-use crate::flight::{Arrival, Landing};
-use crate::joint::Joint;
-use crate::locked::Locked;
-use crate::object::{Content, Extras, Parts};
+use crate::flight_state::Landing;
+use crate::new_object::NewObject;
+use crate::object::{Extras, Parts};
+use crate::part_join::PartJoin;
+use crate::shards::Locked;
 use crate::stats::Removal;
 use crate::store::Store;
+use crate::whole_body::{Segment, Whole};
 use crate::{Mark, Object, Tag};
+
+/// A body that is whole from the start is one segment up to this length.
+const ONE: usize = 256 << 10;
 
 /// When what is stored for the same requests leaves the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Superseded {
     /// As the new object enters it.
     Now,
-    /// When the new object is whole: it is joined with a part, which is all there is should the rest not come.
+    /// When the new object is whole: it is joined with a part, which is all there is should the rest not
+    /// come.
     Later,
 }
 
 impl Store {
     /// Stores a head whose body is to come, and may be joined with a stored part.
-    pub(crate) fn fill(
+    pub(crate) fn admit(
         self: &Arc<Store>,
         landing: Landing,
-        arrival: Arrival<'_>,
-        joint: Option<Joint>,
-    ) -> Filling {
-        let limit = self.limit(arrival.limit);
-        let text = text(&arrival);
-        let tags = tags(&arrival);
-        let (expected, resumable) = (arrival.len, arrival.resumable);
-        let parts = parts(&landing, arrival);
+        new: NewObject<'_>,
+        join: Option<PartJoin>,
+    ) -> BodyWriter {
+        let limit = self.limit(new.limit);
+        let text = text(&new);
+        let tags = tags(&new);
+        let (expected, resumable) = (new.len, new.resumable);
+        let parts = parts(&landing, new);
         let base = Arriving::base_bytes(text.len());
         let fits = expected.is_none_or(|len| len <= limit);
         let charge = parts.base_bytes() + base;
@@ -48,23 +54,23 @@ impl Store {
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        let superseded = if joint.is_some() { Superseded::Later } else { Superseded::Now };
+        let superseded = if join.is_some() { Superseded::Later } else { Superseded::Now };
         self.land(landing, &object, stored, &tags, expected, superseded);
-        Filling::new(self.clone(), object, limit, resumable, joint)
+        BodyWriter::new(self.clone(), object, limit, resumable, join)
     }
 
     /// Stores a response whose body is there.
-    pub(crate) fn fill_whole(
+    pub(crate) fn admit_whole(
         self: &Arc<Store>,
         landing: Landing,
-        arrival: Arrival<'_>,
+        new: NewObject<'_>,
         body: &[&[u8]],
         trailers: Option<&FieldsBuf>,
     ) -> Arc<Object> {
-        let limit = self.limit(arrival.limit);
-        let text = text(&arrival);
-        let tags = tags(&arrival);
-        let mut parts = parts(&landing, arrival);
+        let limit = self.limit(new.limit);
+        let text = text(&new);
+        let tags = tags(&new);
+        let mut parts = parts(&landing, new);
         parts.extras.trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
         let len = body.iter().map(|piece| piece.len()).sum::<usize>();
         let fits = len as u64 <= limit;
@@ -96,11 +102,11 @@ impl Store {
         self: &Arc<Store>,
         landing: Landing,
         candidate: Arc<Object>,
-        arrival: Arrival<'_>,
+        new: NewObject<'_>,
     ) -> Arc<Object> {
-        let tags = tags(&arrival);
+        let tags = tags(&new);
         let before = candidate.parts();
-        let mut parts = parts(&landing, arrival);
+        let mut parts = parts(&landing, new);
         parts.extras = before.extras;
         (parts.host_len, parts.path_len) = (before.host_len, before.path_len);
         let content = candidate.content.clone();
@@ -130,8 +136,8 @@ impl Store {
         object
     }
 
-    /// The body of a stored object under another head, for one client. It is charged to the store as long as it is there, but it
-    /// is not in it.
+    /// The body of a stored object under another head, for one client. It is charged to the store as long as
+    /// it is there, but it is not in it.
     pub fn under(&self, object: &Object, head: StoredHead, lifetimes: Lifetimes) -> Arc<Object> {
         let parts = Parts { head, lifetimes, ..object.parts() };
         let charged = self.reserve(parts.base_bytes() + object.content.own_bytes());
@@ -170,62 +176,8 @@ impl Store {
         self.fit();
     }
 
-    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes the part that it
-    /// was joined with. `None` where it has left the store, or leaves it now because there is no room.
-    pub(crate) fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
-        let content = Content::Whole(whole.clone());
-        if !self.reserve(parts.base_bytes() + content.own_bytes()) {
-            self.discard(before, Removal::Oversize);
-            return None;
-        }
-        let after = Arc::new(parts.build(content, Some(self.budget.clone())));
-        let mut shard = self.lock(before.key());
-        let slot = shard.slot_of(before)?;
-        if before.is_condemned() {
-            let removed = shard.remove(slot, Removal::Purged);
-            drop(shard);
-            drop(removed);
-            return None;
-        }
-        let exchanged = shard.exchange(slot, after.clone(), None);
-        let removed = shard.before(&after).and_then(|slot| shard.remove(slot, Removal::Replaced));
-        drop(shard);
-        drop(removed);
-        exchanged.map(|_| after)
-    }
-
-    /// Removes an arriving object that came to nothing. The part that it was joined with stays, but for where its rest can
-    /// never come: once the rest that the origin sends is `spoiled`, or has broken off twice without adding anything, the
-    /// origin is asked for the whole.
-    pub(crate) fn give_up(&self, object: &Arc<Object>, spoiled: bool) {
-        let mut shard = self.lock(object.key());
-        let Some(slot) = shard.slot_of(object) else { return };
-        let part = shard.before(object);
-        let lost = part.filter(|&part| spoiled || shard.object(part).is_some_and(|part| part.stall()));
-        let removed = [Some(slot), lost].map(|slot| shard.remove(slot?, Removal::Broken));
-        drop(shard);
-        drop(removed);
-    }
-
-    /// Charges `bytes` for the body of an arriving object.
-    pub(crate) fn grow(&self, object: &Arc<Object>, bytes: usize) -> bool {
-        let reserved = self.reserve_arriving(bytes, object.weight());
-        if reserved {
-            self.weigh(object, bytes);
-        }
-        reserved
-    }
-
-    /// Counts `bytes` that are charged already to an arriving object.
-    pub(crate) fn weigh(&self, object: &Arc<Object>, bytes: usize) {
-        let mut shard = self.lock(object.key());
-        if let Some(slot) = shard.slot_of(object) {
-            shard.grown(slot, bytes, self.judge());
-        }
-    }
-
-    /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to those who
-    /// wait.
+    /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to
+    /// those who wait.
     fn land(
         &self,
         landing: Landing,
@@ -295,23 +247,23 @@ impl Store {
     }
 }
 
-fn parts(landing: &Landing, arrival: Arrival<'_>) -> Parts {
+fn parts(landing: &Landing, new: NewObject<'_>) -> Parts {
     Parts {
-        lifetimes: arrival.lifetimes,
+        lifetimes: new.lifetimes,
         key: landing.key,
-        vary: arrival.vary.key(arrival.request),
-        extras: Extras { range: arrival.range, trailers: None },
-        transaction: arrival.transaction,
+        vary: new.vary.key(new.request),
+        extras: Extras { range: new.range, trailers: None },
+        transaction: new.transaction,
         bans: landing.begun.bans,
-        host_len: short(arrival.host).len() as u16,
-        path_len: short(arrival.path).len() as u16,
-        head: arrival.head,
+        host_len: short(new.host).len() as u16,
+        path_len: short(new.path).len() as u16,
+        head: new.head,
     }
 }
 
 /// Host and path, one after the other.
-fn text(arrival: &Arrival<'_>) -> Box<[u8]> {
-    [short(arrival.host), short(arrival.path)].concat().into()
+fn text(new: &NewObject<'_>) -> Box<[u8]> {
+    [short(new.host), short(new.path)].concat().into()
 }
 
 /// As much of a text as is kept for bans.
@@ -320,8 +272,8 @@ fn short(text: &[u8]) -> &[u8] {
 }
 
 /// The tags, each once.
-fn tags(arrival: &Arrival<'_>) -> Vec<Tag> {
-    let mut tags = arrival.tags.to_vec();
+fn tags(new: &NewObject<'_>) -> Vec<Tag> {
+    let mut tags = new.tags.to_vec();
     tags.sort_unstable();
     tags.dedup();
     tags

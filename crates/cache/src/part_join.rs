@@ -1,4 +1,4 @@
-//! The seam between a stored part and an arriving one that fits it (RFC 9111 §3.4).
+//! The join of a stored part with an arriving one that fits it (RFC 9111 §3.4).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sandarac_message::range::ByteRange;
 use crate::Object;
 
 /// A stored part of a representation, and what is wanted of the body of another that touches it.
-pub struct Joint {
+pub struct PartJoin {
     /// The stored part, where it comes first and has yet to be laid in.
     before: Option<Arc<Object>>,
     /// The stored part, where it comes last.
@@ -22,23 +22,23 @@ pub struct Joint {
     len: u64,
 }
 
-impl Joint {
-    /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where nothing of what is
-    /// stored is needed, and where that is still arriving or not as long as it says.
-    pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<Joint> {
+impl PartJoin {
+    /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where
+    /// nothing of what is stored is needed, and where that is still arriving or not as long as it says.
+    pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<PartJoin> {
         let held = stored.range()?.range;
         let body = stored.body();
         if part.covers(&held) || !body.is_whole() || body.len() != Some(held.len()) {
             return None;
         }
         let len = part.len();
-        let joint = Joint { before: None, after: None, wanted: 0..0, held: held.len(), received: 0, len };
+        let join = PartJoin { before: None, after: None, wanted: 0..0, held: held.len(), received: 0, len };
         if part.first < held.first {
             let wanted = 0..held.first - part.first;
-            return (wanted.end <= len).then(|| Joint { after: Some(stored), wanted, ..joint });
+            return (wanted.end <= len).then(|| PartJoin { after: Some(stored), wanted, ..join });
         }
         let skipped = (held.last - held.first + 1).checked_sub(part.first - held.first)?;
-        Some(Joint { before: Some(stored), wanted: skipped.min(len)..len, ..joint })
+        Some(PartJoin { before: Some(stored), wanted: skipped.min(len)..len, ..join })
     }
 
     /// The stored part, as long as it has not been laid in.

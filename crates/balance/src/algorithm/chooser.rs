@@ -1,0 +1,92 @@
+//! The algorithm of a pool, with the state it keeps.
+
+use super::Algorithm;
+use super::consistent_hash::Ring;
+use super::maglev::Maglev;
+use super::random::Draw;
+use super::resume::{ClassKey, Resume};
+use super::round_robin::RoundRobin;
+use super::{fallback, least_requests, peak_ewma};
+use crate::candidates::Candidates;
+use crate::choices::Chosen;
+use crate::{Backend, ChoiceReason, Settings};
+
+/// An algorithm with the state it keeps for one pool.
+pub(crate) enum Chooser {
+    LeastRequests(Draw),
+    Resume(Resume),
+    PeakEwma(Draw),
+    RoundRobin(RoundRobin),
+    Random(Draw),
+    ConsistentHash(Ring),
+    Maglev(Maglev),
+    Fallback,
+}
+
+impl Chooser {
+    /// What the pool needs that has these backends; `before` is what the pool had whose place it takes, whose
+    /// state goes on where the algorithm is the same.
+    pub(crate) fn new(settings: &Settings, backends: &[Backend], before: Option<&Chooser>) -> Chooser {
+        match settings.algorithm {
+            Algorithm::LeastRequests => Chooser::LeastRequests(Draw::new(backends)),
+            Algorithm::Resume => {
+                let before = match before {
+                    Some(Chooser::Resume(before)) => Some(before),
+                    _ => None,
+                };
+                Chooser::Resume(Resume::new(&settings.resume, settings.seed, backends.len(), before))
+            }
+            Algorithm::PeakEwma => Chooser::PeakEwma(Draw::new(backends)),
+            Algorithm::RoundRobin => Chooser::RoundRobin(RoundRobin::new(backends)),
+            Algorithm::Random => Chooser::Random(Draw::new(backends)),
+            Algorithm::ConsistentHash => Chooser::ConsistentHash(Ring::new(backends, settings.load_factor)),
+            Algorithm::Maglev => Chooser::Maglev(Maglev::new(backends)),
+            Algorithm::Fallback => Chooser::Fallback,
+        }
+    }
+
+    /// The key by which the algorithm knows a class; `None` where it does not tell requests apart.
+    pub(crate) fn key(&self, class: Option<&[u8]>) -> Option<ClassKey> {
+        match self {
+            Chooser::Resume(resume) => class.map(|class| resume.key(class)),
+            Chooser::ConsistentHash(_) | Chooser::Maglev(_) => class.map(ClassKey::shared),
+            _ => None,
+        }
+    }
+
+    /// Chooses among `candidates`, of which there is at least one, without taking a place, and says why.
+    pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
+        let (at, reason) = match self {
+            Chooser::Resume(resume) => return resume.choose(candidates, class),
+            Chooser::ConsistentHash(ring) => return ring.choose(candidates, class),
+            Chooser::Maglev(table) => return table.choose(candidates, class),
+            Chooser::LeastRequests(draw) => {
+                (least_requests::choose(draw, candidates), ChoiceReason::FewerInFlight)
+            }
+            Chooser::PeakEwma(draw) => (peak_ewma::choose(draw, candidates), ChoiceReason::SoonerDone),
+            Chooser::RoundRobin(turns) => (turns.choose(candidates), ChoiceReason::InTurn),
+            Chooser::Random(draw) => (draw.choose(candidates), ChoiceReason::Drawn),
+            Chooser::Fallback => (fallback::choose(candidates), ChoiceReason::FirstInOrder),
+        };
+        Some(Chosen::new(at?, reason))
+    }
+
+    /// Whether a request of a class is better off with one backend than with another, so that a full one may
+    /// be worth waiting for.
+    pub(crate) fn tells_classes_apart(&self) -> bool {
+        matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_) | Chooser::Maglev(_))
+    }
+
+    /// Whether the algorithm goes by the load of the whole pool.
+    pub(crate) fn counts_load(&self) -> bool {
+        matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_))
+    }
+
+    /// What the résumé algorithm knows, where it is the one.
+    pub(crate) fn resume(&self) -> Option<&Resume> {
+        match self {
+            Chooser::Resume(resume) => Some(resume),
+            _ => None,
+        }
+    }
+}

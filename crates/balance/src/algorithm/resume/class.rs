@@ -1,0 +1,122 @@
+//! Classes of requests, and the workers skilled in them.
+
+use std::sync::atomic::AtomicU32;
+
+use super::times::Times;
+use crate::BackendId;
+use crate::hash::hash;
+use crate::ids::ByNumber;
+use crate::load::Rate;
+
+/// The longest name of a class, in bytes.
+pub const MAX_CLASS_BYTES: usize = 256;
+
+/// A class, by a hash of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClassKey(pub(crate) u64);
+
+impl ClassKey {
+    /// The key that every balancer gives the class.
+    pub(crate) fn shared(class: &[u8]) -> ClassKey {
+        ClassKey(hash(class, 0))
+    }
+}
+
+/// The choices over which the share of a class is taken, and how many classes a worker was given.
+pub(crate) const HORIZON: f32 = 4096.0;
+
+/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was
+/// changed.
+const LOADED: u32 = 40;
+
+/// A worker's skill in a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Skill {
+    pub(crate) worker: BackendId,
+    /// Requests per second.
+    pub(crate) score: f32,
+    /// How many answers a guess rests on; negative where the worker reported the score itself.
+    pub(super) weight: f32,
+    /// The answers that the balancer saw.
+    pub(super) answers: u32,
+}
+
+impl Skill {
+    pub(crate) const fn reported(worker: BackendId, score: f32) -> Skill {
+        Skill { worker, score, weight: -1.0, answers: 0 }
+    }
+
+    pub(crate) const fn guessed(worker: BackendId, score: f32, weight: f32) -> Skill {
+        Skill { worker, score, weight, answers: 0 }
+    }
+
+    /// Whether the score is more than the one that an unskilled worker is given.
+    pub(crate) fn is_known(&self) -> bool {
+        self.weight != 0.0
+    }
+
+    /// Whether the worker said so, rather than the balancer.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.weight < 0.0
+    }
+
+    /// How many answers a guess rests on.
+    pub(crate) fn weight(&self) -> f32 {
+        self.weight.max(0.0)
+    }
+
+    /// Whether the worker has served the class so often that it has loaded its data.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.answers >= LOADED
+    }
+}
+
+/// A class of requests.
+#[derive(Debug)]
+pub(crate) struct Class {
+    pub(crate) name: Box<[u8]>,
+    /// The best first.
+    pub(crate) skilled: Vec<Skill>,
+    /// How often it is asked for.
+    pub(crate) asked: Rate,
+    /// The worker that is tried at it, by its number and one; 0 where none is.
+    pub(crate) tried: AtomicU32,
+    pub(crate) times: Times,
+}
+
+impl Class {
+    pub(crate) fn of(&self, worker: BackendId) -> Option<&Skill> {
+        self.skilled.iter().find(|skill| skill.worker == worker)
+    }
+
+    /// Whether any worker has told how good it is at the class.
+    pub(super) fn is_told(&self) -> bool {
+        self.skilled.iter().any(Skill::is_reported)
+    }
+
+    /// Sets a worker's skill and keeps the order. Returns the one before.
+    pub(super) fn set(&mut self, mut skill: Skill) -> Option<Skill> {
+        let before = self.remove(skill.worker);
+        skill.answers = skill.answers.max(before.map_or(0, |before| before.answers));
+        let at = self.skilled.partition_point(|other| other.score >= skill.score);
+        self.skilled.insert(at, skill);
+        before
+    }
+
+    pub(super) fn remove(&mut self, worker: BackendId) -> Option<Skill> {
+        let at = self.skilled.iter().position(|skill| skill.worker == worker)?;
+        Some(self.skilled.remove(at))
+    }
+}
+
+/// The classes of one shard.
+#[derive(Default)]
+pub(crate) struct Shard {
+    pub(super) classes: ByNumber<u64, Class>,
+}
+
+impl Shard {
+    pub(crate) fn get(&self, key: ClassKey) -> Option<&Class> {
+        self.classes.get(&key.0)
+    }
+}

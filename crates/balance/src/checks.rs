@@ -1,0 +1,41 @@
+//! Active checks of backends: when they change something, and what they changed.
+
+/// When active checks change a backend's standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Passed checks in a row that bring it back; at least 1.
+    pub rise: u32,
+    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost
+    /// packet.
+    pub fall: u32,
+}
+
+impl Default for Checks {
+    fn default() -> Checks {
+        Checks { rise: 2, fall: 3 }
+    }
+}
+
+/// What a check has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Checked {
+    /// Nothing.
+    Same,
+    /// The backend is back in service.
+    Up,
+    /// The backend is out of service until checks pass.
+    Down,
+    /// It would be out of service, but no more of the pool may be.
+    Spared,
+}
+
+impl std::fmt::Display for Checked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Checked::Same => "unchanged",
+            Checked::Up => "back in service",
+            Checked::Down => "out of service",
+            Checked::Spared => "kept in service, as no more of the pool may be out",
+        })
+    }
+}

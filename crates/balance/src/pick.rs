@@ -1,0 +1,280 @@
+//! Picks: backends chosen for one request each, with a place taken.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::ages::Place;
+use crate::algorithm::Chooser;
+use crate::algorithm::resume::{ClassKey, Expected};
+use crate::backend::Standing;
+use crate::candidates::Asked;
+use crate::choices::Chosen;
+use crate::claim::Claim;
+use crate::durations::{micros, millis};
+use crate::pool::{Inner, Pool};
+use crate::{Backend, BackendId, ChoiceReason, NoBackend, Outcome};
+
+/// A backend chosen for one request, with a place taken at it. Dropping it counts as [`Outcome::Aborted`].
+#[derive(Debug)]
+pub struct Pick {
+    pool: Pool,
+    at: usize,
+    /// Whether this request finds out if an ejected backend is back.
+    trial: bool,
+    class: Option<ClassKey>,
+    /// When it was chosen, in microseconds.
+    begun: u64,
+    /// When it was last heard of, in microseconds.
+    ended: u64,
+    /// Whether the request was sent, and what became of it was not told.
+    awaited: bool,
+    /// When the response came, in microseconds.
+    responded: Option<u64>,
+    /// Where it is written when the request began.
+    place: Option<Place>,
+    /// For `resume`.
+    expected: Expected,
+}
+
+impl Pool {
+    /// Chooses a backend and takes a place at it until the [`Pick`] is finished or dropped.
+    ///
+    /// `class` is the request class, for algorithms that tell requests apart: `resume`, `consistent_hash`,
+    /// `maglev`. Backends in `exclude` are not chosen; those that are ejected only where no other is in
+    /// service. It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that
+    /// shall wait.
+    ///
+    /// # Errors
+    /// All but [`NoBackend::QueueFull`].
+    pub fn pick(
+        &self,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Result<Pick, NoBackend> {
+        let queue = self.queue_before();
+        let pick = if queue.waiting() == 0 {
+            let pick = self.take_any(class, now, exclude);
+            // On the way it may have taken a place and given it back, while someone came to wait for it.
+            queue.pass_on(self, None, now);
+            pick
+        } else if self.has_room(now) {
+            queue.after_those_waiting(self, None, now, || self.take_any(class, now, exclude))
+        } else {
+            None
+        };
+        pick.ok_or_else(|| self.refusal(exclude))
+    }
+
+    /// Chooses a backend as [`Pool::pick`] does, for a request that may wait: where the backend that is best
+    /// for it is full but worth waiting for, no other is taken.
+    ///
+    /// # Errors
+    /// All but [`NoBackend::QueueFull`]; [`NoBackend::AllFull`] where [`Pool::queue`] is the next to be
+    /// asked.
+    pub fn pick_patiently(
+        &self,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Result<Pick, NoBackend> {
+        if !self.may_wait_for_one(class) {
+            return self.pick(class, now, exclude);
+        }
+        let queue = self.queue_before();
+        if queue.waiting() > 0 {
+            return Err(self.refusal(exclude));
+        }
+        let asked = self.asked(class, now, exclude.len());
+        let pick = self.choose(&asked, exclude, true, |chosen| {
+            // One that is taken by another core meanwhile is chosen again, and found to be full.
+            if self.inner().backends()[chosen.at].has_room() {
+                self.take(chosen, &asked).map(Some)
+            } else {
+                Some(None)
+            }
+        });
+        queue.pass_on(self, None, now);
+        pick.flatten().ok_or_else(|| self.refusal(exclude))
+    }
+
+    /// Takes a place at the backend that a session sticks to, if that is in service and has one that nobody
+    /// waits for. It may be draining: sessions end where they began.
+    pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
+        let at = self.inner().places().of(backend).filter(|&at| self.keeps_sessions(at, now))?;
+        let asked = self.asked(class, now, 0);
+        let take = || self.take(Chosen::new(at, ChoiceReason::Sticky), &asked);
+        match self.queue_before().waiting() {
+            0 => take(),
+            _ => self.queue_before().after_those_waiting(self, Some(backend), now, take),
+        }
+    }
+
+    /// A pick if there is one to be had, whoever waits.
+    pub(crate) fn take_any(
+        &self,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Option<Pick> {
+        let asked = self.asked(class, now, exclude.len());
+        self.choose(&asked, exclude, false, |chosen| self.take(chosen, &asked))
+    }
+
+    /// Takes a place at a backend, and its trial where one is due.
+    fn take(&self, chosen: Chosen, asked: &Asked<'_>) -> Option<Pick> {
+        let trial = self.inner().take(chosen.at, millis(asked.now))?;
+        let expected = self.assign(chosen.at, asked);
+        Some(self.taken(chosen, trial, expected, asked))
+    }
+
+    /// Takes a place at the backend of a claim, if that is in service; else the claim is given up.
+    pub(crate) fn honour(&self, claim: Claim, asked: &Asked<'_>) -> Option<Pick> {
+        let chosen = claim.chosen;
+        let serves = match chosen.reason {
+            ChoiceReason::Sticky => self.keeps_sessions(chosen.at, asked.now),
+            _ => self.inner().backends()[chosen.at].is_in_service(millis(asked.now)),
+        };
+        if !serves && chosen.reason != ChoiceReason::ForWantOfOthers {
+            return None;
+        }
+        let trial = self.inner().take(chosen.at, millis(asked.now))?;
+        Some(self.taken(chosen, trial, claim.honoured(), asked))
+    }
+
+    /// The pick of a request for which a place was taken.
+    fn taken(&self, chosen: Chosen, trial: bool, expected: Expected, asked: &Asked<'_>) -> Pick {
+        let inner = self.inner();
+        let at = chosen.at;
+        let (id, begun) = (inner.ids()[at], micros(asked.now));
+        if inner.chooser().resume().is_some() && inner.backends()[at].in_flight() <= 1 {
+            inner.backends()[at].state.load.wakes(begun);
+        }
+        inner.choices().record(chosen, asked.class, id, asked.tried, begun);
+        Pick {
+            pool: self.clone(),
+            at,
+            trial,
+            class: asked.key,
+            begun,
+            ended: begun,
+            awaited: false,
+            responded: None,
+            place: inner.ages().begin(id, begun),
+            expected,
+        }
+    }
+}
+
+impl Inner {
+    /// Takes a place at a backend, and its trial where one is due. Says whether the request is a trial.
+    fn take(&self, at: usize, now: u64) -> Option<bool> {
+        let backend = &self.backends()[at];
+        if !backend.reserve() {
+            return None;
+        }
+        let trial = match backend.state.standing(now) {
+            Standing::OnTrial(until) => {
+                let ejections = backend.state.ejections.load(Ordering::Relaxed);
+                if !backend.state.claim_trial(until, now, self.settings().ejection.millis(ejections)) {
+                    backend.release();
+                    return None;
+                }
+                true
+            }
+            Standing::InService | Standing::Ejected => false,
+        };
+        backend.state.picks.fetch_add(1, Ordering::Relaxed);
+        backend.state.asked(now);
+        Some(trial)
+    }
+}
+
+impl Pick {
+    /// Which backend it is; to be excluded from the next pick of this request if it fails.
+    pub fn id(&self) -> BackendId {
+        self.pool.inner().ids()[self.at]
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &Backend {
+        &self.pool.inner().backends()[self.at]
+    }
+
+    /// The response has come: what follows is up to the client, and no measure of the backend.
+    pub fn responded(&mut self, now: Duration) {
+        self.ended = micros(now);
+        if self.responded.is_none() {
+            self.responded = Some(self.ended);
+            self.backend().state.heard(millis(now));
+        }
+    }
+
+    /// How long the response took to come, from the choice of the backend; `None` before it has.
+    pub fn took(&self) -> Option<Duration> {
+        Some(Duration::from_micros(self.responded?.saturating_sub(self.begun)))
+    }
+
+    /// The request was sent whole: what is missing is the backend's answer. If it is given up before that
+    /// comes, it counts as not answered in time once that time is over, unless the backend is heard of
+    /// meanwhile.
+    pub fn awaits_answer(&mut self) {
+        self.awaited = true;
+    }
+
+    /// Gives the place back and tells how the request ended.
+    pub fn finish(mut self, outcome: Outcome, now: Duration) {
+        self.ended = micros(now);
+        self.awaited &= outcome == Outcome::Aborted;
+        let inner = self.pool.inner();
+        let state = &self.backend().state;
+        let failed = match outcome {
+            Outcome::Aborted => return,
+            Outcome::Answered => false,
+            Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken | Outcome::Late => true,
+        };
+        state.load.failed(failed, self.ended);
+        match outcome {
+            Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
+            Outcome::Broken => inner.broke_off(self.at, self.trial, millis(now)),
+            Outcome::Late => inner.unanswered(self.at, self.trial, self.begun / 1000, millis(now)),
+            _ => inner.answered(self.at, self.trial, failed, millis(now)),
+        }
+        if failed {
+            if let (Outcome::ServerError, Chooser::Resume(resume), Some(class)) =
+                (outcome, inner.chooser(), self.class)
+            {
+                resume.failed(self.id(), class);
+            }
+            return;
+        }
+        let end = self.responded.unwrap_or(self.ended);
+        let took = end.saturating_sub(self.begun) as f32 / 1000.0;
+        state.took(took);
+        match inner.chooser() {
+            Chooser::PeakEwma(_) => state.latency.add(took, millis(now)),
+            Chooser::Resume(resume) => {
+                let took = state.load.finished(self.begun, end);
+                if let Some(class) = self.class {
+                    resume.answered(self.id(), &state.load, class, took, self.expected);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Pick {
+    fn drop(&mut self) {
+        let inner = self.pool.inner();
+        if self.responded.is_none() {
+            self.backend().state.unheard(self.awaited.then_some(self.begun / 1000));
+        }
+        self.backend().release();
+        if let Some(place) = self.place {
+            inner.ages().end(place);
+        }
+        self.pool.unassign(self.at, self.expected);
+        self.pool.queue_before().pass_on(&self.pool, Some(self.id()), Duration::from_micros(self.ended));
+    }
+}

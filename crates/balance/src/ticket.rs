@@ -1,0 +1,138 @@
+//! Tickets: the turns of requests that wait for a place at a pool.
+
+use std::sync::Weak;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::claim::Claim;
+use crate::pool::{Inner, Pool};
+use crate::queue::{QueuedPool, Turn};
+use crate::{BackendId, NoBackend, Pick};
+
+/// A request's turn at a pool. It waits from the first [`Ticket::poll_pick`] that finds no place, and
+/// dropping it passes its turn on to the next.
+#[derive(Debug)]
+pub struct Ticket {
+    pool: Pool,
+    turn: Turn,
+}
+
+impl Pool {
+    /// A turn at this pool, for a request that waits for a place where all are taken.
+    pub fn queue(&self) -> Ticket {
+        Ticket { pool: self.clone(), turn: Turn::default() }
+    }
+}
+
+impl Ticket {
+    /// The turn of a request whose session sticks to `backend`: it waits for a place there, even while others
+    /// have places, and for any when its [`Settings::patience`](crate::Settings::patience) is over, or that
+    /// one goes out of service.
+    pub fn sticking_to(mut self, backend: BackendId) -> Ticket {
+        self.turn.sticks_to = Some(backend);
+        self
+    }
+
+    /// Chooses a backend as [`Pool::pick_patiently`] does, or waits until there is a place, behind all that
+    /// wait already for the same.
+    ///
+    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not
+    /// lost when it changes. After a reload the pool that took this one's place serves. How long to wait is
+    /// for the caller to limit, by dropping the ticket. It MUST ask again when
+    /// [`Settings::patience`](crate::Settings::patience) is over: nothing else may happen that wakes it.
+    ///
+    /// # Errors
+    /// [`NoBackend::Empty`] and [`NoBackend::AllTried`], for which waiting is no help;
+    /// [`NoBackend::QueueFull`] where as many wait as may; [`NoBackend::AllFull`] where none may.
+    pub fn poll_pick(
+        &mut self,
+        cx: &mut Context<'_>,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+    ) -> Poll<Result<Pick, NoBackend>> {
+        let queue = self.pool.queue_before();
+        if self.pool.queue_limit() == 0 {
+            let picked = self.pool.pick(class, now, exclude);
+            if matches!(picked, Err(NoBackend::AllFull)) {
+                queue.refuse();
+            }
+            return Poll::Ready(picked);
+        }
+        queue.poll(&self.pool, &mut self.turn, cx, class, now, exclude)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.pool.queue_before().leave(&self.turn);
+    }
+}
+
+impl QueuedPool for Pool {
+    type Weak = Weak<Inner>;
+    type Claim = Claim;
+    type Pick = Pick;
+
+    fn downgrade(&self) -> Weak<Inner> {
+        Pool::downgrade(self)
+    }
+
+    fn upgrade(weak: &Weak<Inner>) -> Option<Pool> {
+        Pool::upgrade(weak)
+    }
+
+    fn ids(&self) -> &[BackendId] {
+        Pool::ids(self)
+    }
+
+    fn position(&self, id: BackendId) -> Option<usize> {
+        self.inner().places().of(id)
+    }
+
+    fn has_room_at(&self, at: usize) -> bool {
+        self.backends()[at].has_room()
+    }
+
+    fn has_room(&self, now: Duration) -> bool {
+        Pool::has_room(self, now)
+    }
+
+    fn queue_limit(&self) -> usize {
+        Pool::queue_limit(self) as usize
+    }
+
+    fn patience(&self) -> Duration {
+        self.settings().patience
+    }
+
+    fn claim(
+        &self,
+        class: Option<&[u8]>,
+        now: Duration,
+        exclude: &[BackendId],
+        sticks_to: Option<BackendId>,
+    ) -> Option<Claim> {
+        let asked = self.asked(class, now, exclude.len());
+        let sticks_to = sticks_to.filter(|id| !exclude.contains(id));
+        let sticking = sticks_to.and_then(|id| self.sticking(id, now));
+        let best = || self.may_wait_for_one(class).then(|| self.best(&asked, exclude)).flatten();
+        sticking.or_else(best).map(|chosen| Claim::new(self, chosen, &asked))
+    }
+
+    fn claimed(claim: &Claim) -> BackendId {
+        claim.id()
+    }
+
+    fn honour(&self, claim: Claim, class: Option<&[u8]>, now: Duration, tried: usize) -> Option<Pick> {
+        Pool::honour(self, claim, &self.asked(class, now, tried))
+    }
+
+    fn take_any(&self, class: Option<&[u8]>, now: Duration, exclude: &[BackendId]) -> Option<Pick> {
+        Pool::take_any(self, class, now, exclude)
+    }
+
+    fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
+        Pool::refusal(self, exclude)
+    }
+}

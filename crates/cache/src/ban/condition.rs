@@ -1,0 +1,74 @@
+//! The conditions that an expression is made of.
+
+use regex::bytes::Regex;
+
+use crate::Object;
+
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Status(Order, u16),
+    Text(Subject, Matcher),
+}
+
+/// What a text is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Host,
+    Path,
+    Field(Box<[u8]>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Equal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Matcher {
+    Equal(Box<[u8]>),
+    Pattern(Regex),
+}
+
+impl Node {
+    pub(super) fn matches(&self, object: &Object) -> bool {
+        match self {
+            Node::All(nodes) => nodes.iter().all(|node| node.matches(object)),
+            Node::Any(nodes) => nodes.iter().any(|node| node.matches(object)),
+            Node::Not(node) => !node.matches(object),
+            Node::Status(order, status) => order.holds(object.head().status(), *status),
+            Node::Text(Subject::Host, matcher) => matcher.matches(&object.host().to_ascii_lowercase()),
+            Node::Text(Subject::Path, matcher) => matcher.matches(object.path()),
+            Node::Text(Subject::Field(name), matcher) => {
+                object.fields().all_named(name).any(|value| matcher.matches(value))
+            }
+        }
+    }
+}
+
+impl Order {
+    fn holds(self, status: u16, other: u16) -> bool {
+        match self {
+            Order::Equal => status == other,
+            Order::Less => status < other,
+            Order::AtMost => status <= other,
+            Order::More => status > other,
+            Order::AtLeast => status >= other,
+        }
+    }
+}
+
+impl Matcher {
+    fn matches(&self, text: &[u8]) -> bool {
+        match self {
+            Matcher::Equal(other) => **other == *text,
+            Matcher::Pattern(pattern) => pattern.is_match(text),
+        }
+    }
+}

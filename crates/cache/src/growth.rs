@@ -1,0 +1,51 @@
+//! The growth of an arriving body: how much memory its writer asks for next.
+
+use crate::budget::held;
+use crate::whole_body::Whole;
+
+/// The first segment of a body of unknown length; the segment doubles in place up to [`SEGMENT`].
+const FIRST: usize = 2 << 10;
+/// A segment of a body.
+pub(crate) const SEGMENT: usize = 64 << 10;
+/// A segment of a body that is larger than [`LARGE`] already.
+const LARGE_SEGMENT: usize = 256 << 10;
+const LARGE: u64 = 1 << 20;
+
+/// What the writer has to know of the tail.
+pub(crate) struct Room {
+    /// Bytes that fit it.
+    pub(crate) room: usize,
+    /// Bytes that fit it when it is empty.
+    pub(crate) capacity: usize,
+    /// Bytes of the body so far.
+    pub(crate) len: u64,
+}
+
+/// How the tail of a body is to grow.
+pub(crate) struct Growth {
+    /// Bytes that the tail has room for afterwards.
+    pub(crate) capacity: usize,
+    /// Whether that is the tail there was; if not, it is full, and a new one begins.
+    pub(crate) in_place: bool,
+    /// What is to be charged for it.
+    pub(crate) cost: usize,
+}
+
+impl Growth {
+    /// For a body whose tail is full, to which `wanted` bytes are to be added, and which may grow by `most`.
+    pub(crate) fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize) -> Growth {
+        let segment = if tail.len < LARGE { SEGMENT } else { LARGE_SEGMENT };
+        let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);
+        let in_place = left.is_none() && (1..segment).contains(&tail.capacity);
+        let more = match left {
+            Some(left) => usize::try_from(left).unwrap_or(segment).min(segment),
+            None if tail.len == 0 => wanted.clamp(FIRST, segment),
+            None if in_place => tail.capacity.max(wanted).min(segment - tail.capacity),
+            None => segment,
+        };
+        let capacity = more.min(most) + if in_place { tail.capacity } else { 0 };
+        let cost =
+            if in_place { held(capacity) - held(tail.capacity) } else { Whole::segment_bytes(capacity) };
+        Growth { capacity, in_place, cost }
+    }
+}

@@ -1,0 +1,187 @@
+//! Lookups: what the store has for a request, and the right to ask the origin for what it has not.
+
+use std::sync::Arc;
+
+use sandarac_message::caching::Reuse;
+use sandarac_message::vary::{VaryKey, VarySpec};
+use sandarac_message::{Fields, Name, Timestamp};
+
+use crate::flight::{Flight, Waiter};
+use crate::flight_state::{Errand, Flying};
+use crate::query::{Intent, Query};
+use crate::shard::{Found, Shard};
+use crate::shards::Locked;
+use crate::stats::Removal;
+use crate::store::Store;
+use crate::{Key, Mark, Object};
+
+/// Beyond so many proxies that requests passed, fetches for them are not told apart: clients can claim any
+/// number.
+const MOST_PASSED: usize = 8;
+
+/// What the store has for a request.
+#[must_use]
+pub enum Lookup {
+    /// An object to serve: fresh, or as fresh as the request asks. Its body may be arriving.
+    Hit(Arc<Object>),
+    /// A stale object to serve at once. The first to find it gets the right to validate it in the background.
+    Stale(Arc<Object>, Option<Flight>),
+    /// Nothing to serve without asking the origin, and the right to ask.
+    Miss(Flight),
+    /// Another request is asking.
+    Wait(Waiter),
+    /// The key's responses are not shared: ask the origin without waiting for others, and, for
+    /// [`Mark::HitForMiss`], store what turns out to be storable.
+    Marked(Mark, Flight),
+    /// For [`Intent::Peek`]: nothing to serve without asking the origin. The object, if any, would be
+    /// validated.
+    Absent(Option<Arc<Object>>),
+}
+
+impl Store {
+    /// What there is for a request. On the way of a hit nothing is allocated, and one lock is taken and let
+    /// go.
+    pub fn lookup(self: &Arc<Store>, key: Key, query: &Query<'_>, now: Timestamp) -> Lookup {
+        loop {
+            let mut shard = self.lock(key);
+            let (object, whole) = match shard.find(key, query.fields, query.part) {
+                Found::Object(slot) => (shard.object(slot), true),
+                Found::Partial(slot) => (shard.object(slot), false),
+                Found::Nothing => (None, false),
+            };
+            let Some(object) = object.cloned() else {
+                return self.miss(shard, key, query, None, now);
+            };
+            if !self.bans.are_tested(&object) {
+                drop(shard);
+                if self.bans.meet(&object) {
+                    self.discard(&object, Removal::Banned);
+                }
+                continue;
+            }
+            let reuse = match object.lifetimes().reuse(query.directives, now) {
+                Reuse::Gone => Reuse::Gone,
+                _ if !whole => Reuse::Revalidate,
+                reuse => reuse,
+            };
+            return match reuse {
+                Reuse::Fresh | Reuse::MaxStale => {
+                    object.hit();
+                    shard.counters().hits += 1;
+                    Lookup::Hit(object)
+                }
+                Reuse::StaleWhileRevalidate => {
+                    object.hit();
+                    shard.counters().stale += 1;
+                    let flight = match query.intent {
+                        Intent::Fill => self.take_off(&mut shard, key, query, Some(&object)).ok(),
+                        Intent::Peek => None,
+                    };
+                    Lookup::Stale(object, flight)
+                }
+                Reuse::Revalidate => self.miss(shard, key, query, Some(object), now),
+                Reuse::Gone => self.miss(shard, key, query, None, now),
+            };
+        }
+    }
+
+    /// The right to store a response for a key beside others who may hold it too: from another tier, or of a
+    /// request that wasn't looked up.
+    pub fn open(self: &Arc<Store>, key: Key) -> Flight {
+        Flight::new(self.clone(), key, self.begun(), None)
+    }
+
+    /// The right to freshen a stored object with what the origin said of it otherwise than by a 304, as in a
+    /// response to HEAD (RFC 9111 §4.3.5).
+    pub fn open_for(self: &Arc<Store>, object: &Arc<Object>) -> Flight {
+        Flight::new(self.clone(), object.key(), self.begun(), Some(object.clone()))
+    }
+
+    fn miss(
+        self: &Arc<Store>,
+        mut shard: Locked<'_>,
+        key: Key,
+        query: &Query<'_>,
+        candidate: Option<Arc<Object>>,
+        now: Timestamp,
+    ) -> Lookup {
+        if query.intent == Intent::Peek {
+            return Lookup::Absent(candidate);
+        }
+        if let Some(mark) = self.marked(&shard, key, query, now) {
+            shard.counters().marked += 1;
+            return Lookup::Marked(mark, Flight::new(self.clone(), key, self.begun(), candidate));
+        }
+        let alone = candidate.as_ref().is_some_and(|object| !object.is_shareable());
+        if alone {
+            shard.counters().misses += 1;
+            return Lookup::Miss(Flight::new(self.clone(), key, self.begun(), candidate));
+        }
+        match self.take_off(&mut shard, key, query, candidate.as_ref()) {
+            Ok(flight) => {
+                shard.counters().misses += 1;
+                Lookup::Miss(flight)
+            }
+            Err(flying) => {
+                shard.counters().waits += 1;
+                Lookup::Wait(Waiter::new(self.clone(), flying))
+            }
+        }
+    }
+
+    fn marked(&self, shard: &Shard, key: Key, query: &Query<'_>, now: Timestamp) -> Option<Mark> {
+        if !shard.marks.any() {
+            return None;
+        }
+        shard.marks.get(key, now).or_else(|| {
+            let variant = variant(shard, key, query.fields)?;
+            shard.marks.get(key.variant(&variant), now)
+        })
+    }
+
+    /// The flight for a request, or another's that is on its way for such requests.
+    fn take_off(
+        self: &Arc<Store>,
+        shard: &mut Shard,
+        key: Key,
+        query: &Query<'_>,
+        candidate: Option<&Arc<Object>>,
+    ) -> Result<Flight, Arc<Flying>> {
+        let whole = candidate.is_some_and(|object| object.range().is_none());
+        let errand = Errand {
+            variant: variant(shard, key, query.fields),
+            part: query.part.filter(|part| !whole && !part.is_whole()),
+            passed: query.fields.list(Name::Via).count().min(MOST_PASSED),
+        };
+        let begun = self.begun();
+        let hash = u64::from(key.hash());
+        let candidate = candidate.cloned();
+        let eq = |flying: &Arc<Flying>| flying.key == key && flying.errand.serves(&errand);
+        if let Some(flying) = shard.flights.find_mut(hash, eq) {
+            // One that began before a purge or a ban may bring what that was to remove.
+            let before = flying.begun();
+            if before.bans == begun.bans && !self.purges.may_meet(before.purges, key, flying.target()) {
+                return Err(flying.clone());
+            }
+            *flying = Flying::new(key, errand, begun, candidate.clone());
+            return Ok(Flight::of(self.clone(), flying.clone(), begun, candidate));
+        }
+        let flying = Flying::new(key, errand, begun, candidate.clone());
+        shard.flights.insert_unique(hash, flying.clone(), |flying| u64::from(flying.key.hash()));
+        Ok(Flight::of(self.clone(), flying, begun, candidate))
+    }
+}
+
+/// Which variant of a key a request asks for, where the newest object of the key tells what it varies on.
+fn variant(shard: &Shard, key: Key, request: Fields<'_>) -> Option<VaryKey> {
+    let (_, newest) = shard.variants(key).find(|(_, object)| !object.vary().is_empty())?;
+    Some(spec(newest.vary()).key(request))
+}
+
+/// The names in a key: before the first colon of each line.
+fn spec(key: &VaryKey) -> VarySpec {
+    let lines = key.as_bytes().split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    VarySpec::Names(
+        lines.map(|line| line.split(|&byte| byte == b':').next().unwrap_or(line).into()).collect(),
+    )
+}

@@ -1,0 +1,15 @@
+//! The fields of a line.
+
+use sandarac_message::Timestamp;
+
+/// What a line holds, whatever its format, with all escapes undone.
+#[derive(Debug, Default)]
+pub(super) struct LineFields {
+    pub(super) time: Timestamp,
+    pub(super) whole_second: bool,
+    pub(super) method: Vec<u8>,
+    pub(super) host: Option<Vec<u8>>,
+    pub(super) target: Vec<u8>,
+    pub(super) referer: Option<Vec<u8>>,
+    pub(super) user_agent: Option<Vec<u8>>,
+}

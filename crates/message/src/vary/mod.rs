@@ -1,0 +1,224 @@
+//! Vary (RFC 9110 §12.5.5, RFC 9111 §4.1): the requests that a stored response answers.
+//!
+//! The key of a variant is the normalised text of the selecting fields itself, not a hash of it: clients
+//! choose these values, and must not be able to choose a collision.
+
+mod normalise;
+
+use crate::{Fields, Name};
+use normalise::{Expected, RAW_CODINGS, normalise};
+
+/// How Vary is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VaryRule {
+    /// Names that select nothing, in any letter case.
+    pub ignored: Vec<Box<[u8]>>,
+    /// Names of fields that are written for each client on the way to the origin, in any letter case, beside
+    /// those that say whom a request came from: what varies on them answers no other request.
+    pub written: Vec<Box<[u8]>>,
+    /// Whether each list of content codings with its weights is a variant, rather than the [`Codings`] that
+    /// it comes to.
+    pub raw_codings: bool,
+}
+
+/// What a response varies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VarySpec {
+    /// Nothing: it answers every request to its target.
+    None,
+    /// Something no request shows: it answers no other request.
+    Star,
+    /// The fields of these names: lower case, in order, each once.
+    Names(Vec<Box<[u8]>>),
+}
+
+impl VarySpec {
+    /// Reads Vary over all its lines. A member that is no field name counts as `*`.
+    pub fn of(response: Fields<'_>, rule: &VaryRule) -> VarySpec {
+        if !response.has(Name::Vary) {
+            return VarySpec::None;
+        }
+        let mut names: Vec<Box<[u8]>> = Vec::new();
+        for member in response.list(Name::Vary) {
+            if member == b"*" || !crate::is_token(member) {
+                return VarySpec::Star;
+            }
+            if rule.ignored.iter().any(|name| name.eq_ignore_ascii_case(member)) {
+                continue;
+            }
+            if is_of_client(member) || rule.written.iter().any(|name| name.eq_ignore_ascii_case(member)) {
+                return VarySpec::Star;
+            }
+            let is_raw = rule.raw_codings && Name::of(member) == Name::AcceptEncoding;
+            names.push(if is_raw { RAW_CODINGS.into() } else { member.to_ascii_lowercase().into() });
+        }
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() { VarySpec::None } else { VarySpec::Names(names) }
+    }
+
+    /// The key of the variant that answers `request`.
+    pub fn key(&self, request: Fields<'_>) -> VaryKey {
+        let mut key = Vec::new();
+        let mut sent = Some(Vec::new());
+        match self {
+            VarySpec::None => {}
+            VarySpec::Star => key.extend_from_slice(STAR),
+            VarySpec::Names(names) => {
+                for name in names {
+                    key.extend_from_slice(name);
+                    normalise(name, request.all_named(name), &mut key);
+                    key.push(END);
+                    sent = sent.and_then(|sent| add_sent(sent, name, request));
+                }
+            }
+        }
+        if let Some(sent) = sent.filter(|sent| *sent != key)
+            && let Ok(len) = u8::try_from(sent.len())
+            && len > 0
+        {
+            key.extend_from_slice(&sent);
+            key.extend_from_slice(&[len, MARK]);
+        }
+        VaryKey(key.into())
+    }
+
+    /// Whether a response that varies so, and was selected by the request of `key`, answers `request`.
+    pub fn matches(&self, request: Fields<'_>, key: &VaryKey) -> bool {
+        *self != VarySpec::Star && key.matches(request)
+    }
+}
+
+/// Whether proxies write the address of the client into a field of this name.
+fn is_of_client(name: &[u8]) -> bool {
+    matches!(Name::of(name), Name::XForwardedFor | Name::Forwarded) || name.eq_ignore_ascii_case(b"x-real-ip")
+}
+
+/// The names a stored response varies on, with the normalised values they had in the request it answered:
+/// `name` LF where the field was absent, `name:value` LF where it was there. Keys are equal exactly when they
+/// select the same requests.
+///
+/// Behind them it may keep the same lines as that request had them: most clients send what one of their kind
+/// has sent before, and to see that takes a fraction of what normalising takes.
+#[derive(Clone, Default)]
+pub struct VaryKey(Box<[u8]>);
+
+/// Ends a key that has lines as they were sent, behind their length in one byte. No other key ends so.
+const MARK: u8 = 0;
+
+/// No field name holds it, so no key of names begins so.
+const STAR: &[u8] = b"*:";
+/// No field value holds it.
+const END: u8 = b'\n';
+
+impl VaryKey {
+    /// The key as bytes, for storage.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.parts().0
+    }
+
+    /// A key read back from storage. Bytes that are no key match no request.
+    pub fn from_bytes(bytes: impl Into<Box<[u8]>>) -> VaryKey {
+        let bytes = bytes.into();
+        let names = bytes.split(|&byte| byte == END).map(|line| split_line(line).0);
+        let valid = bytes.is_empty()
+            || (bytes.ends_with(&[END])
+                && names.take(bytes.iter().filter(|&&byte| byte == END).count()).all(crate::is_token));
+        let bytes = if valid { bytes } else { STAR.into() };
+        VaryKey(bytes)
+    }
+
+    /// Whether the response varies on nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_size(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the response answers `request`. Allocates nothing.
+    pub fn matches(&self, request: Fields<'_>) -> bool {
+        let (normal, sent) = self.parts();
+        (!sent.is_empty() && was_sent(sent, request)) || is_normal(normal, request)
+    }
+
+    /// The normalised lines, and those as they were sent, if they are kept.
+    fn parts(&self) -> (&[u8], &[u8]) {
+        match &*self.0 {
+            [lines @ .., len, MARK] => lines.split_at(lines.len().saturating_sub(usize::from(*len))),
+            lines => (lines, &[]),
+        }
+    }
+}
+
+/// Whether the request has the fields as the normalised lines of a key have them.
+fn is_normal(mut lines: &[u8], request: Fields<'_>) -> bool {
+    while !lines.is_empty() {
+        let (name, expected) = split_line(lines);
+        if name == b"*" {
+            return false;
+        }
+        let mut expected = Expected(expected);
+        let same = normalise(name, request.all_named(name), &mut expected);
+        match expected.0.split_first() {
+            Some((&END, after)) if same => lines = after,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether the request has the fields byte for byte, each on one line, as these lines have them.
+fn was_sent(mut lines: &[u8], request: Fields<'_>) -> bool {
+    while !lines.is_empty() {
+        let (name, expected) = split_line(lines);
+        let mut received = request.all_named(name);
+        let after = match (received.next(), received.next()) {
+            (None, _) => Some(expected),
+            (Some(line), None) => expected.strip_prefix(b":").and_then(|value| value.strip_prefix(line)),
+            _ => None,
+        };
+        match after.and_then(|after| after.strip_prefix(&[END])) {
+            Some(after) => lines = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Adds a field as the request has it to lines for [`was_sent`]; `None` where it stands on several lines.
+fn add_sent(mut sent: Vec<u8>, name: &[u8], request: Fields<'_>) -> Option<Vec<u8>> {
+    let mut lines = request.all_named(name);
+    sent.extend_from_slice(name);
+    if let Some(line) = lines.next() {
+        sent.push(b':');
+        sent.extend_from_slice(line);
+    }
+    sent.push(END);
+    lines.next().is_none().then_some(sent)
+}
+
+/// The name that a line begins with, and what follows.
+fn split_line(lines: &[u8]) -> (&[u8], &[u8]) {
+    let end = lines.iter().position(|&byte| byte == b':' || byte == END);
+    lines.split_at(end.unwrap_or(lines.len()))
+}
+
+impl PartialEq for VaryKey {
+    fn eq(&self, other: &VaryKey) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for VaryKey {}
+
+impl std::fmt::Debug for VaryKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VaryKey({})", self.as_bytes().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests;

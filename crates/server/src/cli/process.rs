@@ -1,0 +1,21 @@
+//! The process that a command is for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::admin::Endpoint;
+
+/// Which process is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProcessArgs {
+    /// The process's admin socket or address, as it told at its start. SANDARAC_ADMIN says the same
+    #[arg(long, value_name = "PATH|ADDRESS")]
+    pub admin: Option<Endpoint>,
+    /// The configuration of the process: its [admin] section tells where it is, and the token
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}

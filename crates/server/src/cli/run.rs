@@ -1,0 +1,182 @@
+//! The flags of a run.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sandarac_config::{Config, Flags, LogFormat, LogTarget};
+
+use super::backend_url::as_url;
+use super::token::token;
+use crate::failure::Failure;
+
+/// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
+/// the same rules and words as a file.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RunArgs {
+    /// The configuration; flags count more than what it says
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen: `:8080`, `127.0.0.1:8080`, `[::1]:80` or `unix:/path`. Port 0 takes a free one. Can be repeated
+    #[arg(short = 'a', long, value_name = "ADDRESS", value_parser = Listen::of)]
+    pub listen: Vec<Listen>,
+    /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
+    #[arg(short, long, value_name = "URL")]
+    pub backend: Vec<String>,
+    /// A directory of Unix sockets, each a worker to stand before: that of `sandarac-worker`. Workers may come and go
+    #[arg(long, value_name = "DIR")]
+    pub sockets: Option<PathBuf>,
+    /// How one of several is chosen for a request: least_requests unless said, and resume for workers in a directory
+    #[arg(long, value_name = "NAME")]
+    pub balance: Option<String>,
+    /// The most memory that the cache takes, as `512MiB`
+    #[arg(long, value_name = "SIZE", conflicts_with = "storage")]
+    pub memory: Option<String>,
+    /// The same as varnishd writes it: `malloc,512m`
+    #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
+    pub storage: Option<String>,
+    /// How long a stale object may be served while a new one is fetched, as `30s`
+    #[arg(long, value_name = "TIME")]
+    pub grace: Option<String>,
+    /// Where `status`, `purge` and the like reach this process: a socket path, or an address (needs a token)
+    #[arg(long, value_name = "PATH|ADDRESS")]
+    pub admin: Option<String>,
+    /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
+    /// How many cores to use; all unless said
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// `safe`: what has cookies or a login is not cached unless a rule says so. `rfc`: all that RFC 9111 allows is
+    #[arg(long, value_name = "safe|rfc")]
+    pub cache_profile: Option<String>,
+    /// Where to write a line for each request: a path, `stdout`, `stderr` or `off`
+    #[arg(long, value_name = "FILE", value_parser = log_target)]
+    pub access_log: Option<LogTarget>,
+    /// How to write it: `combined`, as Apache and nginx have it, or `json`
+    #[arg(long, value_name = "combined|json", value_parser = log_format)]
+    pub log_format: Option<LogFormat>,
+}
+
+impl RunArgs {
+    /// Whether nothing says what to stand before.
+    pub fn lacks_everything(&self) -> bool {
+        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none()
+    }
+
+    /// What the flags say, in words that a file would use, with the token read from where they say it is.
+    pub fn flags(&self) -> Result<Flags, Failure> {
+        let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
+        Ok(Flags {
+            token,
+            presented: None,
+            listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
+            listen_unless_configured: None,
+            backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            sockets: self.sockets.as_deref().map(absolute).transpose()?,
+            balance: self.balance.clone(),
+            memory: self.memory.clone().or_else(|| self.storage.clone()),
+            grace: self.grace.clone(),
+            admin: self.admin.clone(),
+            threads: self.threads,
+            profile: self.cache_profile.clone(),
+        })
+    }
+
+    /// Applies what [`Flags`] has no place for.
+    pub fn apply(&self, config: &mut Config) {
+        if let Some(target) = &self.access_log {
+            config.log.access = target.clone();
+        }
+        if let Some(format) = self.log_format {
+            config.log.format = format;
+        }
+        // Flags stand in place of the file's listeners, one for one.
+        for (listen, listener) in self.listen.iter().zip(&mut config.listeners) {
+            listener.proxy_protocol |= listen.proxy;
+            listener.mode = listen.mode;
+        }
+    }
+}
+
+/// An address, and what varnishd writes with it: `[NAME=]ADDRESS[,HTTP|,PROXY][,mode=OCTAL]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The address, which [`Flags`] reads.
+    address: String,
+    /// Whether connections begin with a PROXY header.
+    proxy: bool,
+    /// The mode of a Unix socket.
+    mode: Option<u32>,
+}
+
+impl Listen {
+    fn of(text: &str) -> Result<Listen, String> {
+        let mut rest = text;
+        let (mut proxy, mut mode) = (false, None);
+        // A path may hold commas: only what varnishd knows is taken off its end.
+        while let Some((address, option)) = rest.rsplit_once(',') {
+            match option.split_once('=') {
+                None if option.eq_ignore_ascii_case("proxy") => proxy = true,
+                None if option.eq_ignore_ascii_case("http") => {}
+                Some(("mode", octal)) => {
+                    let parsed = u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777);
+                    mode =
+                        Some(parsed.ok_or_else(|| format!("{octal:?} is not an octal mode, such as 660"))?);
+                }
+                Some((name @ ("user" | "group"), _)) => {
+                    return Err(format!(
+                        "{name}= is not known here: a socket belongs to who runs sandarac, and mode=660 lets their group in"
+                    ));
+                }
+                _ => break,
+            }
+            rest = address;
+        }
+        let named =
+            rest.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let address = named.map_or(rest, |(_, address)| address).to_owned();
+        if mode.is_some() && !address.starts_with(['/', '.']) && !address.starts_with("unix:") {
+            return Err("only a Unix socket has a mode".to_owned());
+        }
+        Ok(Listen { address, proxy, mode })
+    }
+}
+
+/// The path from the root of what the command line names from where it is.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is no directory", path.display())))
+}
+
+/// The size in varnishd's `[NAME=]malloc,SIZE`.
+fn storage(text: &str) -> Result<String, String> {
+    let kind_and_size = text.split_once('=').map_or(text, |(_, rest)| rest);
+    match kind_and_size.split_once(',') {
+        Some(("malloc" | "default", size)) => Ok(size.to_owned()),
+        Some((kind, rest)) => {
+            // `file,PATH,SIZE` and others have more before the size.
+            let size = rest.split(',').find(|part| part.starts_with(|first: char| first.is_ascii_digit()));
+            let size = size.unwrap_or("512m");
+            Err(format!("there is no storage {kind:?}; the cache lives in memory: malloc,{size}"))
+        }
+        None => Err("expected malloc,SIZE, such as malloc,512m".to_owned()),
+    }
+}
+
+fn log_target(text: &str) -> Result<LogTarget, String> {
+    Ok(match text {
+        "off" => LogTarget::Off,
+        "stdout" | "-" => LogTarget::Stdout,
+        "stderr" => LogTarget::Stderr,
+        "" => return Err("expected a path, `stdout`, `stderr` or `off`".to_owned()),
+        path => LogTarget::File(path.into()),
+    })
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "combined" => Ok(LogFormat::Combined),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("expected `combined` or `json`".to_owned()),
+    }
+}
