@@ -1,4 +1,4 @@
-//! What a backend announced of itself, and how it was heard.
+//! Announcements of a backend: its start and its version, and over which connection they came.
 
 use std::time::Duration;
 

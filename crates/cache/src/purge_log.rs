@@ -1,4 +1,4 @@
-//! The last purges, against which a response is held that was being fetched meanwhile.
+//! The log of purges: a response that was being fetched meanwhile is tested against it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,8 @@
 use crate::fields::{Field, Fields, Lines, MAX_HEAD, Run, Span};
 use crate::{Name, is_token};
 
-/// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`]; the edit was not made.
+/// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`](crate::MAX_NAME); the edit was not
+/// made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 

@@ -16,8 +16,8 @@ pub struct VaryRule {
     /// Names of fields that are written for each client on the way to the origin, in any letter case, beside
     /// those that say whom a request came from: what varies on them answers no other request.
     pub written: Vec<Box<[u8]>>,
-    /// Whether each list of content codings with its weights is a variant, rather than the [`Codings`] that
-    /// it comes to.
+    /// Whether each list of content codings with its weights is a variant, rather than the
+    /// [`Codings`](crate::codings::Codings) that it comes to.
     pub raw_codings: bool,
 }
 

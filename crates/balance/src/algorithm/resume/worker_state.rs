@@ -1,4 +1,4 @@
-//! What a worker says of itself with each response, and what is held of its résumé.
+//! The state that a worker reports with each response, and the résumé that is known of it.
 
 /// The résumé of a worker that the balancer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

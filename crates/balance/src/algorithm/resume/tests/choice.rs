@@ -1,4 +1,4 @@
-//! Which worker gets a request.
+//! The choice of a worker for a request.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What workers say of themselves, and what of it is believed.
+//! Reports of workers, and what of them is believed.
 
 use super::*;
 
