@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use sandarac_message::Piece;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::budget::{Charge, held};
@@ -235,7 +236,7 @@ impl Arriving {
         if state.mode == Mode::Storing || state.readers.len() > 0 {
             state.segments.push_back(segment.moved(at));
         }
-        state.len += segment.bytes.len() as u64;
+        state.len += segment.piece.len() as u64;
         state.let_go();
         let wake = state.wake_readers();
         drop(state);
@@ -462,25 +463,25 @@ impl State {
     }
 
     /// The bytes from `at` on, as far as they are in one piece.
-    fn chunk(&mut self, at: u64) -> Option<Bytes> {
+    fn chunk(&mut self, at: u64) -> Option<Piece> {
         if at >= self.tail.at && self.tail.filled > 0 && !self.tail.lent {
             return Some(self.edge(at));
         }
         let place = self.segments.partition_point(|segment| segment.end() <= at);
         let segment = self.segments.get(place)?;
-        Some(segment.bytes.slice((at - segment.at) as usize..))
+        Some(segment.piece.slice((at - segment.at) as usize..segment.piece.len()))
     }
 
     /// The bytes of the tail from `at` on: copied, because the tail is still written to, but once for all
     /// readers.
-    fn edge(&mut self, at: u64) -> Bytes {
+    fn edge(&mut self, at: u64) -> Piece {
         if let Some(edge) = self.edge.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
-            return edge.bytes.slice((at - edge.at) as usize..);
+            return edge.piece.slice((at - edge.at) as usize..edge.piece.len());
         }
         let from = (at - self.tail.at) as usize;
         let bytes = Bytes::copy_from_slice(&self.tail.buffer[from..self.tail.filled]);
         self.edge = Some(Segment::passing(at, bytes.clone()));
-        bytes
+        bytes.into()
     }
 }
 
@@ -514,7 +515,7 @@ impl Arriving {
         &self,
         entry: usize,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Broken>>> {
+    ) -> Poll<Option<Result<Piece, Broken>>> {
         let mut state = self.state.lock();
         let len = state.len;
         let mode = state.mode;

@@ -292,11 +292,13 @@ impl BodyWriter {
     fn lay_in(&mut self, part: &Object) {
         let Some(whole) = part.body().whole() else { return };
         if whole.segments().is_empty() {
-            part.body().segments().for_each(|bytes| self.copy(&bytes));
+            part.body()
+                .segments()
+                .for_each(|piece| self.copy(piece.bytes().expect("a short body is in memory")));
         }
         for segment in whole.segments() {
-            if segment.bytes.len() < SEGMENT {
-                self.copy(&segment.bytes);
+            if let Some(bytes) = segment.piece.bytes().filter(|bytes| bytes.len() < SEGMENT) {
+                self.copy(bytes);
             } else if let Some(arriving) = self.arriving() {
                 self.store.weigh(&self.object, segment.charged as usize);
                 arriving.share(segment);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use sandarac_message::Piece;
 
 use crate::Object;
 use crate::arriving::Broken;
@@ -41,7 +41,7 @@ impl Reader {
     }
 
     /// The next bytes, never none; `None` at the end. Wakes the task of `cx` when there is more to say.
-    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, Broken>>> {
         let body = self.object.body();
         if body.is_whole() {
             let chunk = body.slice(self.at..u64::MAX).next();

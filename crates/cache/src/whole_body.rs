@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sandarac_message::Piece;
 
 use crate::budget::{Budget, Charge, held};
 
@@ -39,7 +40,7 @@ pub(crate) struct Many {
 pub(crate) struct Segment {
     /// Its place in the body.
     pub(crate) at: u64,
-    pub(crate) bytes: Bytes,
+    pub(crate) piece: Piece,
     /// What is charged for it; nothing where it is only passing.
     pub(crate) charged: u32,
 }
@@ -73,12 +74,12 @@ impl Segment {
         let charged = Whole::segment_bytes(bytes.len());
         let budget = charge.hand_over(charged);
         let charged = u32::try_from(charged).unwrap_or(u32::MAX);
-        Segment { at, bytes: Bytes::from_owner(Charged { bytes, budget }), charged }
+        Segment { at, piece: Bytes::from_owner(Charged { bytes, budget }).into(), charged }
     }
 
     /// A segment that is not charged.
     pub(crate) fn passing(at: u64, bytes: Bytes) -> Segment {
-        Segment { at, bytes, charged: 0 }
+        Segment { at, piece: bytes.into(), charged: 0 }
     }
 
     /// The same bytes at another place.
@@ -87,7 +88,7 @@ impl Segment {
     }
 
     pub(crate) fn end(&self) -> u64 {
-        self.at + self.bytes.len() as u64
+        self.at + self.piece.len() as u64
     }
 }
 
@@ -176,8 +177,8 @@ impl Whole {
 impl Segment {
     /// What ought to be charged for it, and by what it can be told from others.
     pub(crate) fn recount(&self) -> (usize, usize) {
-        let bytes = if self.charged == 0 { 0 } else { Whole::segment_bytes(self.bytes.len()) };
-        (self.bytes.as_ptr() as usize, bytes)
+        let bytes = if self.charged == 0 { 0 } else { Whole::segment_bytes(self.piece.len()) };
+        (self.piece.bytes().expect("a segment in memory").as_ptr() as usize, bytes)
     }
 }
 
@@ -224,16 +225,16 @@ enum SlicesOf<'a> {
 }
 
 impl Iterator for Slices<'_> {
-    type Item = Bytes;
+    type Item = Piece;
 
-    fn next(&mut self) -> Option<Bytes> {
+    fn next(&mut self) -> Option<Piece> {
         if self.range.is_empty() {
             return None;
         }
         match &mut self.rest {
             SlicesOf::One(bytes) => {
                 let range = std::mem::replace(&mut self.range, 0..0);
-                Some(bytes.slice(range.start as usize..range.end as usize))
+                Some(bytes.slice(range.start as usize..range.end as usize).into())
             }
             SlicesOf::Many(segments) => {
                 let (segment, rest) = segments.split_first()?;
@@ -241,7 +242,7 @@ impl Iterator for Slices<'_> {
                 let end = self.range.end.min(segment.end());
                 let slice = (self.range.start - segment.at) as usize..(end - segment.at) as usize;
                 self.range.start = end;
-                Some(segment.bytes.slice(slice))
+                Some(segment.piece.slice(slice))
             }
         }
     }

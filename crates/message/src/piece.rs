@@ -39,6 +39,14 @@ impl Piece {
         self.len() == 0
     }
 
+    /// The bytes, where they are in memory.
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Piece::Bytes(bytes) => Some(bytes),
+            Piece::File(_) => None,
+        }
+    }
+
     /// The part of the piece at `range`.
     ///
     /// # Panics

@@ -190,8 +190,13 @@ fn look(store: &Arc<Store>, request: &Request, now: Timestamp) -> String {
 }
 
 fn text(object: &Object) -> String {
-    let body: Vec<u8> = object.body().segments().flatten().collect();
+    let body: Vec<u8> = content(object.body().segments());
     String::from_utf8_lossy(&body).into_owned()
+}
+
+/// What pieces in memory hold together.
+fn content(pieces: impl Iterator<Item = sandarac_message::Piece>) -> Vec<u8> {
+    pieces.flat_map(|piece| piece.bytes().expect("in memory").to_vec()).collect()
 }
 
 fn flight(lookup: Lookup) -> Flight {
@@ -253,7 +258,9 @@ impl Task {
         let mut read = String::new();
         loop {
             match self.run(|cx| reader.poll_chunk(cx)) {
-                Poll::Ready(Some(Ok(chunk))) => read += &String::from_utf8_lossy(&chunk),
+                Poll::Ready(Some(Ok(chunk))) => {
+                    read += &String::from_utf8_lossy(chunk.bytes().expect("in memory"))
+                }
                 Poll::Ready(Some(Err(broken))) => return format!("{read}<{broken:?}>"),
                 Poll::Ready(None) => return format!("{read}<end>"),
                 Poll::Pending => return read,

@@ -44,7 +44,7 @@ fn read(object: &Arc<Object>, path: &str) -> bool {
     let mut got = Vec::new();
     loop {
         match block(|cx| reader.poll_chunk(cx)) {
-            Some(Ok(chunk)) => got.extend_from_slice(&chunk),
+            Some(Ok(chunk)) => got.extend_from_slice(chunk.bytes().expect("in memory")),
             Some(Err(_)) => return false,
             None => break,
         }

@@ -55,7 +55,7 @@ impl ArrivingBody {
             let end = self.range.end.saturating_sub(at).min(len);
             if from < end {
                 self.range.start = at + end;
-                return Poll::Ready(Some(Ok(chunk.slice(from as usize..end as usize).into())));
+                return Poll::Ready(Some(Ok(chunk.slice(from as usize..end as usize))));
             }
         }
         Poll::Ready(None)
@@ -96,7 +96,7 @@ impl Body for ObjectBody {
 fn next(object: &Object, range: &mut Range<u64>) -> Option<Piece> {
     let piece = object.body().slice(range.clone()).next()?;
     range.start += piece.len() as u64;
-    Some(piece.into())
+    Some(piece)
 }
 
 /// A body that was made here.

@@ -103,7 +103,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let mut body = Vec::new();
         let mut reader = reader.or_else(|| object.reader()).unwrap();
         while let Some(Ok(piece)) = poll_fn(|cx| reader.poll_chunk(cx)).await {
-            body.extend_from_slice(&piece);
+            body.extend_from_slice(piece.bytes().expect("in memory"));
         }
         assert_eq!(body, b"first second");
         assert_eq!(heard.borrow().target, b"/page");
