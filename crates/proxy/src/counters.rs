@@ -4,9 +4,9 @@
 
 use crate::Fault;
 use crate::handling::Handling;
+use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::resume::Unbelieved;
-use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore, StatusClass, Tally};
 use sandarac_balance::Buckets;
 use sandarac_net::Refused;

@@ -3,6 +3,7 @@
 use crate::Fault;
 use crate::step::fetch::OriginLink;
 use crate::trailers::TrailerRule;
+use crate::upload::Upload;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
 use sandarac_net::{Body, BodyBroken, BodyStep, Client, Response};
@@ -20,17 +21,6 @@ const UPLOAD_WINDOW: usize = 64 * 1024;
 
 /// Body bytes kept so that a request can be sent again.
 const REPLAY_LIMIT: usize = 64 * 1024;
-
-/// How far a request body has come on its way up, and so who is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upload {
-    /// All of it has been handed to the origin's connection.
-    Done,
-    /// The client has to send more.
-    AwaitsClient,
-    /// The origin has to take what is queued for it, or to tell the client to go on. It has taken so many bytes so far.
-    AwaitsOrigin(u64),
-}
 
 /// The client, and how far its request body has come.
 pub(crate) struct Downstream<'a> {

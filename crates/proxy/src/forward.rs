@@ -1,53 +1,21 @@
 //! The request as the origin gets it: written anew from its parsed form, with what gateways add and without what is
 //! the connection's own.
 
+use crate::requester::Requester;
+use crate::site::Introduction;
 use crate::step::fetch::OriginRequest;
 use crate::step::hash;
-use crate::step::receive::Received;
+use crate::step::received::Received;
+use crate::unkeyed::{PROXY, REAL_IP, is_alias, is_forwarded, is_keyed, is_of_proxies, is_unkeyed};
 use sandarac_cache::Object;
 use sandarac_config::Sticky;
 use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
-use sandarac_message::target::Scheme;
 use sandarac_message::{Field, Fields, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits};
 use sandarac_wire::h1::BodyFraming;
-use std::net::IpAddr;
-
-/// Who asks, as the origin is told.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
-    /// The address of the connection, or the one that the PROXY protocol announced.
-    pub(crate) ip: Option<IpAddr>,
-    /// The address of the visitor, as logs name it, where an edit of the request takes it.
-    pub(crate) visitor: Option<IpAddr>,
-    /// Whether what it says in forwarding fields is believed.
-    pub(crate) trusted: bool,
-    pub(crate) scheme: Scheme,
-    /// The host asked for, as received; as it is keyed where the response may be stored, since applications write it into
-    /// pages. Empty where none was named.
-    pub(crate) host: &'a [u8],
-}
-
-impl Asker<'_> {
-    /// The same of a request for `host`.
-    pub(crate) fn asking(self, host: &[u8]) -> Asker<'_> {
-        let Asker { ip, visitor, trusted, scheme, host: _ } = self;
-        Asker { ip, visitor, trusted, scheme, host }
-    }
-}
-
-/// What origins are told of the way of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Introduction {
-    pub(crate) forwarding: hop::Forwarding,
-    /// Whether fields go on whose names have underscores.
-    pub(crate) underscores: bool,
-    /// This proxy's name in Via.
-    pub(crate) name: Box<str>,
-}
 
 /// What the request is for.
 #[derive(Clone, Copy)]
@@ -87,7 +55,7 @@ impl Purpose<'_> {
 /// Everything that makes the forwarded head.
 pub(crate) struct Forward<'a> {
     pub(crate) request: RequestHead<'a>,
-    pub(crate) asker: Asker<'a>,
+    pub(crate) requester: Requester<'a>,
     pub(crate) introduction: &'a Introduction,
     pub(crate) edits: &'a Edits,
     /// What tells the request from all others; empty where no edit takes it.
@@ -100,79 +68,6 @@ pub(crate) struct Forward<'a> {
     pub(crate) trailers: bool,
     pub(crate) purpose: Purpose<'a>,
 }
-
-/// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys them, a stored
-/// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
-const UNKEYED: [&[u8]; 58] = [
-    b"surrogate-capability",
-    // Path and query: Symfony, IIS and Zend, Traefik, ingress-nginx and others.
-    b"x-original-url",
-    b"x-original-uri",
-    b"x-rewrite-url",
-    b"x-request-uri",
-    b"x-forwarded-uri",
-    b"x-forwarded-url",
-    b"x-forwarded-path",
-    b"x-forwarded-prefix",
-    b"x-script-name",
-    b"x-envoy-original-path",
-    b"x-middleware-subrequest",
-    b"x-rewritten-url",
-    b"x-rewrite-path",
-    b"x-original-path",
-    b"x-original-request-uri",
-    b"x-override-url",
-    b"x-http-path-override",
-    b"x-url",
-    b"x-path",
-    b"x-matched-path",
-    b"x-now-route-matches",
-    b"x-invoke-path",
-    b"x-invoke-status",
-    b"x-invoke-query",
-    b"x-middleware-prefetch",
-    b"x-waws-unencoded-url",
-    // Host and port.
-    b"x-real-host",
-    b"forwarded-host",
-    b"forwarded-proto",
-    b"host-override",
-    b"base-url",
-    b"proxy-host",
-    b"x-original-host",
-    b"x-host",
-    b"x-host-override",
-    b"x-http-host-override",
-    b"x-rewrite-host",
-    b"x-backend-host",
-    b"x-forwarded-server",
-    b"x-forwarded-port",
-    // Scheme: Rack, Django's and Laravel's examples, gunicorn, Microsoft.
-    b"x-forwarded-scheme",
-    b"x-forwarded-protocol",
-    b"x-forwarded-ssl",
-    b"x-forwarded-https",
-    b"x-scheme",
-    b"x-url-scheme",
-    b"x-https",
-    b"x-ssl",
-    b"x-arr-ssl",
-    b"front-end-https",
-    b"cloudfront-forwarded-proto",
-    // Method.
-    b"x-http-method-override",
-    b"x-http-method",
-    b"x-method-override",
-    b"x-method",
-    b"x-original-method",
-    b"x-forwarded-method",
-];
-
-/// What some servers call the address of the client.
-const REAL_IP: &[u8] = b"X-Real-IP";
-
-/// CGI takes it for the setting HTTP_PROXY, by which libraries choose a proxy of their own (CVE-2016-5385).
-const PROXY: &[u8] = b"proxy";
 
 impl<'a> Forward<'a> {
     /// The request, whose body is framed by `framing`; `response` are the edits of what answers it.
@@ -204,7 +99,7 @@ impl<'a> Forward<'a> {
         // Room for what is added: forwarding fields and Via.
         let bytes = Vec::with_capacity(received.encoded_len() + 320);
         let mut fields = FieldsBuf::after(bytes, received.len() + 8);
-        fields.add(Name::Host, self.asker.host)?;
+        fields.add(Name::Host, self.requester.host)?;
         // What Connection names was taken out when the request was read.
         fields.extend(received, |field| !hop::is_standing(field.id) && !self.is_withheld(field))?;
         if let Some(sticky) = self.sticky {
@@ -237,10 +132,10 @@ impl<'a> Forward<'a> {
         }
         self.introduce(&mut fields)?;
         let parts = RequestParts {
-            client: self.asker.visitor,
+            client: self.requester.visitor,
             id: self.id,
-            scheme: self.asker.scheme.text(),
-            host: self.asker.host,
+            scheme: self.requester.scheme.text(),
+            host: self.requester.host,
             target: self.target,
         };
         self.edits.apply(&mut fields, &parts)?;
@@ -275,7 +170,7 @@ impl<'a> Forward<'a> {
 
     /// Whether a client that is not trusted says by this field what its address is.
     fn is_claimed_address(&self, field: &Field<'_>) -> bool {
-        !self.asker.trusted && field.is(REAL_IP)
+        !self.requester.trusted && field.is(REAL_IP)
     }
 
     /// Adds what a gateway says of itself and of the client.
@@ -284,15 +179,15 @@ impl<'a> Forward<'a> {
             fields.add(Name::Expect, b"100-continue")?;
         }
         if self.request.fields.iter().any(|field| self.is_claimed_address(&field))
-            && let Some(ip) = self.asker.ip
+            && let Some(ip) = self.requester.ip
         {
             fields.push(REAL_IP, ip.to_string().as_bytes())?;
         }
         let peer = hop::Peer {
-            address: self.asker.ip,
-            scheme: self.asker.scheme,
-            host: Some(self.asker.host).filter(|host| !host.is_empty()),
-            trusted: self.asker.trusted,
+            address: self.requester.ip,
+            scheme: self.requester.scheme,
+            host: Some(self.requester.host).filter(|host| !host.is_empty()),
+            trusted: self.requester.trusted,
         };
         hop::set_forwarded(fields, &peer, self.introduction.forwarding)?;
         hop::add_via(fields, self.request.version, &self.introduction.name)
@@ -305,9 +200,9 @@ pub(crate) fn is_for_all(request: &RequestHead<'_>, received: &Received<'_>, rul
     let target = received.target.path_and_query;
     let unkeyed = |field: Field<'_>| match field.id {
         Name::Other => is_unkeyed(&field, rule),
-        name => received.asker.trusted && is_of_proxies(name) && !is_keyed(&field, rule),
+        name => received.requester.trusted && is_of_proxies(name) && !is_keyed(&field, rule),
     };
-    received.asker.host == &*received.host
+    received.requester.host == &*received.host
         && hash::target(&rule.key, target) == target
         && !request.fields.iter().any(unkeyed)
         && cookies::cookies(request.fields).all(|cookie| is_forwarded(rule, cookie.name))
@@ -325,58 +220,12 @@ pub(crate) fn fits_variant(request: Fields<'_>, response: Fields<'_>, rule: &Cac
         || Codings::of(request).is_some_and(|codings| codings.accept(response))
 }
 
-fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
-    rule.key.fields.iter().any(|name| field.is(name))
-}
-
-/// Whether a field that is not among the known ones must not make a difference to a stored response.
-fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
-    let listed = || UNKEYED.iter().any(|name| field.is(name));
-    let respelled = || rule.key.fields.iter().any(|name| is_respelled(field.name, name));
-    (field.name.contains(&b'_') || listed() || respelled()) && !is_keyed(field, rule)
-}
-
-/// Whether a field, in the place of a trailer, could choose what an application does.
-pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
-    field.name.contains(&b'_') || UNKEYED.iter().any(|name| field.is(name))
-}
-
-/// Whether a field says what a trusted proxy was asked for. Such proxies hand on what clients wrote there, often enough.
-fn is_of_proxies(name: Name) -> bool {
-    matches!(name, Name::Forwarded | Name::XForwardedHost | Name::XForwardedProto)
-}
-
-/// Whether two names differ in letter case and in hyphens for underscores alone.
-fn is_respelled(one: &[u8], other: &[u8]) -> bool {
-    let plain = |name| hyphenated(name).map(|byte| byte.to_ascii_lowercase());
-    one.len() == other.len() && plain(one).eq(plain(other))
-}
-
-/// Whether applications that take fields from their environment (CGI, FastCGI, WSGI) find this one, whose name has underscores,
-/// in place of one with hyphens that a proxy wrote or a server obeyed.
-fn is_alias(field: &Field<'_>) -> bool {
-    field.name.contains(&b'_') && Name::of(&hyphenated(field.name).collect::<Vec<u8>>()) != Name::Other
-}
-
-/// A name with hyphens for underscores.
-fn hyphenated(name: &[u8]) -> impl Iterator<Item = u8> {
-    name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte })
-}
-
-/// Whether a cookie goes to the origin although the response may be stored: where named cookies bypass the cache, what
-/// got here has none of them, and the others would make a difference that the key does not know.
-fn is_forwarded(rule: &CacheRule, name: &[u8]) -> bool {
-    use sandarac_message::caching::CookieRule;
-    let keyed = rule.key.cookies.iter().any(|glob| glob.matches(name));
-    let ignored = rule.policy.ignored_cookies.iter().any(|glob| glob.matches(name));
-    keyed || (!ignored && !matches!(rule.policy.bypass_cookies, CookieRule::Named(_)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::step::fetch::encode_request;
     use sandarac_message::caching::Policy;
+    use sandarac_message::target::Scheme;
     use sandarac_message::{Method, RequestHeadBuf, Version};
 
     fn forwarded(purpose: Purpose<'_>, trusted: bool, lines: &[(&str, &str)]) -> String {
@@ -389,7 +238,7 @@ mod tests {
         };
         let forward = Forward {
             request: head.view(),
-            asker: Asker {
+            requester: Requester {
                 ip: Some("192.0.2.7".parse().unwrap()),
                 visitor: None,
                 trusted,

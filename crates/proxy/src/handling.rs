@@ -1,8 +1,8 @@
 //! The handling of an exchange, as Cache-Status, the log and the counters report it.
 
 use crate::Fault;
+use crate::pass_reason::PassReason;
 use crate::record::Outcome;
-use crate::step::receive::PassReason;
 use crate::tally::{MissReason, NoStore};
 use sandarac_message::status_fields::{CacheStatus, Forward};
 

@@ -7,7 +7,8 @@ use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
 use crate::step::deliver::{Delivered, Delivery};
-use crate::step::receive::{Judged, Received, RequestFacts, Verdict, receive, verdict};
+use crate::step::receive::{Judged, Verdict, receive, verdict};
+use crate::step::received::{Received, RequestFacts};
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
 use crate::tally::{StatusClass, refused_text};
@@ -44,7 +45,7 @@ impl Known<'_> {
         let now = wall();
         let directives = rule.policy.directives(head.fields);
         let path = received.target.path_and_query;
-        let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, head.fields);
+        let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, head.fields);
         let query = query::query(head, rule, &directives);
         let (object, flight, outcome) = match worker.shared.store.lookup(key, &query, now) {
             Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),

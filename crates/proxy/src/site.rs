@@ -1,6 +1,5 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
-use crate::forward::Introduction;
 use crate::pool::{PoolChanges, SitePool};
 use sandarac_config::{Config, Network};
 use sandarac_message::Fields;
@@ -42,6 +41,16 @@ pub(crate) struct SiteListener {
     scheme: Scheme,
     /// Whether every connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
+}
+
+/// What origins are told of the way of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Introduction {
+    pub(crate) forwarding: Forwarding,
+    /// Whether fields go on whose names have underscores.
+    pub(crate) underscores: bool,
+    /// This proxy's name in Via.
+    pub(crate) name: Box<str>,
 }
 
 /// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.

@@ -1,7 +1,7 @@
 //! Counts by reason: one for each reason there is, so that the set of labels is known from the start.
 
 use crate::Fault;
-use crate::step::receive::PassReason;
+use crate::pass_reason::PassReason;
 use sandarac_cache::Unstored;
 use sandarac_message::caching;
 use sandarac_message::status_fields::Forward;

@@ -4,7 +4,7 @@
 //! the next request (cheroot, eventlet); some merge it into the fields (uvicorn with httptools, PHP). So trailers of
 //! requests go on only where the pool asks for them, those of responses to clients that read them (RFC 9110 §6.5.1).
 
-use crate::forward::is_suspect;
+use crate::unkeyed::is_suspect;
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Field, FieldsBuf};
 use sandarac_wire::h1::encode;

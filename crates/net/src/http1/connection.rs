@@ -1,12 +1,11 @@
 //! One client connection: the requests on it, parsed and answered from memory in place as far as they can be.
 
 use super::encoder::{self, Coding};
-use super::session::NewConnection;
 use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::Sessions;
-use crate::{Conn, Output, RateGauge, Timer};
+use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
 use sandarac_message::{RequestHeadBuf, Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, may_be_complete, request};
 use std::cell::RefCell;
@@ -28,6 +27,13 @@ const CHECK_RATE_EVERY: Duration = Duration::from_secs(1);
 
 /// The least time that a deadline can be off: what is less has passed on the coarse clock.
 const TICK: Duration = Duration::from_millis(1);
+
+/// A connection that was accepted.
+pub(crate) struct NewConnection {
+    pub(crate) transport: Transport,
+    pub(crate) remote: Option<SocketAddr>,
+    pub(crate) listener: ListenerId,
+}
 
 /// A connection of a client, between exchanges.
 pub(crate) struct Connection {

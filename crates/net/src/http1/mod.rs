@@ -7,4 +7,5 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use session::{NewConnection, serve, turn_away};
+pub(crate) use connection::NewConnection;
+pub(crate) use session::{serve, turn_away};

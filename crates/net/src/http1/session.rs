@@ -5,15 +5,13 @@
 //! connection to itself until it is done.
 
 use super::client::{Http1Client, Next};
-use super::connection::{Connection, Exchange, InPlace, Turn, canonical};
-use crate::listen::ListenerId;
+use super::connection::{Connection, Exchange, InPlace, NewConnection, Turn, canonical};
 use crate::service::{Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
-use crate::{Output, RateGauge, Transport};
+use crate::{Output, RateGauge};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -27,13 +25,6 @@ const LINGER_BYTES: usize = 256 * 1024;
 
 /// The same where there are too many connections, or the process is to end: a round trip to most clients.
 const LINGER_SHORT: Duration = Duration::from_millis(200);
-
-/// A connection that was accepted.
-pub(crate) struct NewConnection {
-    pub(crate) transport: Transport,
-    pub(crate) remote: Option<SocketAddr>,
-    pub(crate) listener: ListenerId,
-}
 
 /// Tells a client that there are too many connections. Where it has a `place` to linger in, it is given the time to read
 /// that; else this waits for nothing, and the answer may be lost with the connection.

@@ -1,7 +1,7 @@
 //! Sessions in memory: the pace of clients, and a transport that holds bytes back.
 
-use super::connection::poll_room;
-use super::session::{NewConnection, serve};
+use super::connection::{NewConnection, poll_room};
+use super::session::serve;
 use crate::held_transport::Held;
 use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
 use crate::service::{Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};

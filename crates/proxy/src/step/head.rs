@@ -1,7 +1,7 @@
 //! HEAD that nothing stored answers: it goes to the origin, and its response tells something of what is stored.
 
 use super::fetch::OriginResponse;
-use super::receive::Received;
+use super::received::Received;
 use super::relay::{edit, edit_passed, relay};
 use super::store::{add_date, tags_of};
 use crate::Fault;

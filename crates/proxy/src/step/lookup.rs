@@ -6,12 +6,13 @@ use super::head::head;
 use super::miss::miss;
 use super::pass::pass;
 use super::query::{forward, query};
-use super::receive::{PassReason, Received};
+use super::received::Received;
 use super::shared_fetch::revalidate;
 use super::stand_in::{instead, stand_in, stands_in_after, stored};
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, StandIn};
+use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::tally::MissReason;
 use crate::{Counter, Fault};
@@ -42,7 +43,7 @@ pub(crate) async fn lookup(
     for _ in 0..MAX_LOOKUPS {
         let (key, lookup) = found.take().unwrap_or_else(|| {
             let fields = exchange.request.fields;
-            let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, fields);
+            let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, fields);
             (key, store.lookup(key, &asked, wall()))
         });
         match lookup {

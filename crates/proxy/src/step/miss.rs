@@ -3,7 +3,7 @@
 use super::deliver::deliver;
 use super::fetch::{Audience, address};
 use super::query::forward;
-use super::receive::{Received, RequestFacts};
+use super::received::{Received, RequestFacts};
 use super::relay::relay;
 use super::shared_fetch::{Answer, Fetched, SharedFetch, revalidate};
 use super::stand_in::{stand_in, stands_in_after};

@@ -1,7 +1,7 @@
 //! Pass: a request goes past the store.
 
 use super::deliver::deliver;
-use super::receive::Received;
+use super::received::Received;
 use super::relay::relay_edited;
 use super::store::Landed;
 use super::unsafe_method::passed;

@@ -1,6 +1,6 @@
 //! Pipe: the connection becomes a tunnel, and both sides speak whatever they agreed on.
 
-use super::receive::Received;
+use super::received::Received;
 use super::relay::relay_edited;
 use crate::Fault;
 use crate::downstream::Downstream;
@@ -27,7 +27,7 @@ pub(crate) async fn pipe(
 ) -> Result<Sent, Fault> {
     // A tunnel's target is its authority (RFC 9110 §9.3.6).
     let target = match received.target.path_and_query {
-        b"" => received.asker.host,
+        b"" => received.requester.host,
         target => target,
     };
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Tunnel).await?;

@@ -1,7 +1,7 @@
 //! Purge: stored responses are removed on request.
 
 use super::hash;
-use super::receive::Received;
+use super::received::Received;
 use crate::exchange::state::Exchange;
 use crate::respond::Synthetic;
 use sandarac_cache::{Expression, Purge, Store, Tag};

@@ -1,12 +1,13 @@
 //! Receive: target, requester and route of a request, and the verdict of the rules.
 
+use super::received::{Received, RequestFacts, host_text, normal_host};
 use crate::Fault;
-use crate::forward::Asker;
+use crate::pass_reason::PassReason;
+use crate::requester::Requester;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
-use crate::step::store::EditsForTarget;
 use bytes::Bytes;
-use sandarac_message::caching::{BypassReason, lookup_bypass};
+use sandarac_message::caching::lookup_bypass;
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
@@ -21,59 +22,6 @@ pub(crate) struct Judged {
     pub(crate) verdict: Result<Verdict, Fault>,
 }
 
-/// What was found out about a request, apart from its head: what goes along when that is copied.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestFacts {
-    route: RouteId,
-    /// Without the host, which is read again.
-    asker: Asker<'static>,
-}
-
-/// A request that can be served.
-pub(crate) struct Received<'a> {
-    pub(crate) target: Target<'a>,
-    /// The host in its normal form, as it is keyed; empty where an HTTP/1.0 request has none.
-    pub(crate) host: Cow<'a, [u8]>,
-    pub(crate) asker: Asker<'a>,
-    pub(crate) route: &'a Route,
-    pub(crate) route_id: RouteId,
-}
-
-impl RequestFacts {
-    pub(crate) fn of(received: &Received<'_>) -> RequestFacts {
-        RequestFacts { route: received.route_id, asker: received.asker.asking(b"") }
-    }
-
-    /// The same of the copy of a request that was received at `site`.
-    pub(crate) fn received<'a>(
-        &self,
-        site: &'a Site,
-        request: &RequestHead<'a>,
-    ) -> Result<Received<'a>, Fault> {
-        let target = Target::of(request).map_err(Fault::BadTarget)?;
-        let asker = self.asker.asking(host_text(&target));
-        let host = normal_host(&target, asker.scheme);
-        Ok(Received { target, host, asker, route: &site.config.routes[self.route], route_id: self.route })
-    }
-}
-
-/// The host of a target as received; empty where an HTTP/1.0 request has none.
-fn host_text<'a>(target: &Target<'a>) -> &'a [u8] {
-    target.authority.map_or(b"", |authority| authority.text)
-}
-
-/// The host of a target as it is keyed.
-fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u8]> {
-    target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme))
-}
-
-impl<'a> Received<'a> {
-    /// The edits of the response to a request for `target`.
-    pub(crate) fn edits<'t>(&'t self, target: &'t [u8]) -> EditsForTarget<'t> {
-        EditsForTarget { edits: &self.route.response, host: &self.host, target }
-    }
-}
-
 /// What is to be done with a request.
 pub(crate) enum Verdict {
     /// Look for a stored response as the route's cache rule says, else fetch one from this pool.
@@ -86,43 +34,6 @@ pub(crate) enum Verdict {
     Synth(Box<Synthetic>),
     /// Remove what is stored for the target.
     Purge,
-}
-
-/// Why a request goes past the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PassReason {
-    /// The route says so.
-    Rule,
-    /// A mark says that responses to it are not shared.
-    HitForPass,
-    /// What others fetched was not for it, time and again.
-    NotWorthWaiting,
-    /// The request is of a kind that does.
-    Bypass(BypassReason),
-}
-
-impl PassReason {
-    /// Every reason.
-    pub(crate) const ALL: [PassReason; 8] = [
-        PassReason::Rule,
-        PassReason::HitForPass,
-        PassReason::NotWorthWaiting,
-        PassReason::Bypass(BypassReason::Method),
-        PassReason::Bypass(BypassReason::Body),
-        PassReason::Bypass(BypassReason::Cookie),
-        PassReason::Bypass(BypassReason::Authorization),
-        PassReason::Bypass(BypassReason::NoStore),
-    ];
-
-    /// The reason as logs and Cache-Status write it.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            PassReason::Rule => "rule",
-            PassReason::HitForPass => "hit-for-pass",
-            PassReason::NotWorthWaiting => "not-worth-waiting",
-            PassReason::Bypass(reason) => reason.text(),
-        }
-    }
 }
 
 /// Reads the target, tells who asks, and finds the route.
@@ -167,8 +78,8 @@ pub(crate) fn receive<'a>(
     let route_id = route.ok_or(Fault::NoRoute)?;
     let route = &routes[route_id];
     let visitor = route.request.needs_client().then(|| site.visitor(peer, request.fields)).flatten();
-    let asker = Asker { ip, visitor, trusted, scheme, host: host_text(&target) };
-    Ok(Received { target, host, asker, route, route_id })
+    let requester = Requester { ip, visitor, trusted, scheme, host: host_text(&target) };
+    Ok(Received { target, host, requester, route, route_id })
 }
 
 /// Whether every reading of a path leads to `route`. Where one leads to another, the rules of one of them would be evaded at
@@ -211,7 +122,7 @@ pub(crate) fn verdict(
     received: &Received<'_>,
     request: &RequestHead<'_>,
 ) -> Result<Verdict, Fault> {
-    let may_purge = || sandarac_config::contains(&site.config.purge.allow, received.asker.ip);
+    let may_purge = || sandarac_config::contains(&site.config.purge.allow, received.requester.ip);
     if request.method == Method::Purge && !site.config.purge.allow.is_empty() {
         return if may_purge() { Ok(Verdict::Purge) } else { Err(Fault::PurgeDenied) };
     }
@@ -230,13 +141,13 @@ pub(crate) fn verdict(
             fields: answer.fields.iter().map(|(name, value)| (name, value)).collect(),
             body: Bytes::copy_from_slice(answer.body.as_bytes()),
         }))),
-        Action::Redirect(redirect) if redirect.to.needs_host() && received.asker.host.is_empty() => {
+        Action::Redirect(redirect) if redirect.to.needs_host() && received.requester.host.is_empty() => {
             Err(Fault::NoHost)
         }
         Action::Redirect(redirect) => {
             let to = redirect.to.fill(&RequestParts {
-                scheme: received.asker.scheme.text(),
-                host: received.asker.host,
+                scheme: received.requester.scheme.text(),
+                host: received.requester.host,
                 target: received.target.path_and_query,
                 ..RequestParts::default()
             });

@@ -1,13 +1,14 @@
 //! Deliver, for what is not stored: the response goes from the origin to the client as it comes.
 
 use super::fetch::{OriginLink, OriginResponse};
-use super::receive::Received;
+use super::received::Received;
 use super::store::add_date;
-use crate::downstream::{Downstream, Upload, WINDOW};
+use crate::downstream::{Downstream, WINDOW};
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
 use crate::sticky;
 use crate::trailers::for_client;
+use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
 use sandarac_message::{FieldsBuf, Method, Name, tags};
 use sandarac_net::{Base, BodyStep, Length, Response};

@@ -6,7 +6,7 @@ use crate::handling::Handling;
 use crate::record::Outcome;
 use crate::site::LocalSite;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
-use crate::step::receive::{Received, RequestFacts};
+use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{hash, join, query};
 use crate::worker::Worker;

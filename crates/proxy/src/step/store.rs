@@ -7,7 +7,8 @@ use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::OriginResponse;
 use crate::step::hash;
-use crate::step::receive::Received;
+use crate::step::received::Received;
+use crate::step::response_edits::EditsForTarget;
 use crate::tally::NoStore;
 use crate::worker::Worker;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
@@ -19,9 +20,9 @@ use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
-    TooLarge, date, hop, tags,
+    TooLarge, date, tags,
 };
-use sandarac_policy::{CacheRule, KeyRule, PoolId, RequestParts, ResponseEdits};
+use sandarac_policy::{CacheRule, KeyRule, PoolId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -337,59 +338,6 @@ impl<'a> Landing<'a> {
             limit: Some(self.rule.max_object.0),
             transaction: self.transaction,
         }
-    }
-}
-
-/// The edits that a route makes of responses for one target. What they write is the same for all who ask for it.
-#[derive(Clone, Copy)]
-pub(crate) struct EditsForTarget<'a> {
-    pub(crate) edits: &'a ResponseEdits,
-    /// Host and target as they are keyed.
-    pub(crate) host: &'a [u8],
-    pub(crate) target: &'a [u8],
-}
-
-impl EditsForTarget<'_> {
-    fn parts(&self) -> RequestParts<'_> {
-        RequestParts { host: self.host, target: self.target, ..RequestParts::default() }
-    }
-
-    /// Makes those of every response, and adds Via.
-    pub(crate) fn make(&self, head: &mut ResponseHeadBuf, site: &Site) -> Result<(), TooLarge> {
-        self.edits.all.apply(&mut head.fields, &self.parts())?;
-        hop::add_via(&mut head.fields, head.version, site.name())
-    }
-
-    /// Makes those of a response that begins another protocol, which is not stored.
-    pub(crate) fn make_switched(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
-        self.edits.all.apply(&mut head.fields, &self.parts())?;
-        self.make_passed(head)
-    }
-
-    /// Makes those of responses that are not stored.
-    pub(crate) fn make_passed(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
-        self.edits.passed.apply(&mut head.fields, &self.parts())
-    }
-
-    /// The head of a response that is stored with `fields`, of which clients get what the edits make.
-    pub(super) fn stored_head(
-        &self,
-        status: u16,
-        reason: &[u8],
-        fields: &FieldsBuf,
-    ) -> Result<StoredHead, TooLarge> {
-        if self.edits.stored.is_empty() {
-            return StoredHead::new(status, reason, fields);
-        }
-        let mut edited = fields.clone();
-        self.edits.stored.apply(&mut edited, &self.parts())?;
-        StoredHead::edited(status, reason, fields, &edited)
-    }
-
-    /// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses have no say in whether a
-    /// response is stored: what the origin calls private stays so.
-    pub(super) fn take_cookies(&self) -> bool {
-        self.edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie)
     }
 }
 

@@ -4,12 +4,12 @@
 use super::fetch::OriginResponse;
 use super::hash;
 use super::purge::{purge_target, route_of_get};
-use super::receive::Received;
+use super::received::Received;
 use super::store::{Landed, Landing};
 use crate::Fault;
-use crate::downstream::Upload;
 use crate::exchange::state::Exchange;
 use crate::forward::{fits_variant, is_for_all};
+use crate::upload::Upload;
 use sandarac_cache::{Begun, Purge, Tag};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{content_location_is_target, invalidated};
@@ -25,7 +25,7 @@ fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &Respo
     }
     let store = &exchange.worker.shared.store;
     let routes = &exchange.site.config.routes;
-    let others = invalidated(&received.target, received.asker.scheme, response.fields);
+    let others = invalidated(&received.target, received.requester.scheme, response.fields);
     let targets = std::iter::once(received.target.path_and_query).chain(others.iter().map(Vec::as_slice));
     for target in targets {
         purge_target(store, routes, &received.host, target, Purge::Hard);
@@ -69,7 +69,7 @@ pub(crate) fn passed(
         return Ok(Landed::Relay(arrived));
     };
     let store = &exchange.worker.shared.store;
-    let key = hash::key(&rule.key, received.asker.scheme, &received.host, path, request.fields);
+    let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, request.fields);
     let (worker, site, number) = (exchange.worker, exchange.site, exchange.trace.number);
     let landing = Landing {
         directives: rule.policy.directives(request.fields),

@@ -2,11 +2,12 @@
 
 use super::context::FetchContext;
 use super::http1::end_to_end;
-use super::link::{OriginHead, OriginLink, Seen};
+use super::link::OriginLink;
+use super::origin_head::{OriginHead, Seen};
+use super::origin_request::OriginRequest;
+use super::origin_response::{Failed, OriginResponse};
 use super::recipient::Recipient;
-use super::request::OriginRequest;
-use super::{Failed, OriginResponse};
-use crate::downstream::Upload;
+use crate::upload::Upload;
 use crate::{Counter, Fault};
 use sandarac_balance::Outcome;
 use sandarac_message::tags::is_surrogate_only;

@@ -1,10 +1,10 @@
 //! The way to a backend: a place at one of the pool's, in its queue if need be, and a connection to it.
 
-use super::Failed;
 use super::context::FetchContext;
 use super::link::OriginLink;
+use super::origin_request::OriginRequest;
+use super::origin_response::Failed;
 use super::recipient::Recipient;
-use super::request::OriginRequest;
 use crate::origin::Provenance;
 use crate::{Counter, Fault};
 use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Ticket};

@@ -1,8 +1,8 @@
 //! HTTP/1.1 to an origin: encodes requests, reads response heads and bodies, and keeps the connection where it can serve
 //! another request.
 
-use super::link::{OriginHead, Seen};
-use super::request::OriginRequest;
+use super::origin_head::{OriginHead, Seen};
+use super::origin_request::OriginRequest;
 use crate::Fault;
 use crate::origin::{Origins, Provenance};
 use crate::trailers::{TrailerRule, end_request};

@@ -2,12 +2,13 @@
 
 use super::context::FetchContext;
 use super::http1::Http1;
-use super::request::OriginRequest;
+use super::origin_head::{OriginHead, Seen};
+use super::origin_request::OriginRequest;
 use crate::Fault;
 use crate::origin::{Origins, Provenance};
 use crate::trailers::TrailerRule;
 use sandarac_balance::{Backend, BackendId, Outcome, Pick};
-use sandarac_message::{Fields, FieldsBuf, ResponseHead, ResponseHeadBuf, Span};
+use sandarac_message::{FieldsBuf, Span};
 use sandarac_net::{BodyError, BodyStep, Conn, Moment};
 use sandarac_wire::h1::Limits;
 use std::io;
@@ -36,22 +37,6 @@ enum Protocol {
     Http1(Http1),
     #[cfg(test)]
     Memory(super::memory::Memory),
-}
-
-/// The head of a final response.
-pub(crate) struct OriginHead {
-    /// Its fields stand after the status line, as both go to the client, unless it switched protocols.
-    pub(crate) head: ResponseHeadBuf,
-    /// 101, or 2xx to CONNECT: what follows belongs to another protocol.
-    pub(crate) switched: bool,
-}
-
-/// What shows as a response head arrives.
-pub(crate) enum Seen<'a> {
-    /// An interim response, with all of its fields.
-    Interim(&'a ResponseHead<'a>),
-    /// The fields of the final one, those of the connection among them.
-    Final(Fields<'a>),
 }
 
 /// Calls the same method of the link's protocol, whichever that is.

@@ -1,7 +1,7 @@
 //! An origin in memory, for tests: proves that nothing above a link knows which protocol the link speaks.
 
-use super::link::{OriginHead, Seen};
-use super::request::OriginRequest;
+use super::origin_head::{OriginHead, Seen};
+use super::origin_request::OriginRequest;
 use crate::Fault;
 use crate::origin::Origins;
 use crate::trailers::TrailerRule;

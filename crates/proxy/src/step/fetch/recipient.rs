@@ -1,7 +1,8 @@
 //! The recipient of a fetch: the client whose body goes up and who receives interim responses, or everybody who may be
 //! served by a response that is stored.
 
-use super::request::{FetchTrace, OriginRequest};
+use super::origin_request::OriginRequest;
+use super::trace::FetchTrace;
 use crate::downstream::Downstream;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};

@@ -1,12 +1,12 @@
 //! Retries: another attempt where that is safe.
 
-use super::OriginResponse;
 use super::attempt::attempt;
 use super::connect::{linked, place};
 use super::context::FetchContext;
 use super::hedge::hedged;
+use super::origin_request::OriginRequest;
+use super::origin_response::OriginResponse;
 use super::recipient::Recipient;
-use super::request::OriginRequest;
 use crate::pool::Live;
 use crate::{Counter, Fault};
 use sandarac_balance::BackendId;

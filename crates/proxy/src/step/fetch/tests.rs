@@ -57,8 +57,13 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let directives = RequestDirectives::default();
         let query =
             Query { fields: fields.view(), directives: &directives, part: None, intent: Intent::Fill };
-        let key =
-            crate::step::hash::key(&rule.key, received.asker.scheme, &received.host, b"/page", fields.view());
+        let key = crate::step::hash::key(
+            &rule.key,
+            received.requester.scheme,
+            &received.host,
+            b"/page",
+            fields.view(),
+        );
         let Lookup::Miss(flight) = store.lookup(key, &query, wall()) else { panic!("the store is empty") };
 
         let heard = Rc::new(RefCell::new(Heard::default()));

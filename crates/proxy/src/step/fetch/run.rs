@@ -1,44 +1,23 @@
 //! One fetch, for an exchange or for the store: the request, its pool, and the record of the fetch.
 
-use super::OriginResponse;
 use super::context::FetchContext;
+use super::origin_request::OriginRequest;
+use super::origin_response::OriginResponse;
 use super::recipient::Recipient;
 use super::retry::fetch;
+use super::trace::{FetchTrace, address};
 use crate::Fault;
-use crate::forward::{Asker, Forward, Purpose};
+use crate::forward::{Forward, Purpose};
+use crate::requester::Requester;
 use crate::site::Site;
-use crate::step::receive::Received;
+use crate::step::received::Received;
 use crate::sticky;
 use crate::trailers::TrailerRule;
 use crate::worker::Worker;
-use sandarac_balance::BackendId;
-use sandarac_message::target::Scheme;
-use sandarac_message::{FieldsBuf, Method, RequestHead};
-use sandarac_policy::{PoolId, ResponseEdits, Subject};
+use sandarac_message::RequestHead;
+use sandarac_policy::{PoolId, Subject};
 use sandarac_wire::h1::BodyFraming;
-use std::time::{Duration, Instant};
-
-/// A request ready to be sent, in whatever protocol the backend speaks.
-pub(crate) struct OriginRequest<'a> {
-    pub(crate) method: Method,
-    pub(crate) method_text: &'a [u8],
-    /// The target in origin form, or the authority of CONNECT.
-    pub(crate) target: &'a [u8],
-    /// The fields that are not the connection's own.
-    pub(crate) fields: FieldsBuf,
-    /// Whether another protocol is to follow on the connection.
-    pub(crate) tunnel: bool,
-    /// The protocols that the client offers to switch to, where it does (RFC 9110 §7.8).
-    pub(crate) protocols: Option<&'a [u8]>,
-    /// Whether the client reads trailers, and the response is for no one else.
-    pub(crate) takes_trailers: bool,
-    /// Whether the response is for one client alone, so that nobody wants it once that has reset its connection.
-    pub(crate) one_client: bool,
-    /// The body that follows.
-    pub(crate) framing: BodyFraming,
-    /// The edits of the response. What they remove or replace is not sent in interim ones either.
-    pub(crate) edits: &'a ResponseEdits,
-}
+use std::time::Instant;
 
 /// A request to be made of a pool.
 pub(crate) struct Fetch<'a> {
@@ -57,21 +36,6 @@ pub(crate) struct Fetch<'a> {
     pub(crate) transaction: u64,
 }
 
-/// What is known of a fetch beside its response.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FetchTrace {
-    /// Its transaction number.
-    pub(crate) number: Option<u64>,
-    /// What edits call the request to the origin.
-    pub(crate) id: Option<String>,
-    /// The backend that answered, or that was asked last; only where that is logged.
-    pub(crate) backend: Option<String>,
-    /// How long the head of the response took; only where that is logged.
-    pub(crate) time: Option<Duration>,
-    /// The backend that the client's session is to stick to from now on, by its key.
-    pub(crate) stick_to: Option<(u64, Scheme)>,
-}
-
 impl Fetch<'_> {
     /// Sends the request to a backend of the pool and waits for the head of its response. `trace` receives what is known of
     /// it, also where it fails.
@@ -84,7 +48,7 @@ impl Fetch<'_> {
         let began = worker.recorder.wants().then(Instant::now);
         trace.number = Some(worker.transaction());
         let client_asks = !recipient.is_background();
-        let peer = (received.asker.trusted && client_asks).then_some(self.request.fields);
+        let peer = (received.requester.trusted && client_asks).then_some(self.request.fields);
         trace.id = worker.shared.request_id(&received.route.request, peer, self.transaction);
         recipient.begins(trace);
         let site_pool = site.pool_by_id(pool);
@@ -124,7 +88,7 @@ impl Fetch<'_> {
         // is in service.
         let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, context.now()));
         let moves = cookie != Some(key) && !stays;
-        trace.stick_to = session.filter(|_| moves).map(|_| (key, received.asker.scheme));
+        trace.stick_to = session.filter(|_| moves).map(|_| (key, received.requester.scheme));
         Ok(arrived)
     }
 
@@ -138,12 +102,12 @@ impl Fetch<'_> {
         let Fetch { site, received, pool, .. } = *self;
         let host = match self.purpose {
             Purpose::Fill { .. } => &*received.host,
-            Purpose::Pass | Purpose::Head { .. } | Purpose::Tunnel => received.asker.host,
+            Purpose::Pass | Purpose::Head { .. } | Purpose::Tunnel => received.requester.host,
         };
         let site_pool = site.pool_by_id(pool);
         let forward = Forward {
             request: self.request,
-            asker: Asker { host, ..received.asker },
+            requester: Requester { host, ..received.requester },
             introduction: &site.introduction,
             edits: &received.route.request,
             id: id.unwrap_or_default(),
@@ -155,9 +119,4 @@ impl Fetch<'_> {
         };
         forward.request(framing, &received.route.response).map_err(|_| Fault::HeadTooLarge)
     }
-}
-
-/// The address of a backend, for logs.
-pub(crate) fn address(site: &Site, pool: PoolId, backend: BackendId) -> Option<String> {
-    Some(site.pool_by_id(pool).live().backend(backend)?.address().to_string())
 }

@@ -1,0 +1,28 @@
+//! The response of a backend whose head has arrived, or the attempt that brought none.
+
+use super::link::OriginLink;
+use crate::Fault;
+use crate::upload::Upload;
+use sandarac_message::{ResponseHeadBuf, Timestamp};
+
+/// A response whose head has arrived.
+pub(crate) struct OriginResponse {
+    pub(crate) link: OriginLink,
+    /// Its fields stand after the status line, as both go to the client, unless it switched protocols.
+    pub(crate) head: ResponseHeadBuf,
+    /// 101, or 2xx to CONNECT: what follows belongs to another protocol.
+    pub(crate) switched: bool,
+    pub(crate) requested: Timestamp,
+    pub(crate) received: Timestamp,
+    /// How far the request body has come.
+    pub(crate) upload: Upload,
+}
+
+/// An attempt that brought no response.
+pub(super) struct Failed {
+    pub(super) fault: Fault,
+    /// Whether any byte of the request may have reached the backend.
+    pub(super) sent: bool,
+    /// Whether any byte of a response came.
+    pub(super) answered: bool,
+}

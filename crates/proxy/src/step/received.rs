@@ -1,0 +1,63 @@
+//! A request as it was received: its target, requester and route, which every later step goes by.
+
+use super::response_edits::EditsForTarget;
+use crate::Fault;
+use crate::requester::Requester;
+use crate::site::Site;
+use sandarac_message::RequestHead;
+use sandarac_message::target::{Scheme, Target};
+use sandarac_policy::{Route, RouteId};
+use std::borrow::Cow;
+
+/// What was found out about a request, apart from its head: what goes along when that is copied.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestFacts {
+    route: RouteId,
+    /// Without the host, which is read again.
+    requester: Requester<'static>,
+}
+
+/// A request that can be served.
+pub(crate) struct Received<'a> {
+    pub(crate) target: Target<'a>,
+    /// The host in its normal form, as it is keyed; empty where an HTTP/1.0 request has none.
+    pub(crate) host: Cow<'a, [u8]>,
+    pub(crate) requester: Requester<'a>,
+    pub(crate) route: &'a Route,
+    pub(crate) route_id: RouteId,
+}
+
+impl RequestFacts {
+    pub(crate) fn of(received: &Received<'_>) -> RequestFacts {
+        RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"") }
+    }
+
+    /// The same of the copy of a request that was received at `site`.
+    pub(crate) fn received<'a>(
+        &self,
+        site: &'a Site,
+        request: &RequestHead<'a>,
+    ) -> Result<Received<'a>, Fault> {
+        let target = Target::of(request).map_err(Fault::BadTarget)?;
+        let requester = self.requester.asking_for(host_text(&target));
+        let host = normal_host(&target, requester.scheme);
+        Ok(Received { target, host, requester, route: &site.config.routes[self.route], route_id: self.route })
+    }
+}
+
+/// The host of a target as received; empty where an HTTP/1.0 request has none.
+pub(super) fn host_text<'a>(target: &Target<'a>) -> &'a [u8] {
+    target.authority.map_or(b"", |authority| authority.text)
+}
+
+/// The host of a target as it is keyed.
+pub(super) fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u8]> {
+    target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme))
+}
+
+impl<'a> Received<'a> {
+    /// The edits of the response to a request for `target`.
+    pub(crate) fn edits<'t>(&'t self, target: &'t [u8]) -> EditsForTarget<'t> {
+        EditsForTarget { edits: &self.route.response, host: &self.host, target }
+    }
+}

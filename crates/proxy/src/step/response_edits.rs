@@ -1,0 +1,58 @@
+//! The edits of the response to a request for one target.
+
+use crate::site::Site;
+use sandarac_message::{FieldsBuf, Name, ResponseHeadBuf, StoredHead, TooLarge, hop};
+use sandarac_policy::{RequestParts, ResponseEdits};
+
+/// The edits that a route makes of responses for one target. What they write is the same for all who ask for it.
+#[derive(Clone, Copy)]
+pub(crate) struct EditsForTarget<'a> {
+    pub(crate) edits: &'a ResponseEdits,
+    /// Host and target as they are keyed.
+    pub(crate) host: &'a [u8],
+    pub(crate) target: &'a [u8],
+}
+
+impl EditsForTarget<'_> {
+    pub(super) fn parts(&self) -> RequestParts<'_> {
+        RequestParts { host: self.host, target: self.target, ..RequestParts::default() }
+    }
+
+    /// Makes those of every response, and adds Via.
+    pub(crate) fn make(&self, head: &mut ResponseHeadBuf, site: &Site) -> Result<(), TooLarge> {
+        self.edits.all.apply(&mut head.fields, &self.parts())?;
+        hop::add_via(&mut head.fields, head.version, site.name())
+    }
+
+    /// Makes those of a response that begins another protocol, which is not stored.
+    pub(crate) fn make_switched(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
+        self.edits.all.apply(&mut head.fields, &self.parts())?;
+        self.make_passed(head)
+    }
+
+    /// Makes those of responses that are not stored.
+    pub(crate) fn make_passed(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
+        self.edits.passed.apply(&mut head.fields, &self.parts())
+    }
+
+    /// The head of a response that is stored with `fields`, of which clients get what the edits make.
+    pub(crate) fn stored_head(
+        &self,
+        status: u16,
+        reason: &[u8],
+        fields: &FieldsBuf,
+    ) -> Result<StoredHead, TooLarge> {
+        if self.edits.stored.is_empty() {
+            return StoredHead::new(status, reason, fields);
+        }
+        let mut edited = fields.clone();
+        self.edits.stored.apply(&mut edited, &self.parts())?;
+        StoredHead::edited(status, reason, fields, &edited)
+    }
+
+    /// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses have no say in whether a
+    /// response is stored: what the origin calls private stays so.
+    pub(crate) fn take_cookies(&self) -> bool {
+        self.edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie)
+    }
+}

@@ -1,0 +1,125 @@
+//! Fields and cookies that are no part of a key, and that must not make a difference to what is stored.
+
+use sandarac_message::{Field, Name};
+use sandarac_policy::CacheRule;
+
+/// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys them, a stored
+/// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
+const UNKEYED: [&[u8]; 58] = [
+    b"surrogate-capability",
+    // Path and query: Symfony, IIS and Zend, Traefik, ingress-nginx and others.
+    b"x-original-url",
+    b"x-original-uri",
+    b"x-rewrite-url",
+    b"x-request-uri",
+    b"x-forwarded-uri",
+    b"x-forwarded-url",
+    b"x-forwarded-path",
+    b"x-forwarded-prefix",
+    b"x-script-name",
+    b"x-envoy-original-path",
+    b"x-middleware-subrequest",
+    b"x-rewritten-url",
+    b"x-rewrite-path",
+    b"x-original-path",
+    b"x-original-request-uri",
+    b"x-override-url",
+    b"x-http-path-override",
+    b"x-url",
+    b"x-path",
+    b"x-matched-path",
+    b"x-now-route-matches",
+    b"x-invoke-path",
+    b"x-invoke-status",
+    b"x-invoke-query",
+    b"x-middleware-prefetch",
+    b"x-waws-unencoded-url",
+    // Host and port.
+    b"x-real-host",
+    b"forwarded-host",
+    b"forwarded-proto",
+    b"host-override",
+    b"base-url",
+    b"proxy-host",
+    b"x-original-host",
+    b"x-host",
+    b"x-host-override",
+    b"x-http-host-override",
+    b"x-rewrite-host",
+    b"x-backend-host",
+    b"x-forwarded-server",
+    b"x-forwarded-port",
+    // Scheme: Rack, Django's and Laravel's examples, gunicorn, Microsoft.
+    b"x-forwarded-scheme",
+    b"x-forwarded-protocol",
+    b"x-forwarded-ssl",
+    b"x-forwarded-https",
+    b"x-scheme",
+    b"x-url-scheme",
+    b"x-https",
+    b"x-ssl",
+    b"x-arr-ssl",
+    b"front-end-https",
+    b"cloudfront-forwarded-proto",
+    // Method.
+    b"x-http-method-override",
+    b"x-http-method",
+    b"x-method-override",
+    b"x-method",
+    b"x-original-method",
+    b"x-forwarded-method",
+];
+
+/// What some servers call the address of the client.
+pub(crate) const REAL_IP: &[u8] = b"X-Real-IP";
+
+/// CGI takes it for the setting HTTP_PROXY, by which libraries choose a proxy of their own (CVE-2016-5385).
+pub(crate) const PROXY: &[u8] = b"proxy";
+
+/// Whether the rule's key has the field.
+pub(crate) fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
+    rule.key.fields.iter().any(|name| field.is(name))
+}
+
+/// Whether a field that is not among the known ones must not make a difference to a stored response.
+pub(crate) fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
+    let listed = || UNKEYED.iter().any(|name| field.is(name));
+    let respelled = || rule.key.fields.iter().any(|name| is_respelled(field.name, name));
+    (field.name.contains(&b'_') || listed() || respelled()) && !is_keyed(field, rule)
+}
+
+/// Whether a field, in the place of a trailer, could choose what an application does.
+pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
+    field.name.contains(&b'_') || UNKEYED.iter().any(|name| field.is(name))
+}
+
+/// Whether a field says what a trusted proxy was asked for. Such proxies hand on what clients wrote there, often enough.
+pub(crate) fn is_of_proxies(name: Name) -> bool {
+    matches!(name, Name::Forwarded | Name::XForwardedHost | Name::XForwardedProto)
+}
+
+/// Whether two names differ in letter case and in hyphens for underscores alone.
+fn is_respelled(one: &[u8], other: &[u8]) -> bool {
+    let plain = |name| hyphenated(name).map(|byte| byte.to_ascii_lowercase());
+    one.len() == other.len() && plain(one).eq(plain(other))
+}
+
+/// Whether applications that take fields from their environment (CGI, FastCGI, WSGI) find this one, whose name has underscores,
+/// in place of one with hyphens that a proxy wrote or a server obeyed.
+pub(crate) fn is_alias(field: &Field<'_>) -> bool {
+    field.name.contains(&b'_') && Name::of(&hyphenated(field.name).collect::<Vec<u8>>()) != Name::Other
+}
+
+/// A name with hyphens for underscores.
+fn hyphenated(name: &[u8]) -> impl Iterator<Item = u8> {
+    name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte })
+}
+
+/// Whether a cookie goes to the origin although the response may be stored: where named cookies bypass the cache, what
+/// got here has none of them, and the others would make a difference that the key does not know.
+pub(crate) fn is_forwarded(rule: &CacheRule, name: &[u8]) -> bool {
+    use sandarac_message::caching::CookieRule;
+    let keyed = rule.key.cookies.iter().any(|glob| glob.matches(name));
+    let ignored = rule.policy.ignored_cookies.iter().any(|glob| glob.matches(name));
+    keyed || (!ignored && !matches!(rule.policy.bypass_cookies, CookieRule::Named(_)))
+}
