@@ -11,7 +11,11 @@
 //!
 //! A request that can be answered from memory at once never gets here: see [`crate::service`].
 
+#[cfg(test)]
+mod memory_client;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::downstream::Downstream;
 use crate::handling::{Detail, Handling};

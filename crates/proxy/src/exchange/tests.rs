@@ -1,0 +1,134 @@
+//! Exchanges whose client is in memory.
+
+use super::memory_client::{MemoryClient, Received};
+use crate::{Record, Recorder, Shared, Site, Worker};
+use sandarac_cache::{Settings, Store};
+use sandarac_config::Config;
+use sandarac_message::{FieldsBuf, Method, RequestHead, RequestHeadBuf, Version};
+use sandarac_net::{Answer, Client, Incoming, Request, Service};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+use tokio::runtime::{Builder, LocalOptions};
+
+struct NoLog;
+
+impl Recorder for NoLog {
+    fn wants(&self) -> bool {
+        false
+    }
+
+    fn record(&self, _: &Record<'_>) {}
+}
+
+/// An origin that gives one response after the other, each on a connection of its own, and hands on the first lines and bodies of
+/// the requests.
+fn origin(responses: &'static [&'static str]) -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (asked, requests) = channel();
+    std::thread::spawn(move || {
+        for response in responses {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(&stream);
+            let mut request = String::new();
+            reader.read_line(&mut request).unwrap();
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if let Some(digits) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                    length = digits.trim().parse().unwrap();
+                }
+                if line == "\r\n" {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            asked.send(format!("{} {}", request.trim(), String::from_utf8_lossy(&body))).unwrap();
+            (&stream).write_all(response.as_bytes()).unwrap();
+        }
+    });
+    (address, requests)
+}
+
+fn worker(backend: SocketAddr) -> Rc<Worker> {
+    let text = format!(
+        "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [\"http://{backend}\"]\n\
+         [[route]]\nmatch = \"/fixed\"\nanswer = {{ status = 200, body = \"made here\" }}\n[[route]]\npool = \"app\""
+    );
+    let (config, _) = Config::from_toml("test.toml", &text).unwrap();
+    let store = Arc::new(Store::new(Settings::new(16 << 20)));
+    let shared = Shared::new(Site::new(config, &[], None, 1), store, 1, 10, Box::new(|_| {}));
+    Worker::new(shared, 0, Box::new(NoLog))
+}
+
+/// Whether a response was given in place, and the response.
+async fn ask(worker: &Worker, method: Method, target: &str, body: &'static [u8]) -> (bool, Received) {
+    let mut client = MemoryClient::new(body);
+    let length = body.len().to_string();
+    let fields: FieldsBuf = [("Host", "www.example"), ("Content-Length", &*length)].into_iter().collect();
+    let head = RequestHead {
+        method,
+        method_text: if method == Method::Post { b"POST" } else { b"GET" },
+        target: target.as_bytes(),
+        version: Version::Http11,
+        fields: fields.view(),
+    };
+    let began = Instant::now();
+    let request = Request { head, has_body: !body.is_empty(), began };
+    let peer = Client::peer(&client).clone();
+    let deferred = match worker.answer(&peer, &request, &mut client) {
+        Answer::Answered => return (true, client.received),
+        Answer::Deferred(deferred) => deferred,
+    };
+    let head = RequestHeadBuf::copy_of(&head);
+    let incoming = Incoming { head, expect_continue: false, began, deferred };
+    worker.exchange(&mut client, Box::new(incoming)).await;
+    (false, client.received)
+}
+
+#[test]
+fn a_request_without_a_connection_is_answered_into_memory() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let (address, requests) = origin(&[
+            "HTTP/1.1 103 \r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n\
+             Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nfirst\r\n7\r\n, again\r\n0\r\n\r\n",
+            "HTTP/1.1 201 Created\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone",
+        ]);
+        let worker = worker(address);
+
+        let (in_place, page) = ask(&worker, Method::Get, "/page", b"").await;
+        assert!(!in_place);
+        assert_eq!(page.status, 200);
+        assert_eq!(page.interims, [103]);
+        let report = page.field("cache-status").unwrap();
+        assert!(report.starts_with("sandarac; fwd=uri-miss; ") && report.ends_with("; stored"), "{report}");
+        assert_eq!(page.body, b"first, again");
+        assert!(page.whole);
+        assert_eq!(requests.recv().unwrap(), "GET /page HTTP/1.1 ");
+
+        let (_, page) = ask(&worker, Method::Get, "/page", b"").await;
+        let report = page.field("cache-status").unwrap();
+        assert!(report.starts_with("sandarac; hit; "), "{report}");
+        assert_eq!(page.field("content-length"), Some("12"));
+        assert_eq!(page.body, b"first, again");
+
+        let (in_place, page) = ask(&worker, Method::Post, "/page", b"a new page").await;
+        assert!(!in_place);
+        assert_eq!(page.status, 201);
+        assert_eq!(page.body, b"done");
+        assert!(page.whole);
+        assert_eq!(requests.recv().unwrap(), "POST /page HTTP/1.1 a new page");
+
+        let (in_place, answer) = ask(&worker, Method::Get, "/fixed", b"").await;
+        assert!(in_place);
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.body, b"made here");
+    });
+}
