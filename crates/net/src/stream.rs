@@ -8,6 +8,7 @@ use sandarac_message::FileRange;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -54,6 +55,16 @@ impl Stream {
         // that refuses the option still works.
         let _ = stream.set_nodelay(true);
         Stream::Tcp(stream)
+    }
+
+    /// Connects to a TCP address.
+    pub async fn connect(address: SocketAddr) -> io::Result<Stream> {
+        TcpStream::connect(address).await.map(Stream::tcp)
+    }
+
+    /// Connects to a Unix socket.
+    pub async fn connect_unix(path: &Path) -> io::Result<Stream> {
+        UnixStream::connect(path).await.map(Stream::Unix)
     }
 
     /// Takes an accepted connection into service; it MUST be non-blocking.

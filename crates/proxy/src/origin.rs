@@ -15,7 +15,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpStream, UnixStream};
 
 /// Idle connections kept to one backend, per worker. More would hold descriptors at the origin that a burst opened and
 /// nothing needs.
@@ -171,8 +170,8 @@ impl Origins {
     async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {
         match endpoint {
             Endpoint::Unix(path) => {
-                let stream = UnixStream::connect(path).await.map_err(connect_failed)?;
-                Ok((Stream::Unix(stream), None))
+                let stream = Stream::connect_unix(path).await.map_err(connect_failed)?;
+                Ok((stream, None))
             }
             Endpoint::Tcp(Host::Ip(ip), port) => {
                 Ok((connect_tcp(SocketAddr::new(*ip, *port)).await?, Some(*ip)))
@@ -200,7 +199,7 @@ fn name(address: &Address) -> Option<&str> {
 }
 
 async fn connect_tcp(address: SocketAddr) -> Result<Stream, Fault> {
-    TcpStream::connect(address).await.map(Stream::tcp).map_err(connect_failed)
+    Stream::connect(address).await.map_err(connect_failed)
 }
 
 fn connect_failed(error: io::Error) -> Fault {

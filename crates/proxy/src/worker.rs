@@ -46,7 +46,7 @@ impl Worker {
             site: RefCell::new(LocalSite::new(shared.site())),
             shared,
         });
-        tokio::task::spawn_local(prune(worker.me.clone()));
+        sandarac_net::spawn(prune(worker.me.clone()));
         worker
     }
 
@@ -83,7 +83,7 @@ impl Worker {
 /// Closes idle origin connections in their time, for as long as the worker is there.
 async fn prune(worker: Weak<Worker>) {
     loop {
-        tokio::time::sleep(PRUNE_EVERY).await;
+        sandarac_net::sleep(PRUNE_EVERY).await;
         let Some(worker) = worker.upgrade() else { return };
         let site = worker.site();
         let now = worker.shared.epoch.elapsed();

@@ -57,7 +57,7 @@ impl Landing<'_> {
         }
         // Whether a body of unknown length will be stored, nobody can say yet.
         handling.stored = announced && writer.is_stored();
-        tokio::task::spawn_local(fill(writer, link, self.between_bytes));
+        sandarac_net::spawn(fill(writer, link, self.between_bytes));
         Landed::Object(object, reader, own)
     }
 }

@@ -96,7 +96,7 @@ async fn attend(
         exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
         if let Some(place) = exchange.worker.shared.detach() {
             exchange.worker.counters.one(Counter::FetchesDetached);
-            tokio::task::spawn_local(async move {
+            sandarac_net::spawn(async move {
                 fetch.await.leave();
                 drop(place);
             });

@@ -74,7 +74,7 @@ pub(crate) fn revalidate(
         handling: Handling::new(Outcome::Miss),
         transaction: worker.transaction(),
     };
-    tokio::task::spawn_local(async { fetch.run().await.leave() });
+    sandarac_net::spawn(async { fetch.run().await.leave() });
 }
 
 impl SharedFetch {
