@@ -9,10 +9,10 @@ use crate::arriving::{Arriving, Mode};
 use crate::body::Content;
 use crate::body_writer::BodyWriter;
 use crate::budget::Charge;
+use crate::combination::Combination;
 use crate::flight_state::Landing;
 use crate::new_object::NewObject;
 use crate::object::{Extras, Parts};
-use crate::part_join::PartJoin;
 use crate::shards::Locked;
 use crate::stats::Removal;
 use crate::store::Store;
@@ -27,18 +27,18 @@ const ONE: usize = 256 << 10;
 enum Superseded {
     /// As the new object enters it.
     Now,
-    /// When the new object is whole: it is joined with a part, which is all there is should the rest not
+    /// When the new object is whole: it is combined with a part, which is all there is should the rest not
     /// come.
     Later,
 }
 
 impl Store {
-    /// Stores a head whose body is to come, and may be joined with a stored part.
+    /// Stores a head whose body is to come, and may be combined with a stored part.
     pub(crate) fn admit(
         self: &Arc<Store>,
         landing: Landing,
         new: NewObject<'_>,
-        join: Option<PartJoin>,
+        combination: Option<Combination>,
     ) -> BodyWriter {
         let limit = self.limit(new.limit);
         let text = text(&new);
@@ -54,9 +54,9 @@ impl Store {
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        let superseded = if join.is_some() { Superseded::Later } else { Superseded::Now };
+        let superseded = if combination.is_some() { Superseded::Later } else { Superseded::Now };
         self.land(landing, &object, stored, &tags, expected, superseded);
-        BodyWriter::new(self.clone(), object, limit, resumable, join)
+        BodyWriter::new(self.clone(), object, limit, resumable, combination)
     }
 
     /// Stores a response whose body is there.

@@ -10,9 +10,9 @@ use sandarac_message::{FieldsBuf, Timestamp};
 use crate::arriving::{Arriving, Mode};
 use crate::body::Content;
 use crate::budget::Charge;
+use crate::combination::Combination;
 use crate::growth::{Growth, SEGMENT};
 use crate::object::Parts;
-use crate::part_join::PartJoin;
 use crate::stats::Removal;
 use crate::store::Store;
 use crate::whole_body::{Segment, Whole};
@@ -46,7 +46,7 @@ impl Unstored {
 
 /// Fills the body of an object. Dropped before [`BodyWriter::finish`] or [`BodyWriter::break_off`], it is
 /// spoiled: readers get an error after what they have, and the object leaves the store together with the part
-/// that it was joined with.
+/// that it was combined with.
 #[must_use = "a dropped writer spoils its object"]
 pub struct BodyWriter {
     store: Arc<Store>,
@@ -55,8 +55,8 @@ pub struct BodyWriter {
     limit: u64,
     /// Whether what has come may be kept where the origin breaks off.
     resumable: bool,
-    /// How the body is joined with a stored part.
-    join: Option<PartJoin>,
+    /// How the body is combined with a stored part.
+    combination: Option<Combination>,
     finished: bool,
 }
 
@@ -66,9 +66,9 @@ impl BodyWriter {
         object: Arc<Object>,
         limit: u64,
         resumable: bool,
-        join: Option<PartJoin>,
+        combination: Option<Combination>,
     ) -> BodyWriter {
-        BodyWriter { store, object, limit, resumable, join, finished: false }
+        BodyWriter { store, object, limit, resumable, combination, finished: false }
     }
 
     /// The object, for the request that fetches it.
@@ -77,7 +77,7 @@ impl BodyWriter {
     }
 
     /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is
-    /// there already of a part that it is joined with can be read at once.
+    /// there already of a part that it is combined with can be read at once.
     pub fn reader(&mut self) -> Option<Reader> {
         let reader = self.object.reader();
         self.begin();
@@ -133,8 +133,8 @@ impl BodyWriter {
     /// only when there is [room](BodyWriter::poll_room).
     pub fn append(&mut self, bytes: &[u8]) {
         self.begin();
-        let wanted = match &mut self.join {
-            Some(join) => join.select(bytes),
+        let wanted = match &mut self.combination {
+            Some(combination) => combination.select(bytes),
             None => bytes,
         };
         self.copy(wanted);
@@ -159,7 +159,7 @@ impl BodyWriter {
     /// no use for the next bytes; then [`BodyWriter::append`] takes what comes. No lock is held meanwhile.
     pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         self.begin();
-        let left = match &self.join {
+        let left = match &self.combination {
             Some(join) => Some(join.left()),
             None => self.arriving()?.expected().map(|expected| expected.saturating_sub(self.len())),
         };
@@ -173,15 +173,15 @@ impl BodyWriter {
         loan.read = read.min(most);
         let read = loan.read as u64;
         drop(loan);
-        if let Some(join) = &mut self.join {
-            join.received(read);
+        if let Some(combination) = &mut self.combination {
+            combination.received(read);
         }
         Some(result)
     }
 
     /// Ends the body where the origin broke off: readers get an error after what they have. What has come
     /// takes the place of the object, as a part, where the response allows it and it is long enough. Else the
-    /// object leaves the store, and the part that it was joined with stays, unless that happens for the
+    /// object leaves the store, and the part that it was combined with stays, unless that happens for the
     /// second time.
     pub fn break_off(mut self) {
         self.finished = true;
@@ -210,7 +210,7 @@ impl BodyWriter {
             None => (0, self.arriving()?.expected()),
         };
         let len = self.len();
-        let least = self.join.as_ref().map_or(WORTHWHILE, |join| join.held() + 1);
+        let least = self.combination.as_ref().map_or(WORTHWHILE, |combination| combination.held() + 1);
         let last = first.checked_add(len)?.checked_sub(1)?;
         let held = ContentRange { range: ByteRange { first, last }, complete };
         let within = match self.object.range() {
@@ -226,10 +226,10 @@ impl BodyWriter {
         self.finished = true;
         self.begin();
         let mut trailers = trailers;
-        if let Some(join) = self.join.take() {
+        if let Some(combination) = self.combination.take() {
             // They say something of a part only.
             trailers = None;
-            match join.end() {
+            match combination.end() {
                 Some(after) => after.iter().for_each(|part| self.lay_in(part)),
                 None => {
                     self.abort(true);
@@ -282,13 +282,13 @@ impl BodyWriter {
 
     /// Lays in the stored part that comes first, if that has not been done.
     fn begin(&mut self) {
-        if let Some(part) = self.join.as_mut().and_then(PartJoin::take_before) {
+        if let Some(part) = self.combination.as_mut().and_then(Combination::take_before) {
             self.lay_in(&part);
         }
     }
 
     /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body
-    /// joined of many small parts does not stay in crumbs.
+    /// combined of many small parts does not stay in crumbs.
     fn lay_in(&mut self, part: &Object) {
         let Some(whole) = part.body().whole() else { return };
         if whole.segments().is_empty() {
@@ -316,8 +316,8 @@ impl BodyWriter {
                 return Some(tail.room);
             }
             let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
-            let expected = match &self.join {
-                Some(join) if join.precedes() => Some(tail.len + join.left()),
+            let expected = match &self.combination {
+                Some(combination) if combination.precedes() => Some(tail.len + combination.left()),
                 _ => arriving.expected(),
             };
             let growth = Growth::of(&tail, expected, wanted, left);
@@ -352,13 +352,13 @@ impl BodyWriter {
 impl BodyWriter {
     /// The objects it keeps alive: its own, and the part that is yet to be laid in.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Arc<Object>> {
-        std::iter::once(&self.object).chain(self.join.iter().filter_map(PartJoin::part))
+        std::iter::once(&self.object).chain(self.combination.iter().filter_map(Combination::part))
     }
 }
 
 impl Store {
     /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes
-    /// the part that it was joined with. `None` where it has left the store, or leaves it now because there
+    /// the part that it was combined with. `None` where it has left the store, or leaves it now because there
     /// is no room.
     fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
         let content = Content::Whole(whole.clone());
@@ -382,7 +382,7 @@ impl Store {
         exchanged.map(|_| after)
     }
 
-    /// Removes an arriving object that came to nothing. The part that it was joined with stays, but for where
+    /// Removes an arriving object that came to nothing. The part that it was combined with stays, but for where
     /// its rest can never come: once the rest that the origin sends is `spoiled`, or has broken off twice
     /// without adding anything, the origin is asked for the whole.
     fn give_up(&self, object: &Arc<Object>, spoiled: bool) {

@@ -18,9 +18,9 @@ use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::body_writer::BodyWriter;
+use crate::combination::Combination;
 use crate::flight_state::{Begun, Flying, Landing, Stage};
 use crate::new_object::NewObject;
-use crate::part_join::PartJoin;
 use crate::query::Query;
 use crate::store::Store;
 use crate::wait_list::keep;
@@ -76,13 +76,13 @@ impl Flight {
         store.admit(landing, new, None)
     }
 
-    /// Stores a response that carries a part, joined with a part that is stored: the object shares the bytes
+    /// Stores a response that carries a part, combined with a part that is stored: the object shares the bytes
     /// of the latter. `new` has the head and the range of both together; its `len` does not matter. The
     /// caller MUST have found that both share a strong validator (RFC 9111 §3.4).
-    pub fn join(mut self, new: NewObject<'_>, join: PartJoin) -> BodyWriter {
+    pub fn combine(mut self, new: NewObject<'_>, combination: Combination) -> BodyWriter {
         let (store, landing) = self.leave();
-        let new = NewObject { len: Some(join.joined_len()), ..new };
-        store.admit(landing, new, Some(join))
+        let new = NewObject { len: Some(combination.combined_len()), ..new };
+        store.admit(landing, new, Some(combination))
     }
 
     /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot

@@ -34,8 +34,8 @@ pub(crate) struct Many {
     _charge: Charge,
 }
 
-/// A piece of a body. It is charged by itself, for as long as anybody holds it: bodies that were joined of
-/// parts share segments with what they were joined of.
+/// A piece of a body. It is charged by itself, for as long as anybody holds it: bodies that were combined of
+/// parts share segments with what they were combined of.
 #[derive(Clone)]
 pub(crate) struct Segment {
     /// Its place in the body.

@@ -2,8 +2,8 @@
 
 mod arriving;
 mod bans;
+mod combining;
 mod eviction;
-mod joining;
 mod lookup;
 mod model;
 mod purge;

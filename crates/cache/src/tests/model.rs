@@ -6,7 +6,7 @@ use sandarac_message::range::ByteRange;
 
 use super::*;
 use crate::Purge::{Hard, Soft};
-use crate::{BodyWriter, Mark, PartJoin};
+use crate::{BodyWriter, Combination, Mark};
 
 /// Paths that the operations are about.
 const PATHS: u8 = 24;
@@ -123,9 +123,9 @@ impl World {
                     let arrives = ContentRange::of(part, 1 << 20);
                     let held = flight.candidate().and_then(|candidate| candidate.range());
                     response.range = held.and_then(|held| held.union(&arrives)).or(Some(arrives));
-                    let part_join = flight.candidate().and_then(|held| PartJoin::of(held.clone(), part));
-                    let mut writer = match part_join {
-                        Some(part_join) => flight.join(response.new_object(), part_join),
+                    let combination = flight.candidate().and_then(|held| Combination::of(held.clone(), part));
+                    let mut writer = match combination {
+                        Some(combination) => flight.combine(response.new_object(), combination),
                         None => {
                             response.range = Some(arrives);
                             flight.store(response.new_object())

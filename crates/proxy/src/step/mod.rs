@@ -1,12 +1,12 @@
 //! The steps of an exchange, one file each.
 
 pub(crate) mod body;
+pub(crate) mod combine;
 pub(crate) mod deliver;
 pub(crate) mod fetch;
 mod fill;
 pub(crate) mod hash;
 mod head;
-pub(crate) mod join;
 pub(crate) mod lookup;
 mod miss;
 pub(crate) mod pass;

@@ -8,7 +8,7 @@ use crate::site::LocalSite;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
-use crate::step::{hash, join, query};
+use crate::step::{combine, hash, query};
 use crate::worker::Worker;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Object};
@@ -107,7 +107,7 @@ impl SharedFetch {
         let mut rest = candidate
             .as_deref()
             .filter(|_| !background)
-            .and_then(|stored| join::rest_to_fetch(wanted, stored, store, rule));
+            .and_then(|stored| combine::rest_to_fetch(wanted, stored, store, rule));
         loop {
             let part = rest.or_else(|| query::part_to_fetch(asked, candidate.as_deref()));
             let usable = |object: &&Object| {
@@ -133,8 +133,10 @@ impl SharedFetch {
                 directives,
                 ..Landing::of(worker, site, &request, &received, &target, rule, pool, trace.number)
             };
-            match candidate.as_ref().and_then(|stored| landing.joined(stored, &arrived)) {
-                Some(joined) => return Ok(Answer::Landed(landing.join(flight, *arrived, joined, handling))),
+            match candidate.as_ref().and_then(|stored| landing.combined(stored, &arrived)) {
+                Some(combined) => {
+                    return Ok(Answer::Landed(landing.combine(flight, *arrived, combined, handling)));
+                }
                 None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
                     // What came is of no use without the stored part: ask for all that is wanted.
                     arrived.link.close();

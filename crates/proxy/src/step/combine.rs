@@ -1,9 +1,9 @@
-//! Join: a part of a representation completes another that is stored (RFC 9111 §3.4).
+//! Combine: a part of a representation completes another that is stored (RFC 9111 §3.4).
 
 use crate::handling::Handling;
 use crate::step::fetch::OriginResponse;
 use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
-use sandarac_cache::{Flight, Object, PartJoin, Store};
+use sandarac_cache::{Combination, Flight, Object, Store};
 use sandarac_message::caching::{Lifetimes, Storability, combine, storability};
 use sandarac_message::conditional::{share_strong_validator, strong_validator};
 use sandarac_message::range::{ContentRange, RangeSpec};
@@ -31,8 +31,8 @@ pub(crate) fn rest_to_fetch(
 }
 
 /// A stored part, and one that arrives and fits it, as one response.
-pub(crate) struct Joined {
-    joint: PartJoin,
+pub(crate) struct CombinedResponse {
+    combination: Combination,
     head: StoredHead,
     lifetimes: Lifetimes,
     fields: FieldsBuf,
@@ -45,14 +45,18 @@ pub(crate) struct Joined {
 impl Landing<'_> {
     /// What a 206 and the stored part make together. `None` where they are not parts of one representation by a strong
     /// validator, do not touch, do not answer the request together, or may not be stored.
-    pub(crate) fn joined(&self, stored: &Arc<Object>, arrived: &OriginResponse) -> Option<Joined> {
+    pub(crate) fn combined(
+        &self,
+        stored: &Arc<Object>,
+        arrived: &OriginResponse,
+    ) -> Option<CombinedResponse> {
         let now = arrived.received;
         let part = content_range(&arrived.head.view())?;
-        let joined = stored.range()?.union(&part)?;
-        let joint = PartJoin::of(stored.clone(), part.range)?;
-        let fits = joined.answers(self.wanted)
+        let combined = stored.range()?.union(&part)?;
+        let combination = Combination::of(stored.clone(), part.range)?;
+        let fits = combined.answers(self.wanted)
             && arrived.link.remaining().is_none_or(|len| len == part.range.len())
-            && self.store.takes(joined.range.len(), Some(self.rule.max_object.0));
+            && self.store.takes(combined.range.len(), Some(self.rule.max_object.0));
         let mut newer = arrived.head.clone();
         self.edit(&mut newer).ok()?;
         self.take_cookies(&mut newer);
@@ -60,35 +64,35 @@ impl Landing<'_> {
         if !fits || !share_strong_validator(stored.fields(), newer, now) {
             return None;
         }
-        let mut fields = combine(stored.fields(), newer, &joined).ok()?;
-        let whole = joined.is_whole();
+        let mut fields = combine(stored.fields(), newer, &combined).ok()?;
+        let whole = combined.is_whole();
         let (status, reason) = if whole { (200, &b"OK"[..]) } else { (206, &b"Partial Content"[..]) };
         let version = arrived.head.version;
         let head = ResponseHead { status, reason, version, fields: fields.view() };
         let policy = &self.rule.policy;
-        let range = (!whole).then_some(joined);
+        let range = (!whole).then_some(combined);
         let storable = storability(self.request, &head, range, policy, arrived.requested, now);
         let Storability::Store(lifetimes) = storable else { return None };
         fields.remove(Name::Age);
         add_date(&mut fields, now);
         let head = self.edits.stored_head(status, reason, &fields).ok()?;
         let own = withheld_fields(newer);
-        Some(Joined { joint, head, lifetimes, fields, range, own })
+        Some(CombinedResponse { combination, head, lifetimes, fields, range, own })
     }
 
     /// Stores what they make together in the place of the stored part.
-    pub(crate) fn join(
+    pub(crate) fn combine(
         &self,
         flight: Flight,
         arrived: OriginResponse,
-        joined: Joined,
+        combined: CombinedResponse,
         handling: &mut Handling,
     ) -> Landed {
-        let Joined { joint, head, lifetimes, fields, range, own } = joined;
+        let CombinedResponse { combination, head, lifetimes, fields, range, own } = combined;
         let vary = VarySpec::of(fields.view(), &self.rule.policy.vary);
         let tags = self.tags(fields.view());
         let new = self.new_object(head, lifetimes, &vary, &tags, range, None);
-        let writer = flight.join(new, joint);
+        let writer = flight.combine(new, combination);
         handling.ttl = Some(lifetimes.ttl(arrived.received));
         handling.forward_status = Some(arrived.head.status);
         self.fill(writer, arrived, own, handling)

@@ -1,4 +1,4 @@
-//! The join of a stored part with an arriving one that fits it (RFC 9111 §3.4).
+//! The combination of a stored part with an arriving one that fits it (RFC 9111 §3.4).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sandarac_message::range::ByteRange;
 use crate::Object;
 
 /// A stored part of a representation, and what is wanted of the body of another that touches it.
-pub struct PartJoin {
+pub struct Combination {
     /// The stored part, where it comes first and has yet to be laid in.
     before: Option<Arc<Object>>,
     /// The stored part, where it comes last.
@@ -22,23 +22,24 @@ pub struct PartJoin {
     len: u64,
 }
 
-impl PartJoin {
-    /// How a body of the bytes `part` is joined with a stored part. `None` where they do not touch, where
+impl Combination {
+    /// How a body of the bytes `part` is combined with a stored part. `None` where they do not touch, where
     /// nothing of what is stored is needed, and where that is still arriving or not as long as it says.
-    pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<PartJoin> {
+    pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<Combination> {
         let held = stored.range()?.range;
         let body = stored.body();
         if part.covers(&held) || !body.is_whole() || body.len() != Some(held.len()) {
             return None;
         }
         let len = part.len();
-        let join = PartJoin { before: None, after: None, wanted: 0..0, held: held.len(), received: 0, len };
+        let combination =
+            Combination { before: None, after: None, wanted: 0..0, held: held.len(), received: 0, len };
         if part.first < held.first {
             let wanted = 0..held.first - part.first;
-            return (wanted.end <= len).then(|| PartJoin { after: Some(stored), wanted, ..join });
+            return (wanted.end <= len).then(|| Combination { after: Some(stored), wanted, ..combination });
         }
         let skipped = (held.last - held.first + 1).checked_sub(part.first - held.first)?;
-        Some(PartJoin { before: Some(stored), wanted: skipped.min(len)..len, ..join })
+        Some(Combination { before: Some(stored), wanted: skipped.min(len)..len, ..combination })
     }
 
     /// The stored part, as long as it has not been laid in.
@@ -53,7 +54,7 @@ impl PartJoin {
     }
 
     /// Bytes in both together.
-    pub(crate) fn joined_len(&self) -> u64 {
+    pub(crate) fn combined_len(&self) -> u64 {
         self.held + (self.wanted.end - self.wanted.start)
     }
 

@@ -3,7 +3,7 @@
 use sandarac_message::range::ByteRange;
 
 use super::*;
-use crate::{BodyWriter, PartJoin, Purge, Removal};
+use crate::{BodyWriter, Combination, Purge, Removal};
 
 fn range(first: u64, last: u64) -> ByteRange {
     ByteRange { first, last }
@@ -29,14 +29,14 @@ fn store_part(store: &Arc<Store>, held: ByteRange, complete: u64) -> Arc<Object>
 fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<BodyWriter> {
     let flight = flight(get("/").lookup(store, START));
     let held = flight.candidate().unwrap().range().unwrap();
-    let part_join = part_join(&flight, new)?;
+    let combination = combination(&flight, new)?;
     let joined = held.union(&ContentRange::of(new, complete));
     let range = joined.filter(|joined| !joined.is_whole());
-    Some(flight.join(Response { range, ..response("/").resumable() }.new_object(), part_join))
+    Some(flight.combine(Response { range, ..response("/").resumable() }.new_object(), combination))
 }
 
-fn part_join(flight: &Flight, new: ByteRange) -> Option<PartJoin> {
-    PartJoin::of(flight.candidate().unwrap().clone(), new)
+fn combination(flight: &Flight, new: ByteRange) -> Option<Combination> {
+    Combination::of(flight.candidate().unwrap().clone(), new)
 }
 
 #[test]
@@ -252,8 +252,8 @@ fn a_joined_object_without_room_streams_to_its_reader() {
         let flight = flight(get("/").lookup(&store, START));
         let mut new_object = part(range(held.first.min(new.first), held.last.max(new.last)), 800_000);
         new_object.limit = Some(1000);
-        let part_join = part_join(&flight, new).unwrap();
-        let mut writer = flight.join(new_object.new_object(), part_join);
+        let combination = combination(&flight, new).unwrap();
+        let mut writer = flight.combine(new_object.new_object(), combination);
         let task = Task::new();
         let mut reader = writer.reader().unwrap();
         let mut read = task.read(&mut reader);
@@ -277,8 +277,8 @@ fn those_who_wait_get_the_whole_as_it_arrives() {
     let mut waiter = waiter(get("/").lookup(&store, START));
     let task = Task::new();
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), START)), "pending");
-    let part_join = part_join(&leader, range(5, 9)).unwrap();
-    let mut writer = leader.join(response("/").new_object(), part_join);
+    let combination = combination(&leader, range(5, 9)).unwrap();
+    let mut writer = leader.combine(response("/").new_object(), combination);
     assert_eq!(task.woken(), 1);
     let Poll::Ready(Waited::Object(object)) = task.wait(&mut waiter, &get("/"), START) else {
         panic!("no object")
@@ -297,8 +297,8 @@ fn a_purge_meanwhile_keeps_the_joined_object_from_being_stored() {
     store_part(&store, range(0, 4), 10);
     let leader = flight(get("/").lookup(&store, START));
     store.purge(key("/"), Purge::Hard, START);
-    let part_join = part_join(&leader, range(5, 9)).unwrap();
-    let mut writer = leader.join(response("/").new_object(), part_join);
+    let combination = combination(&leader, range(5, 9)).unwrap();
+    let mut writer = leader.combine(response("/").new_object(), combination);
     writer.append(b"fghij");
     assert_eq!(text(&writer.finish(None)), "abcdefghij");
     assert_eq!(look(&store, &get("/"), START), "miss");
