@@ -1,6 +1,7 @@
 //! Start, reload and end.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
 use sandarac_test_support::{Address, Conn, Gate, Listener, Origin, Signal, get, reply, within};
@@ -85,6 +86,49 @@ fn listeners_come_and_go_with_a_reload() {
             .then_some(())
     });
     proxy.get("/").expect(200);
+}
+
+#[test]
+fn what_is_configured_for_a_listener_changes_under_its_socket() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let address = "address = \"127.0.0.1:0\"\n";
+    let with = |keys: &str| site(&origin.url(), "", "").replace(address, &format!("{address}{keys}\n"));
+    let proxy = sandarac().config(with("")).start();
+    let mut before = proxy.connect();
+    before.get("/").expect(200);
+
+    proxy.reload(&with("proxy_protocol = true")).success();
+    let mut client = proxy.connect();
+    client.send("PROXY TCP4 192.0.2.7 192.0.2.1 5000 80\r\n").send(get("/").to_bytes());
+    client.response().expect(200);
+    assert_eq!(origin.last().field("x-forwarded-for"), Some("192.0.2.7"));
+    // A connection that was open has no header to send any more.
+    before.get("/").expect(200);
+    assert_eq!(origin.last().field("x-forwarded-for"), Some("127.0.0.1"));
+
+    proxy.reload(&with("trusted_proxies = [\"127.0.0.1\"]")).success();
+    before.exchange(&get("/").with("X-Forwarded-For", "198.51.100.3")).expect(200);
+    assert_eq!(origin.last().field("x-forwarded-for"), Some("198.51.100.3, 127.0.0.1"));
+}
+
+#[test]
+fn the_mode_of_a_unix_listener_changes_in_a_reload() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    let path = proxy.dir().join("front");
+    let listen = |mode: &str| {
+        format!("{text}\n[[listen]]\naddress = \"unix:{}\"\nmode = \"{mode}\"\n", path.display())
+    };
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    proxy.reload(&listen("0600")).success();
+    let mut client = Conn::to(&Address::Unix(path.clone()));
+    client.get("/").expect(200);
+    assert_eq!(mode(), 0o600);
+    proxy.reload(&listen("0666")).success();
+    assert_eq!(mode(), 0o666);
+    client.get("/").expect(200);
+    Conn::to(&Address::Unix(path.clone())).get("/").expect(200);
 }
 
 #[test]
