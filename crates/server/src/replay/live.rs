@@ -21,7 +21,7 @@ use crate::cli::ReplayArgs;
 use crate::failure::Failure;
 use crate::human::{count, grouped, percent};
 use crate::process::Process;
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// How long backends that are discovered are waited for.
 const DISCOVERY: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
     let configs: Result<Vec<_>, Failure> = algorithms.iter().map(|name| configured(args, *name)).collect();
     let configs = configs?;
     if let Some((_, warnings)) = configs.first() {
-        warnings.iter().for_each(say);
+        warnings.iter().for_each(print_line);
     }
     let (mut table, mut details, mut tally) = (Vec::new(), String::new(), String::new());
     let mut failure = None;
