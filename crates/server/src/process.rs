@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::Config;
 use sandarac_net::{Inherited, ListenAddress, Listener, remove_stale_socket, wall};
-use sandarac_proxy::{Shared, Upkeep, settle};
+use sandarac_proxy::{Shared, Upkeep};
 
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token};
 use crate::cli::RunArgs;
@@ -86,7 +86,7 @@ impl Process {
         let (cores, threads) = Cores::start(count, &shared, &log, &feed)?;
         let upkeep = Upkeep::start(shared.clone());
         let upkeep = Some(upkeep.map_err(|error| with_context("cannot start to look after pools", &error))?);
-        settle(&shared, DISCOVERY_PATIENCE);
+        shared.wait_until_ready(DISCOVERY_PATIENCE);
         for sockets in listeners {
             cores.listen(sockets);
         }
