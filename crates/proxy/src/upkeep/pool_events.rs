@@ -183,10 +183,11 @@ impl SeenClasses {
                 ));
             }
         }
-        if !self.too_many_reported && counts.forgotten_told + counts.refused > 0 {
+        if !self.too_many_reported && counts.forgotten_reported + counts.refused > 0 {
             self.too_many_reported = true;
-            let most_told = resumes.most_told();
-            let worker = most_told.and_then(|(worker, count)| Some((pool.backend(worker)?.address(), count)));
+            let most_reported = resumes.most_reported();
+            let worker =
+                most_reported.and_then(|(worker, count)| Some((pool.backend(worker)?.address(), count)));
             let worker = worker.map(|(address, count)| format!("; {address} has most of them, {count}"));
             lines.push(format!(
                 "workers report more classes than the {most} that are remembered ([pool.{name}.resume] max_classes): those that \
