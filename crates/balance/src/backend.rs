@@ -89,7 +89,7 @@ impl Backend {
 
     /// Whether it gets requests before those do that are ejected.
     pub(crate) fn is_in_service(&self, now: u64) -> bool {
-        self.state.serves() && self.state.standing(now) != Standing::Ejected
+        self.state.serves() && self.state.availability(now) != Availability::Ejected
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -164,7 +164,7 @@ pub(crate) struct State {
 
 /// Whether a backend should be given requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Availability {
     InService,
     /// Its ejection, which ended at this time, is over; one request shall find out whether it is back.
     OnTrial(u64),
@@ -177,14 +177,14 @@ impl State {
         self.ejected_until.load(Ordering::Relaxed) != 0
     }
 
-    pub(crate) fn standing(&self, now: u64) -> Standing {
+    pub(crate) fn availability(&self, now: u64) -> Availability {
         if self.down.load(Ordering::Relaxed) {
-            return Standing::Ejected;
+            return Availability::Ejected;
         }
         match self.ejected_until.load(Ordering::Relaxed) {
-            0 => Standing::InService,
-            until if until <= now => Standing::OnTrial(until),
-            _ => Standing::Ejected,
+            0 => Availability::InService,
+            until if until <= now => Availability::OnTrial(until),
+            _ => Availability::Ejected,
         }
     }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::algorithm::resume::ClassKey;
-use crate::backend::Standing;
+use crate::backend::Availability;
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::random::SharedRandom;
 use crate::{Backend, BackendId};
 
-/// What a choice has to know of a request.
-pub(crate) struct Asked<'a> {
+/// The request that a backend is chosen for.
+pub(crate) struct RequestContext<'a> {
     pub(crate) class: Option<&'a [u8]>,
     /// The key by which the algorithm knows the class.
     pub(crate) key: Option<ClassKey>,
@@ -19,7 +19,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) tried: usize,
 }
 
-/// What an algorithm chooses from.
+/// The backends that an algorithm chooses from.
 pub(crate) struct Candidates<'a> {
     pub(crate) backends: &'a [Backend],
     pub(crate) ids: &'a [BackendId],
@@ -61,7 +61,7 @@ impl Candidates<'_> {
         (self.full_too || backend.has_room())
             && (backend.state.serves() || self.sidelined_too && backend.state.takes_requests())
             && (self.overdue_too || !backend.state.is_overdue(self.now))
-            && (self.ejected_too || backend.state.standing(self.now) != Standing::Ejected)
+            && (self.ejected_too || backend.state.availability(self.now) != Availability::Ejected)
             && !self.exclude.contains(&self.ids[at])
     }
 

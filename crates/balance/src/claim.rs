@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::algorithm::resume::Expected;
-use crate::candidates::Asked;
+use crate::candidates::RequestContext;
 use crate::choices::Chosen;
 use crate::{BackendId, Pool};
 
@@ -21,9 +21,9 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// A claim to the backend that was `chosen` among those of `pool`.
-    pub(crate) fn new(pool: &Pool, chosen: Chosen, asked: &Asked<'_>) -> Claim {
+    pub(crate) fn new(pool: &Pool, chosen: Chosen, request: &RequestContext<'_>) -> Claim {
         pool.backends()[chosen.at].state.claims.fetch_add(1, Ordering::Relaxed);
-        Claim { pool: pool.clone(), chosen, expected: Some(pool.assign(chosen.at, asked)) }
+        Claim { pool: pool.clone(), chosen, expected: Some(pool.assign(chosen.at, request)) }
     }
 
     /// The backend.

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::backend::{Backend, Standing, State};
+use crate::backend::{Availability, Backend, State};
 use crate::checks::{Checked, Checks};
 use crate::durations::millis;
 use crate::pool::Inner;
@@ -201,7 +201,7 @@ impl Inner {
     fn judge(&self, at: usize, now: u64) {
         let state = &self.backends()[at].state;
         let limit = self.settings().ejection.fault_percent;
-        if limit == 0 || state.standing(now) != Standing::InService {
+        if limit == 0 || state.availability(now) != Availability::InService {
             return;
         }
         let share = state.load.faults();
@@ -219,11 +219,11 @@ impl Inner {
         let state = &self.backends()[at].state;
         let alone = self.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
         // Failures of requests that were under way when it was ejected say nothing new.
-        if !trial && state.standing(now) != Standing::InService {
+        if !trial && state.availability(now) != Availability::InService {
             return;
         }
         // One that waits for its trial has not answered yet, and counts as ejected.
-        if self.may_lose(at, |other| other.state.standing(now) != Standing::InService) {
+        if self.may_lose(at, |other| other.state.availability(now) != Availability::InService) {
             let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
             state.ejected.fetch_add(u64::from(!trial), Ordering::Relaxed);
             let until = now.saturating_add(self.settings().ejection.millis(earlier));

@@ -8,12 +8,10 @@
 //! backend takes a short one, and so does waiting in the queue before the pool, see [`Pool::queue`].
 
 mod address;
-mod ages;
 mod algorithm;
-mod announced;
+mod announcements;
 mod backend;
 mod backoff;
-mod budget;
 mod candidates;
 mod checks;
 mod choices;
@@ -35,6 +33,8 @@ mod pool;
 mod queue;
 mod random;
 mod report;
+mod request_ages;
+mod retry_budget;
 mod settings;
 mod silence;
 mod ticket;
@@ -48,7 +48,6 @@ pub use algorithm::resume::{
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use backend::Backend;
 pub use backoff::Backoff;
-pub use budget::RetryBudget;
 pub use checks::{Checked, Checks};
 pub use choices::{Choice, ChoiceReason};
 pub use class_report::{ClassReport, Classes, SkillReport, SkillWord};
@@ -63,5 +62,6 @@ pub use pool::Pool;
 pub use queue::QueueReport;
 pub use random::Random;
 pub use report::{BackendReport, BackendState, PoolReport};
+pub use retry_budget::RetryBudget;
 pub use settings::Settings;
 pub use ticket::Ticket;

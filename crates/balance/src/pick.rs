@@ -3,15 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::ages::Place;
 use crate::algorithm::Chooser;
 use crate::algorithm::resume::{ClassKey, Expected};
-use crate::backend::Standing;
-use crate::candidates::Asked;
+use crate::backend::Availability;
+use crate::candidates::RequestContext;
 use crate::choices::Chosen;
 use crate::claim::Claim;
 use crate::durations::{micros, millis};
 use crate::pool::{Inner, Pool};
+use crate::request_ages::Place;
 use crate::{Backend, BackendId, ChoiceReason, NoBackend, Outcome};
 
 /// A backend chosen for one request, with a place taken at it. Dropping it counts as [`Outcome::Aborted`].
@@ -85,11 +85,11 @@ impl Pool {
         if queue.waiting() > 0 {
             return Err(self.refusal(exclude));
         }
-        let asked = self.asked(class, now, exclude.len());
-        let pick = self.choose(&asked, exclude, true, |chosen| {
+        let request = self.request_context(class, now, exclude.len());
+        let pick = self.choose(&request, exclude, true, |chosen| {
             // One that is taken by another core meanwhile is chosen again, and found to be full.
             if self.inner().backends()[chosen.at].has_room() {
-                self.take(chosen, &asked).map(Some)
+                self.take(chosen, &request).map(Some)
             } else {
                 Some(None)
             }
@@ -102,8 +102,8 @@ impl Pool {
     /// waits for. It may be draining: sessions end where they began.
     pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
         let at = self.inner().places().of(backend).filter(|&at| self.keeps_sessions(at, now))?;
-        let asked = self.asked(class, now, 0);
-        let take = || self.take(Chosen::new(at, ChoiceReason::Sticky), &asked);
+        let request = self.request_context(class, now, 0);
+        let take = || self.take(Chosen::new(at, ChoiceReason::Sticky), &request);
         match self.queue_before().waiting() {
             0 => take(),
             _ => self.queue_before().after_those_waiting(self, Some(backend), now, take),
@@ -117,45 +117,45 @@ impl Pool {
         now: Duration,
         exclude: &[BackendId],
     ) -> Option<Pick> {
-        let asked = self.asked(class, now, exclude.len());
-        self.choose(&asked, exclude, false, |chosen| self.take(chosen, &asked))
+        let request = self.request_context(class, now, exclude.len());
+        self.choose(&request, exclude, false, |chosen| self.take(chosen, &request))
     }
 
     /// Takes a place at a backend, and its trial where one is due.
-    fn take(&self, chosen: Chosen, asked: &Asked<'_>) -> Option<Pick> {
-        let trial = self.inner().take(chosen.at, millis(asked.now))?;
-        let expected = self.assign(chosen.at, asked);
-        Some(self.taken(chosen, trial, expected, asked))
+    fn take(&self, chosen: Chosen, request: &RequestContext<'_>) -> Option<Pick> {
+        let trial = self.inner().take(chosen.at, millis(request.now))?;
+        let expected = self.assign(chosen.at, request);
+        Some(self.taken(chosen, trial, expected, request))
     }
 
     /// Takes a place at the backend of a claim, if that is in service; else the claim is given up.
-    pub(crate) fn honour(&self, claim: Claim, asked: &Asked<'_>) -> Option<Pick> {
+    pub(crate) fn honour(&self, claim: Claim, request: &RequestContext<'_>) -> Option<Pick> {
         let chosen = claim.chosen;
         let serves = match chosen.reason {
-            ChoiceReason::Sticky => self.keeps_sessions(chosen.at, asked.now),
-            _ => self.inner().backends()[chosen.at].is_in_service(millis(asked.now)),
+            ChoiceReason::Sticky => self.keeps_sessions(chosen.at, request.now),
+            _ => self.inner().backends()[chosen.at].is_in_service(millis(request.now)),
         };
         if !serves && chosen.reason != ChoiceReason::ForWantOfOthers {
             return None;
         }
-        let trial = self.inner().take(chosen.at, millis(asked.now))?;
-        Some(self.taken(chosen, trial, claim.honoured(), asked))
+        let trial = self.inner().take(chosen.at, millis(request.now))?;
+        Some(self.taken(chosen, trial, claim.honoured(), request))
     }
 
     /// The pick of a request for which a place was taken.
-    fn taken(&self, chosen: Chosen, trial: bool, expected: Expected, asked: &Asked<'_>) -> Pick {
+    fn taken(&self, chosen: Chosen, trial: bool, expected: Expected, request: &RequestContext<'_>) -> Pick {
         let inner = self.inner();
         let at = chosen.at;
-        let (id, begun) = (inner.ids()[at], micros(asked.now));
+        let (id, begun) = (inner.ids()[at], micros(request.now));
         if inner.chooser().resume().is_some() && inner.backends()[at].in_flight() <= 1 {
             inner.backends()[at].state.load.wakes(begun);
         }
-        inner.choices().record(chosen, asked.class, id, asked.tried, begun);
+        inner.choices().record(chosen, request.class, id, request.tried, begun);
         Pick {
             pool: self.clone(),
             at,
             trial,
-            class: asked.key,
+            class: request.key,
             begun,
             ended: begun,
             awaited: false,
@@ -173,8 +173,8 @@ impl Inner {
         if !backend.reserve() {
             return None;
         }
-        let trial = match backend.state.standing(now) {
-            Standing::OnTrial(until) => {
+        let trial = match backend.state.availability(now) {
+            Availability::OnTrial(until) => {
                 let ejections = backend.state.ejections.load(Ordering::Relaxed);
                 if !backend.state.claim_trial(until, now, self.settings().ejection.millis(ejections)) {
                     backend.release();
@@ -182,7 +182,7 @@ impl Inner {
                 }
                 true
             }
-            Standing::InService | Standing::Ejected => false,
+            Availability::InService | Availability::Ejected => false,
         };
         backend.state.picks.fetch_add(1, Ordering::Relaxed);
         backend.state.asked(now);

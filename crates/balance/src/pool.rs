@@ -4,17 +4,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use crate::ages::Ages;
 use crate::algorithm::Chooser;
 use crate::algorithm::resume::{Expected, Resume};
-use crate::backend::Standing;
-use crate::candidates::{Asked, Candidates};
+use crate::backend::Availability;
+use crate::candidates::{Candidates, RequestContext};
 use crate::choices::{Choices, Chosen};
 use crate::durations::{micros, millis};
 use crate::ids::Places;
 use crate::load::PoolLoad;
 use crate::queue::Queue;
 use crate::random::SharedRandom;
+use crate::request_ages::Ages;
 use crate::{Algorithm, Backend, BackendId, ChoiceReason, NoBackend, QueueReport, Settings};
 
 /// A pool of backends. Cloning it is cheap, and the clones are one pool.
@@ -154,7 +154,7 @@ impl Pool {
 
     pub(crate) fn keeps_sessions(&self, at: usize, now: Duration) -> bool {
         let state = &self.0.backends[at].state;
-        state.standing(millis(now)) == Standing::InService && !state.sidelined.load(Ordering::Relaxed)
+        state.availability(millis(now)) == Availability::InService && !state.sidelined.load(Ordering::Relaxed)
     }
 
     /// What is chosen for a session that sticks to a backend, if it is to stay there.
@@ -210,8 +210,13 @@ impl Pool {
     }
 
     /// A request of this class, at `now`, that `tried` backends failed.
-    pub(crate) fn asked<'a>(&self, class: Option<&'a [u8]>, now: Duration, tried: usize) -> Asked<'a> {
-        Asked { class, key: self.0.chooser.key(class), now, tried }
+    pub(crate) fn request_context<'a>(
+        &self,
+        class: Option<&'a [u8]>,
+        now: Duration,
+        tried: usize,
+    ) -> RequestContext<'a> {
+        RequestContext { class, key: self.0.chooser.key(class), now, tried }
     }
 
     /// Whether any backend has a place free that is in service; any at all where none is.
@@ -230,14 +235,14 @@ impl Pool {
     }
 
     /// The backend that is best for a request, be it full or not.
-    pub(crate) fn best(&self, asked: &Asked<'_>, exclude: &[BackendId]) -> Option<Chosen> {
-        self.choose(asked, exclude, true, Some)
+    pub(crate) fn best(&self, request: &RequestContext<'_>, exclude: &[BackendId]) -> Option<Chosen> {
+        self.choose(request, exclude, true, Some)
     }
 
     /// What `take` makes of a backend that is chosen, of another one where it makes nothing of that.
     pub(crate) fn choose<T>(
         &self,
-        asked: &Asked<'_>,
+        request: &RequestContext<'_>,
         exclude: &[BackendId],
         full_too: bool,
         mut take: impl FnMut(Chosen) -> Option<T>,
@@ -256,14 +261,14 @@ impl Pool {
                 break;
             }
             // One that is in service and only full is worth waiting for.
-            if ejected_too && self.any_in_service(asked.now, exclude) {
+            if ejected_too && self.any_in_service(request.now, exclude) {
                 break;
             }
-            let mut candidates = inner.candidates(ejected_too, asked.now, exclude);
+            let mut candidates = inner.candidates(ejected_too, request.now, exclude);
             candidates.sidelined_too = sidelined_too;
             candidates.full_too = full_too;
             for _ in 0..ATTEMPTS {
-                let Some(chosen) = inner.chooser.choose(&candidates, asked.key) else {
+                let Some(chosen) = inner.chooser.choose(&candidates, request.key) else {
                     let overdue = |backend: &Backend| backend.state.is_overdue(candidates.now);
                     if candidates.overdue_too || !inner.backends.iter().any(overdue) {
                         break;
@@ -285,14 +290,14 @@ impl Pool {
     }
 
     /// A request counts as a backend's from now on. Returns what is expected of it.
-    pub(crate) fn assign(&self, at: usize, asked: &Asked<'_>) -> Expected {
+    pub(crate) fn assign(&self, at: usize, request: &RequestContext<'_>) -> Expected {
         let inner = &*self.0;
         if inner.chooser.counts_load() {
             inner.load.begin();
         }
         inner.chooser.resume().map_or_else(Expected::default, |resume| {
             let (backend, id) = (&inner.backends[at], inner.ids[at]);
-            resume.begun(backend, id, &inner.load, inner.backends.len(), asked.key.zip(asked.class))
+            resume.begun(backend, id, &inner.load, inner.backends.len(), request.key.zip(request.class))
         })
     }
 

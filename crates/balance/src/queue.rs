@@ -94,14 +94,14 @@ pub(crate) trait QueuedPool: Clone {
 
 /// The requests that wait for a place at a pool.
 pub(crate) struct Queue<P: QueuedPool> {
-    /// The length of the line, to be read without the lock.
+    /// The length of the queue, to be read without the lock.
     waiting: AtomicUsize,
-    line: Mutex<Line<P>>,
+    state: Mutex<QueueState<P>>,
 }
 
 impl<P: QueuedPool> Default for Queue<P> {
     fn default() -> Queue<P> {
-        let line = Line {
+        let state = QueueState {
             newest: None,
             came: 0,
             waiting: BTreeMap::new(),
@@ -112,20 +112,20 @@ impl<P: QueuedPool> Default for Queue<P> {
             queued: 0,
             refused: 0,
         };
-        Queue { waiting: AtomicUsize::new(0), line: Mutex::new(line) }
+        Queue { waiting: AtomicUsize::new(0), state: Mutex::new(state) }
     }
 }
 
-/// The turn of one request.
+/// The entry of one request in the queue.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct QueueEntry {
     /// Its place in the queue, if it has one.
     number: Option<u64>,
     /// The backend that its session sticks to.
     pub(crate) sticks_to: Option<BackendId>,
 }
 
-struct Line<P: QueuedPool> {
+struct QueueState<P: QueuedPool> {
     /// The pool that serves, if a reload has put another in the place of the first. Not held: a pool holds
     /// its queue.
     newest: Option<P::Weak>,
@@ -159,9 +159,9 @@ struct Waiter<C> {
 /// Wakers to be called, or dropped, when the lock is no longer held: they run code that is not ours.
 #[derive(Default)]
 #[must_use]
-struct Woken(Vec<Waker>);
+struct PendingWakers(Vec<Waker>);
 
-impl Woken {
+impl PendingWakers {
     fn wake(self) {
         self.0.into_iter().for_each(Waker::wake);
     }
@@ -174,8 +174,8 @@ impl<P: QueuedPool> Queue<P> {
     }
 
     pub(crate) fn report(&self, limit: u32) -> QueueReport {
-        let line = self.lock();
-        QueueReport { waiting: line.waiting.len(), limit, queued: line.queued, refused: line.refused }
+        let state = self.lock();
+        QueueReport { waiting: state.waiting.len(), limit, queued: state.queued, refused: state.refused }
     }
 
     /// Gives what is free at a backend of `pool`, or at any where none is named, to those that wait. To be
@@ -195,31 +195,31 @@ impl<P: QueuedPool> Queue<P> {
         now: Duration,
         then: impl FnOnce() -> T,
     ) -> T {
-        let mut line = self.lock();
-        line.now = line.now.max(now);
-        let pool = line.serving(pool);
-        let woken = line.serve(&pool, freed);
-        self.count(&line);
+        let mut state = self.lock();
+        state.now = state.now.max(now);
+        let pool = state.serving(pool);
+        let wakers = state.serve(&pool, freed);
+        self.count(&state);
         let done = then();
-        drop(line);
-        woken.wake();
+        drop(state);
+        wakers.wake();
         done
     }
 
     /// Lets `pool` serve from now on. All that wait ask again: it may have room, or nothing for them any
     /// more.
     pub(crate) fn follow(&self, pool: &P) {
-        let mut line = self.lock();
-        line.newest = Some(pool.downgrade());
-        let numbers: Vec<u64> = line.waiting.keys().copied().collect();
+        let mut state = self.lock();
+        state.newest = Some(pool.downgrade());
+        let numbers: Vec<u64> = state.waiting.keys().copied().collect();
         // Backends of before may be gone.
-        numbers.iter().for_each(|&number| line.want(number, None));
-        let mut woken = Woken::default();
-        numbers.iter().for_each(|&number| line.place(pool, number, &mut woken));
-        self.count(&line);
-        woken.0.extend(line.waiting.values().map(|waiter| waiter.waker.clone()));
-        drop(line);
-        woken.wake();
+        numbers.iter().for_each(|&number| state.want(number, None));
+        let mut wakers = PendingWakers::default();
+        numbers.iter().for_each(|&number| state.place(pool, number, &mut wakers));
+        self.count(&state);
+        wakers.0.extend(state.waiting.values().map(|waiter| waiter.waker.clone()));
+        drop(state);
+        wakers.wake();
     }
 
     /// Lets those that wait for a backend choose anew, as it gets no new requests.
@@ -227,18 +227,18 @@ impl<P: QueuedPool> Queue<P> {
         if self.waiting() == 0 {
             return;
         }
-        let mut line = self.lock();
-        let pool = line.serving(pool);
-        let mut woken = Woken::default();
+        let mut state = self.lock();
+        let pool = state.serving(pool);
+        let mut wakers = PendingWakers::default();
         let all: Vec<u64> =
-            line.wanted.range((Some(id), 0)..=(Some(id), u64::MAX)).map(|&(_, number)| number).collect();
+            state.wanted.range((Some(id), 0)..=(Some(id), u64::MAX)).map(|&(_, number)| number).collect();
         for number in all {
-            line.want(number, None);
-            line.place(&pool, number, &mut woken);
+            state.want(number, None);
+            state.place(&pool, number, &mut wakers);
         }
-        self.count(&line);
-        drop(line);
-        woken.wake();
+        self.count(&state);
+        drop(state);
+        wakers.wake();
     }
 
     /// Gives a request the place that it waits for, or lets it wait, see
@@ -246,27 +246,27 @@ impl<P: QueuedPool> Queue<P> {
     pub(crate) fn poll(
         &self,
         pool: &P,
-        turn: &mut Turn,
+        entry: &mut QueueEntry,
         cx: &mut Context<'_>,
         class: Option<&[u8]>,
         now: Duration,
         exclude: &[BackendId],
     ) -> Poll<Result<P::Pick, NoBackend>> {
         let mut waker = cx.waker().clone();
-        let mut line = self.lock();
-        line.now = line.now.max(now);
-        let pool = line.serving(pool);
-        if let Some(pick) = turn.number.and_then(|number| line.granted.remove(&number)) {
-            drop(line);
-            turn.number = None;
+        let mut state = self.lock();
+        state.now = state.now.max(now);
+        let pool = state.serving(pool);
+        if let Some(pick) = entry.number.and_then(|number| state.granted.remove(&number)) {
+            drop(state);
+            entry.number = None;
             return Poll::Ready(Ok(pick));
         }
-        let mut woken = Woken::default();
-        let (number, news) = match turn.number {
+        let mut wakers = PendingWakers::default();
+        let (number, news) = match entry.number {
             Some(number) => {
                 // It has not been granted a place, so it waits.
                 let mut news = false;
-                if let Some(waiter) = line.waiting.get_mut(&number) {
+                if let Some(waiter) = state.waiting.get_mut(&number) {
                     std::mem::swap(&mut waiter.waker, &mut waker);
                     news = waiter.exclude != exclude;
                     waiter.exclude.clear();
@@ -274,29 +274,29 @@ impl<P: QueuedPool> Queue<P> {
                 }
                 (number, news)
             }
-            None if line.waiting.len() >= pool.queue_limit() => {
-                let woken = line.serve(&pool, None);
+            None if state.waiting.len() >= pool.queue_limit() => {
+                let wakers = state.serve(&pool, None);
                 let pick = pool.take_any(class, now, exclude);
-                line.refused += u64::from(pick.is_none());
-                self.count(&line);
-                drop(line);
-                woken.wake();
+                state.refused += u64::from(pick.is_none());
+                self.count(&state);
+                drop(state);
+                wakers.wake();
                 return Poll::Ready(pick.ok_or(NoBackend::QueueFull));
             }
             None => {
-                let number = line.came;
-                line.came += 1;
+                let number = state.came;
+                state.came += 1;
                 let waiter = Waiter {
                     waker: waker.clone(),
                     class: class.map(Box::from),
-                    since: line.now,
+                    since: state.now,
                     exclude: exclude.to_vec(),
-                    sticks_to: turn.sticks_to,
+                    sticks_to: entry.sticks_to,
                     claim: None,
                 };
-                line.waiting.insert(number, waiter);
-                line.wanted.insert((None, number));
-                self.count(&line);
+                state.waiting.insert(number, waiter);
+                state.wanted.insert((None, number));
+                self.count(&state);
                 (number, true)
             }
         };
@@ -304,25 +304,25 @@ impl<P: QueuedPool> Queue<P> {
         // for it.
         fence(Ordering::SeqCst);
         if news {
-            line.want(number, None);
-            line.place(&pool, number, &mut woken);
+            state.want(number, None);
+            state.place(&pool, number, &mut wakers);
         } else {
-            line.serve_all(&pool, &mut woken);
+            state.serve_all(&pool, &mut wakers);
         }
-        let done = match line.granted.remove(&number) {
+        let done = match state.granted.remove(&number) {
             Some(pick) => Some(Ok(pick)),
             None => match pool.refusal(exclude) {
                 NoBackend::AllFull => None,
                 hopeless => Some(Err(hopeless)),
             },
         };
-        let given_up = if done.is_some() { line.leave(number) } else { None };
-        line.queued += u64::from(turn.number.is_none() && done.is_none());
-        self.count(&line);
-        drop(line);
+        let given_up = if done.is_some() { state.leave(number) } else { None };
+        state.queued += u64::from(entry.number.is_none() && done.is_none());
+        self.count(&state);
+        drop(state);
         drop((given_up, waker));
-        woken.wake();
-        turn.number = if done.is_some() { None } else { Some(number) };
+        wakers.wake();
+        entry.number = if done.is_some() { None } else { Some(number) };
         done.map_or(Poll::Pending, Poll::Ready)
     }
 
@@ -332,27 +332,27 @@ impl<P: QueuedPool> Queue<P> {
     }
 
     /// A request gives up its turn.
-    pub(crate) fn leave(&self, turn: &Turn) {
-        let Some(number) = turn.number else { return };
-        let mut line = self.lock();
-        let waiter = line.leave(number);
-        let granted = line.granted.remove(&number);
-        self.count(&line);
-        drop(line);
+    pub(crate) fn leave(&self, entry: &QueueEntry) {
+        let Some(number) = entry.number else { return };
+        let mut state = self.lock();
+        let waiter = state.leave(number);
+        let granted = state.granted.remove(&number);
+        self.count(&state);
+        drop(state);
         // Not under the lock: a pick that is dropped serves the next in the queue.
         drop((waiter, granted));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line<P>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState<P>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, line: &Line<P>) {
-        self.waiting.store(line.waiting.len(), Ordering::SeqCst);
+    fn count(&self, state: &QueueState<P>) {
+        self.waiting.store(state.waiting.len(), Ordering::SeqCst);
     }
 }
 
-impl<P: QueuedPool> Line<P> {
+impl<P: QueuedPool> QueueState<P> {
     /// The pool that serves: the newest; `pool`, which shares this queue, where that is gone or never was
     /// another.
     fn serving(&self, pool: &P) -> P {
@@ -360,48 +360,48 @@ impl<P: QueuedPool> Line<P> {
     }
 
     /// Gives free places at a backend, or at any where none is named, to those that wait, the first first.
-    fn serve(&mut self, pool: &P, freed: Option<BackendId>) -> Woken {
-        let mut woken = Woken::default();
+    fn serve(&mut self, pool: &P, freed: Option<BackendId>) -> PendingWakers {
+        let mut wakers = PendingWakers::default();
         if self.waiting.is_empty() {
-            return woken;
+            return wakers;
         }
         match freed {
-            Some(id) => self.serve_at(pool, id, &mut woken),
-            None => self.serve_all(pool, &mut woken),
+            Some(id) => self.serve_at(pool, id, &mut wakers),
+            None => self.serve_all(pool, &mut wakers),
         }
-        woken
+        wakers
     }
 
-    fn serve_all(&mut self, pool: &P, woken: &mut Woken) {
-        self.settle(pool, woken);
+    fn serve_all(&mut self, pool: &P, wakers: &mut PendingWakers) {
+        self.settle(pool, wakers);
         let mut from = 0;
         while let Some(number) = self.first(None, from)
             && pool.has_room(self.now)
         {
-            self.grant(pool, number, woken);
+            self.grant(pool, number, wakers);
             from = number + 1;
         }
         for (at, &id) in pool.ids().iter().enumerate() {
             if pool.has_room_at(at) && self.first(Some(id), 0).is_some() {
-                self.serve_at(pool, id, woken);
+                self.serve_at(pool, id, wakers);
             }
         }
     }
 
     /// Gives free places at a backend to those that wait for it or for any; one that may not take it is
     /// passed over.
-    fn serve_at(&mut self, pool: &P, id: BackendId, woken: &mut Woken) {
+    fn serve_at(&mut self, pool: &P, id: BackendId, wakers: &mut PendingWakers) {
         let Some(at) = pool.position(id) else { return };
-        self.settle(pool, woken);
+        self.settle(pool, wakers);
         let mut from = 0;
         while pool.has_room_at(at) {
             let first = self.first(Some(id), 0).into_iter().chain(self.first(None, from)).min();
             let Some(number) = first else { return };
-            if !self.grant(pool, number, woken) {
+            if !self.grant(pool, number, wakers) {
                 // It has no claim any more, and the place may be for others.
                 from = number + 1;
             }
-            self.settle(pool, woken);
+            self.settle(pool, wakers);
         }
     }
 
@@ -411,7 +411,7 @@ impl<P: QueuedPool> Line<P> {
     }
 
     /// Lets those that have been passed over often enough, or wait for long enough, take any place.
-    fn settle(&mut self, pool: &P, woken: &mut Woken) {
+    fn settle(&mut self, pool: &P, wakers: &mut PendingWakers) {
         while let Some((&number, waiter)) = self.waiting.range(self.settled..).next()
             && (self.passed_over(number) >= self.most_passed_over(pool)
                 || self.now.saturating_sub(waiter.since) >= pool.patience())
@@ -419,7 +419,7 @@ impl<P: QueuedPool> Line<P> {
             self.settled = number + 1;
             self.want(number, None);
             if pool.has_room(self.now) {
-                self.grant(pool, number, woken);
+                self.grant(pool, number, wakers);
             }
         }
     }
@@ -438,7 +438,7 @@ impl<P: QueuedPool> Line<P> {
 
     /// Gives a waiting request the place that it has a claim to, or else any, and says whether there was one.
     /// A claim to a place that it cannot have is given up.
-    fn grant(&mut self, pool: &P, number: u64, woken: &mut Woken) -> bool {
+    fn grant(&mut self, pool: &P, number: u64, wakers: &mut PendingWakers) -> bool {
         let now = self.now;
         let Some(waiter) = self.waiting.get_mut(&number) else { return false };
         let class = waiter.class.as_deref();
@@ -450,7 +450,7 @@ impl<P: QueuedPool> Line<P> {
         match pick {
             Some(pick) => {
                 self.wanted.remove(&(wanted, number));
-                woken.0.extend(self.waiting.remove(&number).map(|waiter| waiter.waker));
+                wakers.0.extend(self.waiting.remove(&number).map(|waiter| waiter.waker));
                 self.granted.insert(number, pick);
                 true
             }
@@ -472,7 +472,7 @@ impl<P: QueuedPool> Line<P> {
     }
 
     /// Decides what a waiting request waits for, and serves those that wait for the same.
-    fn place(&mut self, pool: &P, number: u64, woken: &mut Woken) {
+    fn place(&mut self, pool: &P, number: u64, wakers: &mut PendingWakers) {
         let now = self.now;
         let Some(waiter) = self.waiting.get(&number) else { return };
         let class = waiter.class.as_deref();
@@ -482,9 +482,9 @@ impl<P: QueuedPool> Line<P> {
             Some(claim) => {
                 let id = P::claimed(&claim);
                 self.want(number, Some(claim));
-                self.serve_at(pool, id, woken);
+                self.serve_at(pool, id, wakers);
             }
-            None => self.serve_all(pool, woken),
+            None => self.serve_all(pool, wakers),
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::ages::Ages;
 use crate::algorithm::resume::{ClassView, Known};
 use crate::durations::{micros, millis};
+use crate::request_ages::Ages;
 use crate::{Backend, BackendId, Choice, ChoiceReason, ClassReport, Classes, Pool, SkillWord};
 
 /// What is known of a backend.

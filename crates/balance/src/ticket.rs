@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::claim::Claim;
 use crate::pool::{Inner, Pool};
-use crate::queue::{QueuedPool, Turn};
+use crate::queue::{QueueEntry, QueuedPool};
 use crate::{BackendId, NoBackend, Pick};
 
 /// A request's turn at a pool. It waits from the first [`Ticket::poll_pick`] that finds no place, and
@@ -14,13 +14,13 @@ use crate::{BackendId, NoBackend, Pick};
 #[derive(Debug)]
 pub struct Ticket {
     pool: Pool,
-    turn: Turn,
+    entry: QueueEntry,
 }
 
 impl Pool {
     /// A turn at this pool, for a request that waits for a place where all are taken.
     pub fn queue(&self) -> Ticket {
-        Ticket { pool: self.clone(), turn: Turn::default() }
+        Ticket { pool: self.clone(), entry: QueueEntry::default() }
     }
 }
 
@@ -29,7 +29,7 @@ impl Ticket {
     /// have places, and for any when its [`Settings::patience`](crate::Settings::patience) is over, or that
     /// one goes out of service.
     pub fn sticking_to(mut self, backend: BackendId) -> Ticket {
-        self.turn.sticks_to = Some(backend);
+        self.entry.sticks_to = Some(backend);
         self
     }
 
@@ -59,13 +59,13 @@ impl Ticket {
             }
             return Poll::Ready(picked);
         }
-        queue.poll(&self.pool, &mut self.turn, cx, class, now, exclude)
+        queue.poll(&self.pool, &mut self.entry, cx, class, now, exclude)
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.pool.queue_before().leave(&self.turn);
+        self.pool.queue_before().leave(&self.entry);
     }
 }
 
@@ -113,11 +113,11 @@ impl QueuedPool for Pool {
         exclude: &[BackendId],
         sticks_to: Option<BackendId>,
     ) -> Option<Claim> {
-        let asked = self.asked(class, now, exclude.len());
+        let request = self.request_context(class, now, exclude.len());
         let sticks_to = sticks_to.filter(|id| !exclude.contains(id));
         let sticking = sticks_to.and_then(|id| self.sticking(id, now));
-        let best = || self.may_wait_for_one(class).then(|| self.best(&asked, exclude)).flatten();
-        sticking.or_else(best).map(|chosen| Claim::new(self, chosen, &asked))
+        let best = || self.may_wait_for_one(class).then(|| self.best(&request, exclude)).flatten();
+        sticking.or_else(best).map(|chosen| Claim::new(self, chosen, &request))
     }
 
     fn claimed(claim: &Claim) -> BackendId {
@@ -125,7 +125,7 @@ impl QueuedPool for Pool {
     }
 
     fn honour(&self, claim: Claim, class: Option<&[u8]>, now: Duration, tried: usize) -> Option<Pick> {
-        Pool::honour(self, claim, &self.asked(class, now, tried))
+        Pool::honour(self, claim, &self.request_context(class, now, tried))
     }
 
     fn take_any(&self, class: Option<&[u8]>, now: Duration, exclude: &[BackendId]) -> Option<Pick> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use crate::announced::Hearing;
+use crate::announcements::Contact;
 use crate::pool::Inner;
 use crate::{BackendId, Pool, WorkerState};
 
@@ -23,23 +23,23 @@ impl Pool {
 
 impl Inner {
     /// A backend announced its version.
-    pub(crate) fn version_of(&self, backend: BackendId, said: &WorkerState<'_>, hearing: Hearing) {
+    pub(crate) fn version_of(&self, backend: BackendId, said: &WorkerState<'_>, contact: Contact) {
         let Some(at) = self.places().of(backend) else { return };
         let version = said.version.map(|version| &version[..version.floor_char_boundary(MAX_VERSION_BYTES)]);
         let mut known = self.backends()[at].state.load.announced();
         let another = known.instance.as_deref().is_some_and(|instance| instance != said.instance);
         let unmet = another || known.instance.is_none();
-        match hearing {
-            Hearing::Later if another => return,
+        match contact {
+            Contact::Later if another => return,
             // Asked before the one that was met last, and answered after it.
-            Hearing::Met(since) if unmet && since < known.since => return,
-            Hearing::Met(since) => {
+            Contact::Met(since) if unmet && since < known.since => return,
+            Contact::Met(since) => {
                 known.since = known.since.max(since);
                 if unmet {
                     known.instance = Some(said.instance.into());
                 }
             }
-            Hearing::Later => {}
+            Contact::Later => {}
         }
         if known.version.as_deref() != version {
             known.version = version.map(Box::from);

@@ -3,9 +3,9 @@
 use sandarac_message::Name;
 use sandarac_policy::Edits;
 
+use crate::definition::settings;
 use crate::field::{FieldName, FieldValue};
 use crate::report::{At, Report};
-use crate::setting::settings;
 use crate::template::{Use, read_template};
 use crate::value::Map;
 

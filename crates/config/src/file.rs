@@ -4,14 +4,16 @@ use sandarac_message::target::Scheme;
 use sandarac_policy::{HostPattern, MethodName, PathPattern, PathReading, Template};
 
 use crate::address::{ListenAddress, Mode, Network};
+use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
 use crate::limited::Bounded;
 use crate::pool::{PoolName, PoolSettings};
-use crate::report::{At, Complaint, Report};
+use crate::quoted::quoted;
+use crate::report::{At, Complaint, Node, Report};
 use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
-use crate::setting::{Kind, Node, Value, settings};
+use crate::setting::Kind;
 use crate::value::{Map, Text, choice};
 
 settings! {
@@ -178,9 +180,7 @@ impl Text for ShortMatch {
             (Some(place), None, None) => ("", place),
             (Some(start), Some(_), _) if start.contains('/') => {
                 let complaint = Complaint::new(format!("{text:?} has a blank in its path"));
-                return Err(
-                    complaint.help(format!("write it in full: {{ path = {} }}", crate::value::quoted(text)))
-                );
+                return Err(complaint.help(format!("write it in full: {{ path = {} }}", quoted(text))));
             }
             (Some(methods), Some(place), None) => (methods, place),
             _ => return Err(Complaint::new(format!("{text:?} is not {}", ShortMatch::form().words()))),

@@ -6,6 +6,7 @@
 mod address;
 mod classify;
 mod config;
+mod definition;
 mod diagnostics;
 mod edits;
 mod explain;
@@ -18,6 +19,7 @@ mod manual;
 mod path;
 mod pattern;
 mod pool;
+mod quoted;
 mod report;
 mod route_settings;
 mod rules;

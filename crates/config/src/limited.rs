@@ -7,8 +7,9 @@ use std::time::Duration;
 use sandarac_policy::ByteSize;
 use toml::de::DeValue;
 
-use crate::report::{Complaint, Report};
-use crate::setting::{Kind, Node, Value};
+use crate::definition::Value;
+use crate::report::{Complaint, Node, Report};
+use crate::setting::Kind;
 use crate::value::Text;
 
 /// A number from `LEAST` to `MOST`.

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
 use crate::config::{Cache, Config, Listener};
+use crate::definition::Section;
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay};
@@ -38,7 +39,7 @@ impl Config {
         match std::str::from_utf8(bytes) {
             Ok(text) => Config::from_toml_and_flags(name, text, flags),
             Err(error) => {
-                let mut report = Report::on::<File>();
+                let mut report = Report::new(File::settings());
                 let text = String::from_utf8_lossy(bytes);
                 // Up to there the text is the same; what follows is one replacement character.
                 let start = error.valid_up_to();
@@ -56,7 +57,7 @@ impl Config {
         text: &str,
         flags: &Flags,
     ) -> Result<(Config, Vec<Warning>), Diagnostics> {
-        let mut report = Report::on::<File>();
+        let mut report = Report::new(File::settings());
         let (table, syntax) = DeTable::parse_recoverable(text);
         for error in &syntax {
             // An error at the end of the file is marked at its last character.

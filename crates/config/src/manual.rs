@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::definition::Section;
 use crate::file::File;
-use crate::setting::{Absent, Kind, Section, Setting};
+use crate::setting::{Absent, Kind, Setting};
 
 /// Every setting, as the top of the file has them.
 pub fn settings() -> Vec<Setting> {

@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::DeValue;
 
 use crate::diagnostics::{Diagnostic, Severity};
-use crate::setting::{Kind, Node, Section};
+use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
 /// What settings are called elsewhere, where that is too far from their names here to be seen as a slip.
 const OTHER_WORDS: [(&str, &str); 2] = [("stale_while_revalidate", "grace"), ("swr", "grace")];
 
-/// Tables of which one setting is often written as if it were all: the table, and the setting for a string and for a number.
-const MEANT_SETTINGS: [(&str, &str, Option<&str>); 2] =
-    [("redirect", "to", None), ("answer", "body", Some("status"))];
+/// A value in the file, with its place.
+pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
 
 /// A place in the file, in bytes.
 pub(crate) type Place = Range<usize>;
@@ -74,10 +74,10 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report on a file of settings `S`.
-    pub(crate) fn on<S: Section>() -> Report {
+    /// A report on a file that may hold `settings`.
+    pub(crate) fn new(settings: Vec<Setting>) -> Report {
         let mut known = Vec::new();
-        collect("", &Kind::Table(S::settings()), &mut known);
+        collect("", &Kind::Table(settings), &mut known);
         Report { found: Vec::new(), known, incomplete: false }
     }
 
@@ -137,34 +137,9 @@ impl Report {
         self.incomplete = !self.found.is_empty();
     }
 
-    /// Reads a table of settings.
-    pub(crate) fn section<S: Section>(&mut self, node: &Node<'_>) -> Option<S> {
-        match node.get_ref() {
-            DeValue::Table(table) => Some(self.table(table)),
-            _ => {
-                self.unexpected(node, &Kind::Table(S::settings()));
-                None
-            }
-        }
-    }
-
-    /// Reads the settings of `table`, in the order they are written.
-    pub(crate) fn table<S: Section>(&mut self, table: &DeTable<'_>) -> S {
-        let mut section = S::default();
-        for (key, node) in in_order(table) {
-            let before = self.found.len();
-            if !section.set(key.get_ref(), node, self) {
-                self.unknown_key::<S>(key.get_ref(), key.span());
-            }
-            if let Some(found) = self.found.get_mut(before) {
-                found.help = found.help.take().or_else(|| in_full(key.get_ref(), node));
-            }
-        }
-        section
-    }
-
-    fn unknown_key<S: Section>(&mut self, key: &str, place: Place) {
-        let names: Vec<_> = S::settings().iter().map(|setting| setting.name).collect();
+    /// Reports a key that is none of `settings`, those of the table that it stands in.
+    pub(crate) fn unknown_key(&mut self, key: &str, place: Place, settings: &[Setting]) {
+        let names: Vec<_> = settings.iter().map(|setting| setting.name).collect();
         let elsewhere: Vec<_> = self
             .known
             .iter()
@@ -186,25 +161,6 @@ impl Report {
         };
         self.error(Some(place), format!("unknown key `{key}`")).help = Some(help);
     }
-}
-
-/// How the value of `key` is written in full, where it is one setting of a table in place of the table.
-fn in_full(key: &str, node: &Node<'_>) -> Option<String> {
-    let (_, text, number) = MEANT_SETTINGS.iter().find(|(table, _, _)| *table == key)?;
-    match node.get_ref() {
-        DeValue::String(value) => Some(format!("{key}.{text} = {}", crate::value::quoted(value))),
-        DeValue::Integer(value) => number.map(|number| format!("{key}.{number} = {}", value.as_str())),
-        _ => None,
-    }
-}
-
-/// The entries of a table in the order they are written; the parser keeps them by name.
-pub(crate) fn in_order<'t, 'i>(
-    table: &'t DeTable<'i>,
-) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'i, str>>, &'t Node<'i>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    entries
 }
 
 fn collect(table: &str, kind: &Kind, known: &mut Vec<(String, Vec<&'static str>)>) {

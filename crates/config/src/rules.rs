@@ -7,10 +7,11 @@ use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
 use sandarac_policy::{ByteSize, CacheRule, KeyRule};
 
+use crate::definition::{Section, Value, settings};
 use crate::field::{FieldName, Status};
 use crate::limited::{Bounded, BoundedSize};
-use crate::report::{At, Complaint, Report};
-use crate::setting::{Kind, Node, Section, Value, settings};
+use crate::report::{At, Complaint, Node, Report};
+use crate::setting::Kind;
 use crate::value::{Map, Text, choice};
 
 settings! {

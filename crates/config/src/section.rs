@@ -3,9 +3,9 @@
 use sandarac_policy::ByteSize;
 
 use crate::address::{Group, ListenAddress, Mode, NameServer, Network};
+use crate::definition::settings;
 use crate::field::Token;
 use crate::limited::{Bounded, BoundedSize, Timeout};
-use crate::setting::settings;
 use crate::value::{Secret, choice};
 
 const KIB: u64 = 1 << 10;

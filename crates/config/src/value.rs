@@ -7,8 +7,10 @@ use std::time::Duration;
 use sandarac_policy::ByteSize;
 use toml::de::DeValue;
 
-use crate::report::{At, Complaint, Report, in_order};
-use crate::setting::{Kind, Node, Value};
+use crate::definition::{Value, in_order};
+use crate::quoted::quoted;
+use crate::report::{At, Complaint, Node, Report};
+use crate::setting::Kind;
 use crate::suggest::closest;
 
 /// A type written as a string, in the file and on the command line alike.
@@ -52,21 +54,6 @@ impl<T: Text> Value for T {
     fn show(&self) -> Option<String> {
         Some(quoted(&self.text()))
     }
-}
-
-/// `text` as a TOML string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04X}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 impl Value for bool {

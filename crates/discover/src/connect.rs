@@ -11,24 +11,24 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// The longest that a connection may take, names included and all addresses together. Two retransmissions to one fit in.
-const CONNECT: Duration = Duration::from_secs(4);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A server that served for less than this is no better than one that does not.
-const STEADY: Duration = Duration::from_secs(1);
+const MIN_SERVICE: Duration = Duration::from_secs(1);
 
-/// Whose turn it is among the servers of a registry.
-pub(super) struct Rota {
+/// The servers of a registry, tried in turn.
+pub(super) struct ServerRotation {
     servers: Vec<String>,
     next: usize,
     /// How many are still to be tried before the registry counts as lost.
     left: usize,
 }
 
-impl Rota {
+impl ServerRotation {
     /// Begins at the server that `seed` says, so that many balancers spread.
-    pub(super) fn new(servers: Vec<String>, seed: u64) -> Rota {
+    pub(super) fn new(servers: Vec<String>, seed: u64) -> ServerRotation {
         let next = (seed % servers.len().max(1) as u64) as usize;
-        Rota { servers, next, left: 0 }
+        ServerRotation { servers, next, left: 0 }
     }
 
     /// All are to be tried, the one that was tried last as the last.
@@ -47,7 +47,7 @@ impl Rota {
     /// The one tried last has ended, having served since this time if it did. If that was for a while, all the others are
     /// worth a try before this is more than a change of servers.
     pub(super) fn ended(&mut self, served: Option<Instant>) {
-        if served.is_some_and(|since| since.elapsed() >= STEADY) {
+        if served.is_some_and(|since| since.elapsed() >= MIN_SERVICE) {
             self.begin();
         }
     }
@@ -69,7 +69,7 @@ impl Connector {
     /// Connects to `server`, `host:port` or `http://host:port`: to the first of its addresses that accepts. A loss does not name
     /// the server: whoever asks it says which it was, whatever went wrong.
     pub(super) async fn connect(&mut self, server: &str) -> Result<TcpStream, Loss> {
-        let end = Instant::now() + CONNECT;
+        let end = Instant::now() + CONNECT_TIMEOUT;
         let connected = timeout_at(end, self.try_addresses(server, end)).await;
         connected.unwrap_or_else(|_| Err(too_late()))
     }

@@ -4,10 +4,10 @@
 //! is a worker that accepts. It may be renamed over an older one: the address stays, and who answers there is told apart
 //! by its résumé.
 
-use super::changes::{Changes, Settling};
-use super::event::Teller;
+use super::directory_watch::{DirectoryWatch, Settling};
+use super::event::EventReporter;
 use super::file_thread::on_file_thread;
-use super::listing::Gathering;
+use super::listing::ListingBuilder;
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, Member};
 use sandarac_balance::Address;
 use std::convert::Infallible;
@@ -32,18 +32,18 @@ const SETTLING: Settling = Settling { quiet: Duration::from_millis(10), at_most:
 const MAX_ENTRIES: usize = 10 * MAX_MEMBERS;
 
 /// Tells what is in the directory until it is lost.
-pub(super) async fn follow(directory: &Path, teller: &mut Teller<'_>) -> Loss {
-    let Err(loss) = try_follow(directory, teller).await;
+pub(super) async fn follow(directory: &Path, reporter: &mut EventReporter<'_>) -> Loss {
+    let Err(loss) = try_follow(directory, reporter).await;
     loss
 }
 
-async fn try_follow(directory: &Path, teller: &mut Teller<'_>) -> Result<Infallible, Loss> {
+async fn try_follow(directory: &Path, reporter: &mut EventReporter<'_>) -> Result<Infallible, Loss> {
     loop {
         // In this order: what changes between the two is told.
-        let begin = |directory: &Path| Ok((Changes::of(directory, None), identity(directory)?));
+        let begin = |directory: &Path| Ok((DirectoryWatch::of(directory, None), identity(directory)?));
         let (changes, which) = read_on_thread(directory, begin).await?;
         loop {
-            teller.lists(read_on_thread(directory, scan).await?);
+            reporter.listing(read_on_thread(directory, scan).await?);
             changes.wait(RESCAN, SETTLING).await;
             if read_on_thread(directory, identity).await.ok() != Some(which) {
                 // Another directory, which nobody watches yet, or none.
@@ -69,7 +69,7 @@ pub async fn reappears(path: &Path, pause: Duration) {
         let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
         // Of what else happens there, as in a directory of temporary files, nothing is heeded.
         let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
-        Some(Changes::of(nearest, missing))
+        Some(DirectoryWatch::of(nearest, missing))
     };
     match on_file_thread(path, watch).await {
         Ok(Some(changes)) => changes.wait(pause, SETTLING).await,
@@ -92,7 +92,7 @@ pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 fn scan(directory: &Path) -> io::Result<Listing> {
-    let mut found = Gathering::default();
+    let mut builder = ListingBuilder::default();
     let mut names: Vec<OsString> = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -101,24 +101,24 @@ fn scan(directory: &Path) -> io::Result<Listing> {
             continue;
         }
         if names.len() == MAX_ENTRIES {
-            found.ignore(IgnoredReason::TooMany, name.as_bytes());
+            builder.ignore(IgnoredReason::TooMany, name.as_bytes());
             break;
         }
         // It may have gone in the meantime. A link to a socket is one.
         match std::fs::metadata(entry.path()) {
             Ok(metadata) if metadata.file_type().is_socket() => names.push(name),
-            Ok(_) => found.ignore(IgnoredReason::NotASocket, name.as_bytes()),
+            Ok(_) => builder.ignore(IgnoredReason::NotASocket, name.as_bytes()),
             Err(_) => {}
         }
     }
     names.sort_unstable();
     for name in names {
         match address(&directory.join(&name)) {
-            Ok(address) => found.take(Member { address, weight: 1, priority: 0 }, name.as_bytes()),
-            Err(reason) => found.ignore(reason, name.as_bytes()),
+            Ok(address) => builder.add(Member { address, weight: 1, priority: 0 }, name.as_bytes()),
+            Err(reason) => builder.ignore(reason, name.as_bytes()),
         }
     }
-    Ok(found.listing())
+    Ok(builder.build())
 }
 
 fn address(path: &Path) -> Result<Address, IgnoredReason> {

@@ -1,7 +1,7 @@
 //! Names whose addresses or SRV records are backends, asked for again when their TTL has run out.
 
-use super::event::Teller;
-use super::listing::Gathering;
+use super::event::EventReporter;
+use super::listing::ListingBuilder;
 use super::{IgnoredReason, Listing, Loss, LossReason, Member};
 use crate::resolver;
 use hickory_resolver::TokioResolver;
@@ -60,7 +60,7 @@ impl DnsName {
     }
 
     /// Tells what the name has until no name server answers.
-    pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+    pub(super) async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         if self.resolver.is_none() {
             self.resolver = resolver::uncached(&self.servers);
         }
@@ -74,7 +74,7 @@ impl DnsName {
             };
             match answered {
                 Ok((listing, ttl)) => {
-                    teller.lists(listing);
+                    reporter.listing(listing);
                     tokio::time::sleep(ttl.clamp(LEAST, MOST)).await;
                 }
                 Err(loss) => return loss,
@@ -115,12 +115,12 @@ async fn addresses(
     }
     // Name servers turn the list round with every answer.
     ips.sort_unstable();
-    let mut found = Gathering::default();
+    let mut builder = ListingBuilder::default();
     for ip in ips {
         let text = format!("http://{}", SocketAddr::new(ip, port));
-        take(&mut found, &text, 1, 0);
+        add(&mut builder, &text, 1, 0);
     }
-    Ok((found.listing(), ttl))
+    Ok((builder.build(), ttl))
 }
 
 /// The SRV records of a service. Targets stay names, which are asked for as those of any other backend are.
@@ -139,11 +139,11 @@ async fn services(resolver: &TokioResolver, name: &str) -> Result<(Listing, Dura
     }
     records.sort_unstable();
     let heaviest = records.iter().map(|(.., weight)| u32::from(*weight)).max().unwrap_or(0);
-    let mut found = Gathering::default();
+    let mut builder = ListingBuilder::default();
     for (priority, text, weight) in &records {
-        take(&mut found, text, scaled(u32::from(*weight), heaviest), *priority);
+        add(&mut builder, text, scaled(u32::from(*weight), heaviest), *priority);
     }
-    Ok((found.listing(), answer.ttl))
+    Ok((builder.build(), answer.ttl))
 }
 
 /// A weight of SRV records, of which `heaviest` is the greatest, in proportion within what a backend may weigh. 0, which
@@ -154,10 +154,10 @@ fn scaled(weight: u32, heaviest: u32) -> u32 {
     weight.max(1)
 }
 
-fn take(found: &mut Gathering, text: &str, weight: u32, priority: u16) {
+fn add(builder: &mut ListingBuilder, text: &str, weight: u32, priority: u16) {
     match text.parse::<Address>() {
-        Ok(address) => found.take(Member { address, weight, priority }, text.as_bytes()),
-        Err(_) => found.ignore(IgnoredReason::BadAddress, text.as_bytes()),
+        Ok(address) => builder.add(Member { address, weight, priority }, text.as_bytes()),
+        Err(_) => builder.ignore(IgnoredReason::BadAddress, text.as_bytes()),
     }
 }
 

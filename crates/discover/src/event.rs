@@ -1,4 +1,4 @@
-//! Events of a source, and the filter that passes on news alone.
+//! Events of a source, and the reporter that leaves out repetitions.
 
 use super::backoff::LONG_LIFE;
 use super::{Ignored, Listing, LiveSettings};
@@ -101,29 +101,29 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Tells what is news.
-pub(super) struct Teller<'a> {
+/// Reports events, unless nothing has changed since the last.
+pub(super) struct EventReporter<'a> {
     events: &'a mut dyn FnMut(Event),
-    /// What was told of the list last.
-    told: Option<Listing>,
+    /// The listing reported last.
+    reported: Option<Listing>,
     lost: Option<Loss>,
     /// Since when the source has been reachable, if it is.
     good_since: Option<Instant>,
 }
 
-impl<'a> Teller<'a> {
-    pub(super) fn new(events: &'a mut dyn FnMut(Event)) -> Teller<'a> {
-        Teller { events, told: None, lost: None, good_since: None }
+impl<'a> EventReporter<'a> {
+    pub(super) fn new(events: &'a mut dyn FnMut(Event)) -> EventReporter<'a> {
+        EventReporter { events, reported: None, lost: None, good_since: None }
     }
 
     /// The source was reached and says this.
-    pub(super) fn lists(&mut self, listing: Listing) {
+    pub(super) fn listing(&mut self, listing: Listing) {
         if self.lost.take().is_some() {
             (self.events)(Event::Back);
         }
         self.good_since.get_or_insert_with(Instant::now);
-        if self.told.as_ref() != Some(&listing) {
-            self.told = Some(listing.clone());
+        if self.reported.as_ref() != Some(&listing) {
+            self.reported = Some(listing.clone());
             (self.events)(match listing {
                 Listing { members, settings, ignored } if members.is_empty() => {
                     Event::Emptied { settings, ignored }

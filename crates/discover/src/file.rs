@@ -5,10 +5,10 @@
 //! paused: a file that changes while it is read, or that ends within a line, is looked at again later and until then is not
 //! obeyed. What was cut off at the end of a line by a writer that pauses there for longer cannot be told from a shorter list.
 
-use super::changes::{Changes, Settling};
 use super::directory::{identity, loss, read_on_thread};
-use super::event::Teller;
-use super::listing::{Gathering, weight};
+use super::directory_watch::{DirectoryWatch, Settling};
+use super::event::EventReporter;
+use super::listing::{ListingBuilder, weight};
 use super::{IgnoredReason, Listing, Loss, LossReason, MAX_ENTRY_BYTES, Member};
 use sandarac_balance::Address;
 use std::convert::Infallible;
@@ -32,8 +32,8 @@ const SETTLING: Settling = Settling { quiet: Duration::from_millis(50), at_most:
 const UNFINISHED: Duration = Duration::from_secs(1);
 
 /// Tells what is in the file until it is lost.
-pub(super) async fn follow(path: &Path, teller: &mut Teller<'_>) -> Loss {
-    follow_text(path, MAX_BYTES, |text| teller.lists(list(text))).await
+pub(super) async fn follow(path: &Path, reporter: &mut EventReporter<'_>) -> Loss {
+    follow_text(path, MAX_BYTES, |text| reporter.listing(list(text))).await
 }
 
 /// Tells what a file of at most `most` bytes says, time and again and soon after it changes, until it is lost.
@@ -84,8 +84,8 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// Which directory a file is in, and what changes of it from then on.
-fn watch(path: &Path) -> (Option<(u64, u64)>, Changes) {
-    (identity(parent(path)).ok(), Changes::of(parent(path), path.file_name()))
+fn watch(path: &Path) -> (Option<(u64, u64)>, DirectoryWatch) {
+    (identity(parent(path)).ok(), DirectoryWatch::of(parent(path), path.file_name()))
 }
 
 /// What tells one state of a file from another.
@@ -135,17 +135,17 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 }
 
 fn list(text: &[u8]) -> Listing {
-    let mut found = Gathering::default();
+    let mut builder = ListingBuilder::default();
     // Editors of other systems write a mark of the byte order first.
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     for entry in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         match line(entry) {
-            Ok(Some(member)) => found.take(member, entry),
+            Ok(Some(member)) => builder.add(member, entry),
             Ok(None) => {}
-            Err(reason) => found.ignore(reason, entry),
+            Err(reason) => builder.ignore(reason, entry),
         }
     }
-    found.listing()
+    builder.build()
 }
 
 /// A member as a line of text names it: an address, and a weight if it is not 1; nothing where there is only a comment.

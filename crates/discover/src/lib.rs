@@ -8,16 +8,17 @@
 //! [`IgnoredReason`], and all of it is bounded.
 
 mod backoff;
-mod changes;
 mod connect;
 mod directory;
+mod directory_watch;
 mod dns;
 mod etcd;
 mod event;
 mod file;
 mod file_thread;
+mod ignored;
 mod listing;
-mod provider;
+mod registry_entry;
 mod resolver;
 mod settings;
 mod zookeeper;
@@ -27,14 +28,15 @@ pub use directory::reappears;
 pub use event::{Event, Loss, LossReason};
 pub use file::follow_text;
 pub use file_thread::on_file_thread;
-pub use listing::{Ignored, IgnoredEntry, IgnoredReason, Listing, MAX_ENTRY_BYTES, MAX_MEMBERS, Member};
+pub use ignored::{Ignored, IgnoredEntry, IgnoredReason, MAX_ENTRY_BYTES};
+pub use listing::{Listing, MAX_MEMBERS, Member};
 pub use resolver::Resolver;
 pub use settings::LiveSettings;
 
-use self::connect::{Connector, Rota};
+use self::connect::{Connector, ServerRotation};
 use self::dns::{DnsName, Families, Question};
 use self::etcd::Etcd;
-use self::event::Teller;
+use self::event::EventReporter;
 use self::zookeeper::ZooKeeper;
 use sandarac_config::{Dns, Source};
 use std::convert::Infallible;
@@ -54,12 +56,12 @@ pub async fn watch(
     seed: u64,
     mut events: impl FnMut(Event),
 ) -> Infallible {
-    let mut teller = Teller::new(&mut events);
+    let mut reporter = EventReporter::new(&mut events);
     let mut backoff = JitteredBackoff::new(seed);
     let mut follower = Follower::new(source, dns, memory, seed);
     loop {
-        let loss = follower.follow(&mut teller).await;
-        let lived_long = teller.lost(loss);
+        let loss = follower.follow(&mut reporter).await;
+        let lived_long = reporter.lost(loss);
         follower.pause(backoff.pause(lived_long)).await;
     }
 }
@@ -90,11 +92,12 @@ impl Follower {
                 Follower::Dns(DnsName::new(Question::Services(name.into()), &dns.servers, memory.0))
             }
             Source::ZooKeeper { servers, path, session_timeout } => {
-                let servers = Rota::new(servers.iter().map(ToString::to_string).collect(), seed);
+                let servers = ServerRotation::new(servers.iter().map(ToString::to_string).collect(), seed);
                 Follower::ZooKeeper(ZooKeeper::new(servers, &path, session_timeout, connector()))
             }
             Source::Etcd { endpoints, prefix, login } => {
-                let endpoints = Rota::new(endpoints.iter().map(ToString::to_string).collect(), seed);
+                let endpoints =
+                    ServerRotation::new(endpoints.iter().map(ToString::to_string).collect(), seed);
                 let login = login.map(|(user, password)| (user, password.to_string()));
                 Follower::Etcd(Etcd::new(endpoints, prefix.trim_end_matches('/'), login, connector()))
             }
@@ -102,13 +105,13 @@ impl Follower {
     }
 
     /// Tells what the source names for as long as it can be reached.
-    async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+    async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         match self {
-            Follower::Directory(path) => directory::follow(path, teller).await,
-            Follower::File(path) => file::follow(path, teller).await,
-            Follower::Dns(name) => name.follow(teller).await,
-            Follower::ZooKeeper(zookeeper) => zookeeper.follow(teller).await,
-            Follower::Etcd(etcd) => etcd.follow(teller).await,
+            Follower::Directory(path) => directory::follow(path, reporter).await,
+            Follower::File(path) => file::follow(path, reporter).await,
+            Follower::Dns(name) => name.follow(reporter).await,
+            Follower::ZooKeeper(zookeeper) => zookeeper.follow(reporter).await,
+            Follower::Etcd(etcd) => etcd.follow(reporter).await,
         }
     }
 

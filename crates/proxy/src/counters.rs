@@ -4,16 +4,15 @@
 
 use crate::Fault;
 use crate::handling::Handling;
+use crate::latency::Latency;
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
-use crate::resume::Unbelieved;
 use crate::tally::{MissReason, NoStore, StatusClass, Tally};
-use sandarac_balance::Buckets;
+use crate::unbelieved::Unbelieved;
 use sandarac_net::Refused;
 use sandarac_wire::h1::repair::Repair;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 macro_rules! counters {
     ($($variant:ident $name:literal $text:literal),* $(,)?) => {
@@ -149,56 +148,5 @@ impl Counters {
     /// The count so far.
     pub fn get(&self, counter: Counter) -> u64 {
         self.counts[counter as usize].load(Ordering::Relaxed)
-    }
-}
-
-/// Eight to each doubling: a quantile is exact to an eighth. Up to 2^34 microseconds, more than four hours.
-const BUCKETS: Buckets = Buckets::new(3, 34);
-
-/// A histogram of durations in microseconds, log-linear, in memory that its writers share with readers.
-#[derive(Debug)]
-pub struct Latency {
-    buckets: Box<[AtomicU64; BUCKETS.count()]>,
-    sum: AtomicU64,
-}
-
-impl Default for Latency {
-    fn default() -> Latency {
-        Latency { buckets: Box::new([const { AtomicU64::new(0) }; BUCKETS.count()]), sum: AtomicU64::new(0) }
-    }
-}
-
-impl Latency {
-    /// Counts one duration. Only the worker that owns the histogram may call it.
-    pub fn observe(&self, duration: Duration) {
-        let (bucket, micros) = self.place(duration);
-        bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.sum.store(self.sum.load(Ordering::Relaxed).wrapping_add(micros), Ordering::Relaxed);
-    }
-
-    /// The same, of a histogram that several workers count in.
-    pub fn observe_shared(&self, duration: Duration) {
-        let (bucket, micros) = self.place(duration);
-        bucket.fetch_add(1, Ordering::Relaxed);
-        self.sum.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    /// Where a duration counts, and its microseconds.
-    fn place(&self, duration: Duration) -> (&AtomicU64, u64) {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        (&self.buckets[BUCKETS.of(micros)], micros)
-    }
-
-    /// The counts of every bucket, with the bucket's upper bound in microseconds.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.buckets
-            .iter()
-            .enumerate()
-            .map(|(at, count)| (*BUCKETS.bounds(at).end(), count.load(Ordering::Relaxed)))
-    }
-
-    /// The sum of all durations, in microseconds.
-    pub fn sum(&self) -> u64 {
-        self.sum.load(Ordering::Relaxed)
     }
 }

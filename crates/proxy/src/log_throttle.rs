@@ -1,4 +1,4 @@
-//! Throttling of log messages, per subject, with doubling intervals, so that no subject suppresses another.
+//! Throttling of log messages, per topic, with doubling intervals, so that no topic suppresses another.
 
 use sandarac_balance::{BackendId, Backoff};
 use sandarac_net::Moment;
@@ -9,13 +9,13 @@ use std::time::Duration;
 /// The interval in which a message is not repeated.
 const REPEAT_AFTER: Backoff = Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(600) };
 
-/// The most subjects that are remembered. Further backends and workers are not logged until one of these has been quiet for its
+/// The most topics that are remembered. Further backends and workers are not logged until one of these has been quiet for its
 /// interval.
-const MAX_SUBJECTS: usize = 64;
+const MAX_TOPICS: usize = 64;
 
-/// The subject of a throttled message.
+/// The topic of a throttled message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
+pub(crate) enum LogTopic {
     /// More clients than may connect.
     Clients,
     /// Connections that cannot be accepted.
@@ -28,9 +28,9 @@ pub(crate) enum Subject {
     Worker(Box<str>, BackendId, &'static str),
 }
 
-/// The subjects of recent messages.
+/// The topics of recent messages.
 #[derive(Default)]
-pub(crate) struct Throttle(HashMap<Subject, LastMessage>);
+pub(crate) struct Throttle(HashMap<LogTopic, LastMessage>);
 
 struct LastMessage {
     logged_at: Moment,
@@ -46,16 +46,16 @@ impl LastMessage {
 }
 
 impl Throttle {
-    /// Whether a message about `subject` may be logged at `now`. If so, it counts as logged.
-    pub(crate) fn is_due(&mut self, subject: Subject, now: Moment) -> bool {
-        let is_one_of_many = matches!(subject, Subject::Backend(..) | Subject::Worker(..));
-        if is_one_of_many && self.0.len() >= MAX_SUBJECTS && !self.0.contains_key(&subject) {
+    /// Whether a message about `topic` may be logged at `now`. If so, it counts as logged.
+    pub(crate) fn is_due(&mut self, topic: LogTopic, now: Moment) -> bool {
+        let is_one_of_many = matches!(topic, LogTopic::Backend(..) | LogTopic::Worker(..));
+        if is_one_of_many && self.0.len() >= MAX_TOPICS && !self.0.contains_key(&topic) {
             self.0.retain(|_, last| now.since(last.logged_at) < last.interval());
-            if self.0.len() >= MAX_SUBJECTS {
+            if self.0.len() >= MAX_TOPICS {
                 return false;
             }
         }
-        match self.0.entry(subject) {
+        match self.0.entry(topic) {
             Entry::Vacant(new) => {
                 new.insert(LastMessage { logged_at: now, repeats: 0 });
                 true
@@ -80,20 +80,20 @@ mod tests {
     use super::*;
     use sandarac_balance::{Algorithm, Backend, Pool};
 
-    /// A subject for each of `count` workers.
-    fn workers(count: usize, why: &'static str) -> Vec<Subject> {
+    /// A topic for each of `count` workers.
+    fn workers(count: usize, why: &'static str) -> Vec<LogTopic> {
         let backend = |n: usize| Backend::new(format!("unix:/workers/{n}").parse().unwrap());
         let pool = Pool::new("app", (0..count).map(backend).collect(), Algorithm::Resume);
-        pool.ids().iter().map(|&id| Subject::Worker(pool.name().into(), id, why)).collect()
+        pool.ids().iter().map(|&id| LogTopic::Worker(pool.name().into(), id, why)).collect()
     }
 
     #[test]
-    fn one_subject_does_not_suppress_another() {
+    fn one_topic_does_not_suppress_another() {
         let (mut throttle, now) = (Throttle::default(), Moment::now());
         let of_workers = [workers(2, "score"), workers(2, "class")].concat();
-        for subject in of_workers.into_iter().chain([Subject::Clients]) {
-            assert!(throttle.is_due(subject.clone(), now), "{subject:?}");
-            assert!(!throttle.is_due(subject.clone(), now), "{subject:?}");
+        for topic in of_workers.into_iter().chain([LogTopic::Clients]) {
+            assert!(throttle.is_due(topic.clone(), now), "{topic:?}");
+            assert!(!throttle.is_due(topic.clone(), now), "{topic:?}");
         }
     }
 
@@ -101,20 +101,21 @@ mod tests {
     fn lasting_trouble_is_logged_at_growing_intervals_and_anew_when_it_returns() {
         let (mut throttle, start) = (Throttle::default(), Moment::now());
         let at = |second: u64| start.plus(Duration::from_secs(second));
-        let said: Vec<u64> = (0..2000).filter(|&now| throttle.is_due(Subject::Clients, at(now))).collect();
+        let said: Vec<u64> = (0..2000).filter(|&now| throttle.is_due(LogTopic::Clients, at(now))).collect();
         assert_eq!(said, [0, 10, 30, 70, 150, 310, 630, 1230, 1830]);
-        let said: Vec<u64> = (5000..5040).filter(|&now| throttle.is_due(Subject::Clients, at(now))).collect();
+        let said: Vec<u64> =
+            (5000..5040).filter(|&now| throttle.is_due(LogTopic::Clients, at(now))).collect();
         assert_eq!(said, [5000, 5010, 5030]);
     }
 
     #[test]
-    fn the_subjects_remembered_are_bounded() {
+    fn the_topics_remembered_are_bounded() {
         let (mut throttle, now) = (Throttle::default(), Moment::now());
         let mut say = |why: &'static str, now: Moment| {
-            workers(1000, why).into_iter().filter(|subject| throttle.is_due(subject.clone(), now)).count()
+            workers(1000, why).into_iter().filter(|topic| throttle.is_due(topic.clone(), now)).count()
         };
-        assert_eq!(say("score", now), MAX_SUBJECTS);
-        assert_eq!(say("class", now.plus(REPEAT_AFTER.first)), MAX_SUBJECTS);
-        assert!(throttle.0.len() <= MAX_SUBJECTS);
+        assert_eq!(say("score", now), MAX_TOPICS);
+        assert_eq!(say("class", now.plus(REPEAT_AFTER.first)), MAX_TOPICS);
+        assert!(throttle.0.len() <= MAX_TOPICS);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exchange::{self, Deferred, is_loop};
 use crate::handling::Handling;
-use crate::log_throttle::Subject;
+use crate::log_throttle::LogTopic;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
@@ -158,7 +158,7 @@ impl Service for Worker {
 
     fn accept_failed(&self, error: &io::Error) {
         self.counters.one(Counter::AcceptFailures);
-        self.shared.log_throttled(Subject::Accepting, || format!("cannot accept connections: {error}"));
+        self.shared.log_throttled(LogTopic::Accepting, || format!("cannot accept connections: {error}"));
     }
 
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {

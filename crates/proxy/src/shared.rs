@@ -1,11 +1,11 @@
 //! State that all cores of a process share.
 
-use crate::log_throttle::{Subject, Throttle};
-use crate::resume::Unbelieved;
+use crate::log_throttle::{LogTopic, Throttle};
+use crate::purge_target::purge_target;
 use crate::site::Site;
-use crate::step::purge::purge_target;
 use crate::tally::Tally;
-use crate::upkeep::{Mailbox, settle};
+use crate::unbelieved::Unbelieved;
+use crate::upkeep::Mailbox;
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -124,9 +124,23 @@ impl Shared {
         let site = Arc::new(site);
         self.tended.store(site.clone());
         self.upkeep_mailbox.change_site();
-        settle(self, patience);
+        self.wait_until_ready(patience);
         self.site.store(site);
         self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Blocks the thread until every pool that the upkeep looks after has what it should have before it serves, at most for
+    /// `patience`: a process that reports itself ready earlier has no backend for its first requests. What did not come in time is
+    /// logged.
+    pub fn wait_until_ready(&self, patience: Duration) {
+        let site = self.tended();
+        site.wait_until_ready(patience);
+        for pool in site.pools() {
+            if let Some(what) = pool.awaits() {
+                let (name, seconds) = (pool.name(), patience.as_secs_f64());
+                self.log(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
+            }
+        }
     }
 
     /// The configuration that the upkeep looks after.
@@ -214,7 +228,7 @@ impl Shared {
             return true;
         }
         self.closed();
-        self.log_throttled(Subject::Clients, || {
+        self.log_throttled(LogTopic::Clients, || {
             "too many client connections: some are answered 503".to_owned()
         });
         false
@@ -232,9 +246,9 @@ impl Shared {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Logs a message, unless one about the same subject was logged a short while ago.
-    pub(crate) fn log_throttled(&self, subject: Subject, message: impl FnOnce() -> String) {
-        if self.log_throttle.lock().is_due(subject, Moment::now()) {
+    /// Logs a message, unless one about the same topic was logged a short while ago.
+    pub(crate) fn log_throttled(&self, topic: LogTopic, message: impl FnOnce() -> String) {
+        if self.log_throttle.lock().is_due(topic, Moment::now()) {
             (self.log)(&escaped(&message()));
         }
     }
@@ -242,7 +256,7 @@ impl Shared {
     /// Counts, in a set of the caller's own, and says what of a worker's word is not believed.
     pub(crate) fn unbelieved(&self, counters: &Counters, pool: &Pool, worker: BackendId, why: Unbelieved) {
         counters.unbelieved.one(&why);
-        self.log_throttled(Subject::Worker(pool.name().into(), worker, why.name()), || {
+        self.log_throttled(LogTopic::Worker(pool.name().into(), worker, why.name()), || {
             let worker = pool.backend(worker).map(|backend| backend.address().to_string());
             let worker = worker.unwrap_or_default();
             format!("pool {}: what {worker} says of its skills is not believed: {}", pool.name(), why.text())

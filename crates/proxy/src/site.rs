@@ -155,6 +155,12 @@ impl Site {
         self.pool_changes.wait_until(is_ready, patience);
     }
 
+    /// Blocks the thread until every pool has a backend, at most for `patience`.
+    pub fn wait_for_backends(&self, patience: Duration) {
+        let has_backends = |pool: &SitePool| !pool.live().backends().is_empty();
+        self.pool_changes.wait_until(|| self.pools.iter().all(has_backends), patience);
+    }
+
     /// The name of this proxy in Via, Cache-Status and Proxy-Status.
     pub(crate) fn name(&self) -> &str {
         self.config.forwarded.name.as_str()

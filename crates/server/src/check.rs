@@ -10,7 +10,7 @@ use sandarac_config::{AdminToken, Config, Flags, ListenAddress, LogTarget, Warni
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
 use crate::human;
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// Reads the file at `path`; the admin token may come from elsewhere.
 pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warning>), Failure> {
@@ -38,7 +38,7 @@ pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let (config, warnings) = load(&args.config, cli::token("", None)?)?;
     for warning in &warnings {
-        say(warning);
+        print_line(warning);
     }
     check_tables(&config)?;
     check_machine(&config)?;
@@ -57,7 +57,7 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
             Ok(text) => {
                 read_class_table(classifier, &text).map_err(|error| Failure::Usage(error.to_string()))?;
             }
-            Err(error) => say(format_args!(
+            Err(error) => print_line(format_args!(
                 "warning: no request has a class yet: cannot read {}: {error}",
                 path.display()
             )),
@@ -83,7 +83,7 @@ fn check_machine(config: &Config) -> Result<(), Failure> {
     }
     let wanted = config.cache.memory.get() as u64;
     if let Some(there) = usable_memory().filter(|there| wanted > *there) {
-        say(format_args!(
+        print_line(format_args!(
             "warning: the cache may hold {}, more than the {} of this machine",
             config.cache.memory,
             human::bytes(there)
@@ -98,7 +98,7 @@ fn missing(path: &Path, what: String) -> Result<(), Failure> {
     if !made {
         return Err(Failure::Usage(what));
     }
-    say(format_args!("warning: {what}, unless the service makes it when it starts"));
+    print_line(format_args!("warning: {what}, unless the service makes it when it starts"));
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use crate::admin::{Endpoint, Latency, MetricKind, Purge, State, Stats, Status, V
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, span};
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
@@ -282,7 +282,7 @@ pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
         return json(&reloaded);
     }
     for warning in &reloaded.warnings {
-        say(warning.trim_end());
+        print_line(warning.trim_end());
     }
     // It is in force, whether that can be said or not.
     let _ = writeln!(io::stdout(), "{} is in force", reloaded.config);

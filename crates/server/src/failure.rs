@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use sandarac_config::Diagnostics;
 
 use crate::admin::{Fault, Refusal, client};
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// Why a command was not done.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ impl Failure {
             // Whoever read the output has seen enough, as `head` does.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Failure::Usage(_) | Failure::Configuration(_) => {
-                say(self);
+                print_line(self);
                 ExitCode::from(2)
             }
             Failure::Failed(_) | Failure::Output(_) => {
-                say(self);
+                print_line(self);
                 ExitCode::FAILURE
             }
         }
@@ -65,6 +65,11 @@ impl From<client::Error> for Failure {
             error => Failure::Failed(error.to_string()),
         }
     }
+}
+
+/// `error`, with what was being done.
+pub(crate) fn with_context(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 impl From<Failure> for Refusal {

@@ -2,27 +2,27 @@
 //!
 //! Everything that moves a request lives in the crates below; this one starts it, watches it and reports on it.
 
-// They panic where nothing can be written; see [`stderr::say`].
+// They panic where nothing can be written; see [`stderr::print_line`].
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod admin;
 pub mod check;
 pub mod cli;
-mod client;
 pub mod commands;
 pub mod demo;
 pub mod failure;
+mod http_service;
 pub mod human;
+mod load_client;
 pub mod logs;
 mod predecessor;
 pub mod process;
 pub mod recorder;
 pub mod replay;
 pub mod run;
-mod service;
 mod service_manager;
 pub mod signals;
 pub mod simulate;
-pub mod startup;
+pub mod startup_messages;
 pub mod stderr;
 pub mod top;

@@ -1,6 +1,6 @@
 //! The access log: one line per exchange, formatted where it arises, written by a thread of its own.
 //!
-//! A worker appends lines to its [`Outlet`], which hands them over in batches without ever waiting; what the writer
+//! A core appends lines to its [`Outlet`], which hands them over in batches without ever waiting; what the writer
 //! cannot take is dropped and counted. [`Feed`] carries records to `sandarac log` and `sandarac top` while somebody looks.
 
 mod access;

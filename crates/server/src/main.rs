@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
-use sandarac_server::stderr::say;
+use sandarac_server::stderr::print_line;
 use sandarac_server::{check, commands, demo, replay, run, simulate, top};
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn start(args: &RunArgs) -> Result<(), Failure> {
     }
     let (config, warnings) = check::effective(args)?;
     for warning in &warnings {
-        say(warning);
+        print_line(warning);
     }
     run::run(config, args)
 }

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::admin::client::Client;
 use crate::admin::{Endpoint, State};
 use crate::signals::Signals;
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// How often it is looked whether a draining process has ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
             return true;
         }
         if !told {
-            say(format_args!(
+            print_line(format_args!(
                 "sandarac: process {} is draining; this one starts when it has ended",
                 status.pid
             ));

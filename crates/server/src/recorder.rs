@@ -1,4 +1,4 @@
-//! From the proxy's records to the access log and to those who watch.
+//! The recorder of a core: it passes the proxy's records to the access log and to those who watch.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,15 +11,15 @@ use crate::logs::{Feed, Outlet};
 /// How long a line may wait for others before it is handed to the writer.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// One worker's way to the log and the feed.
-pub struct WorkerRecorder {
+/// A core's recorder.
+pub struct CoreRecorder {
     outlet: Rc<RefCell<Outlet>>,
     feed: Feed,
 }
 
-impl WorkerRecorder {
-    /// A recorder that writes to `outlet`. MUST be made within the worker's runtime.
-    pub fn new(outlet: Outlet, feed: Feed) -> WorkerRecorder {
+impl CoreRecorder {
+    /// A recorder that writes to `outlet`. MUST be made within the core's runtime.
+    pub fn new(outlet: Outlet, feed: Feed) -> CoreRecorder {
         let outlet = Rc::new(RefCell::new(outlet));
         let sent = Rc::downgrade(&outlet);
         tokio::task::spawn_local(async move {
@@ -29,11 +29,11 @@ impl WorkerRecorder {
                 tokio::time::sleep(LINGER).await;
             }
         });
-        WorkerRecorder { outlet, feed }
+        CoreRecorder { outlet, feed }
     }
 }
 
-impl Recorder for WorkerRecorder {
+impl Recorder for CoreRecorder {
     fn wants(&self) -> bool {
         self.outlet.borrow_mut().is_open() || self.feed.is_watched()
     }

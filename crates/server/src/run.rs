@@ -12,8 +12,8 @@ use crate::predecessor;
 use crate::process::{Daemon, Process};
 use crate::service_manager;
 use crate::signals::{Event, Signals};
-use crate::startup;
-use crate::stderr::say;
+use crate::startup_messages;
+use crate::stderr::print_line;
 
 /// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         let process = Process::start(config, Some(Daemon { args: Some(args.clone()), inherited }))
             .map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(admin) = process.admin() {
-            startup::announce(process.listeners(), admin);
+            startup_messages::announce(process.listeners(), admin);
         }
         service_manager::ready();
         loop {
@@ -43,11 +43,11 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
             }
         }
         service_manager::stopping();
-        say("sandarac: draining; once more to exit at once");
+        print_line("sandarac: draining; once more to exit at once");
         tokio::select! {
             drained = process.drain() => {
                 if !drained {
-                    say("sandarac: some exchanges did not end in time and were cut off");
+                    print_line("sandarac: some exchanges did not end in time and were cut off");
                 }
             }
             () = exit(&mut signals, &process) => return Err(Failure::Failed("ended before the drain was over".to_owned())),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use sandarac_net::Inherited;
 use sd_notify::NotifyState;
 
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// How long the service manager may take to take a message.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ fn tell(state: &[NotifyState<'_>]) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let lines: String = state.iter().map(|state| format!("{state}\n")).collect();
     if let Err(error) = send(place.as_bytes(), lines.as_bytes()) {
-        say(format_args!("sandarac: the service manager cannot be told: {error}"));
+        print_line(format_args!("sandarac: the service manager cannot be told: {error}"));
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Signals {
                 _ = self.interrupt.recv() => break,
                 _ = self.hang_up.recv() => return Event::Reload,
                 _ = self.user1.recv() => return Event::Reopen,
-                _ = self.user2.recv() => say("sandarac: SIGUSR2 does nothing here"),
+                _ = self.user2.recv() => print_line("sandarac: SIGUSR2 does nothing here"),
             }
         }
         if std::mem::replace(&mut self.draining, true) { Event::Exit } else { Event::Drain }

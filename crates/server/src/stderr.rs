@@ -5,6 +5,6 @@ use std::io::{self, Write};
 
 /// Writes a line to standard error, if that can be written. It may be a pipe that nobody reads any more, or a file on a disk
 /// that is full: `eprintln!` panics there, and takes along whoever had something to say.
-pub fn say(line: impl Display) {
+pub fn print_line(line: impl Display) {
     let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }

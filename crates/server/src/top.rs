@@ -1,6 +1,8 @@
 //! `sandarac top`: what the process does now, once a second.
 
-mod picture;
+mod log_sample;
+mod readings;
+mod screen;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,31 +12,26 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
+use crate::admin::Stats;
 use crate::admin::client::Client;
-use crate::admin::{Stats, Status};
 use crate::cli::TopArgs;
 use crate::failure::Failure;
-use picture::{Sample, render};
+use log_sample::LogSample;
+use readings::Readings;
+use screen::render;
 
 /// How many entries of the log are looked at in a second to tell the busiest URLs.
 const SAMPLED: u64 = 2000;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The size of a picture where there is no terminal to ask.
+/// The size of the screen where there is no terminal to ask.
 const PAGE: (usize, usize) = (120, 40);
-
-/// What is known between two looks at the process.
-pub(crate) struct Look {
-    pub(crate) status: Status,
-    pub(crate) before: Stats,
-    pub(crate) now: Stats,
-}
 
 /// `top`.
 pub fn top(args: &TopArgs) -> Result<(), Failure> {
     let client = args.process.client()?;
-    let mut look = Look { status: client.status()?, before: client.stats()?, now: Stats::default() };
+    let mut readings = Readings { status: client.status()?, before: client.stats()?, now: Stats::default() };
     let sample = watch(&client)?;
     let mut terminal = Terminal::open()?;
     loop {
@@ -42,21 +39,21 @@ pub fn top(args: &TopArgs) -> Result<(), Failure> {
         if terminal.as_mut().map_or_else(|| Ok(wait(until)), |terminal| terminal.quits_before(until))? {
             return Ok(());
         }
-        look.status = client.status()?;
-        look.now = client.stats()?;
+        readings.status = client.status()?;
+        readings.now = client.stats()?;
         let (width, height) = terminal.as_ref().map_or(PAGE, Terminal::size);
-        let picture = {
+        let screen = {
             let mut sample = sample.lock().unwrap_or_else(PoisonError::into_inner);
-            let picture = render(&look, &sample, width, height);
+            let screen = render(&readings, &sample, width, height);
             sample.fade();
-            picture
+            screen
         };
         let Some(terminal) = &mut terminal else {
-            io::stdout().write_all(picture.as_bytes())?;
+            io::stdout().write_all(screen.as_bytes())?;
             return Ok(());
         };
-        terminal.show(&picture)?;
-        look.before = look.now;
+        terminal.show(&screen)?;
+        readings.before = readings.now;
     }
 }
 
@@ -66,9 +63,9 @@ fn wait(until: Instant) -> bool {
 }
 
 /// Collects entries of the log on a thread of its own, until the process closes it or this one ends.
-fn watch(client: &Client) -> Result<Arc<Mutex<Sample>>, Failure> {
+fn watch(client: &Client) -> Result<Arc<Mutex<LogSample>>, Failure> {
     let lines = client.log(Some(SAMPLED), &[])?;
-    let sample = Arc::new(Mutex::new(Sample::default()));
+    let sample = Arc::new(Mutex::new(LogSample::default()));
     let collected = Arc::clone(&sample);
     thread::Builder::new().name("top".to_owned()).spawn(move || {
         for line in lines.map_while(Result::ok) {
@@ -137,9 +134,9 @@ impl Terminal {
         }
     }
 
-    /// Draws over the last picture, line by line, so that nothing flickers.
-    fn show(&mut self, picture: &str) -> Result<(), Failure> {
-        let lines: Vec<_> = picture.lines().collect();
+    /// Draws over the last screen, line by line, so that nothing flickers.
+    fn show(&mut self, screen: &str) -> Result<(), Failure> {
+        let lines: Vec<_> = screen.lines().collect();
         let mut out = io::stdout().lock();
         write!(out, "\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\n"))?;
         out.flush()?;

@@ -3,7 +3,7 @@
 use super::Algorithm;
 use super::consistent_hash::Ring;
 use super::maglev::Maglev;
-use super::random::Draw;
+use super::random::WeightedDraw;
 use super::resume::{ClassKey, Resume};
 use super::round_robin::RoundRobin;
 use super::{fallback, least_requests, peak_ewma};
@@ -13,11 +13,11 @@ use crate::{Backend, ChoiceReason, Settings};
 
 /// An algorithm with the state it keeps for one pool.
 pub(crate) enum Chooser {
-    LeastRequests(Draw),
+    LeastRequests(WeightedDraw),
     Resume(Resume),
-    PeakEwma(Draw),
+    PeakEwma(WeightedDraw),
     RoundRobin(RoundRobin),
-    Random(Draw),
+    Random(WeightedDraw),
     ConsistentHash(Ring),
     Maglev(Maglev),
     Fallback,
@@ -28,7 +28,7 @@ impl Chooser {
     /// state goes on where the algorithm is the same.
     pub(crate) fn new(settings: &Settings, backends: &[Backend], before: Option<&Chooser>) -> Chooser {
         match settings.algorithm {
-            Algorithm::LeastRequests => Chooser::LeastRequests(Draw::new(backends)),
+            Algorithm::LeastRequests => Chooser::LeastRequests(WeightedDraw::new(backends)),
             Algorithm::Resume => {
                 let before = match before {
                     Some(Chooser::Resume(before)) => Some(before),
@@ -36,9 +36,9 @@ impl Chooser {
                 };
                 Chooser::Resume(Resume::new(&settings.resume, settings.seed, backends.len(), before))
             }
-            Algorithm::PeakEwma => Chooser::PeakEwma(Draw::new(backends)),
+            Algorithm::PeakEwma => Chooser::PeakEwma(WeightedDraw::new(backends)),
             Algorithm::RoundRobin => Chooser::RoundRobin(RoundRobin::new(backends)),
-            Algorithm::Random => Chooser::Random(Draw::new(backends)),
+            Algorithm::Random => Chooser::Random(WeightedDraw::new(backends)),
             Algorithm::ConsistentHash => Chooser::ConsistentHash(Ring::new(backends, settings.load_factor)),
             Algorithm::Maglev => Chooser::Maglev(Maglev::new(backends)),
             Algorithm::Fallback => Chooser::Fallback,

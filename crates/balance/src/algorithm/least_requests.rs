@@ -1,13 +1,13 @@
 //! The power of two choices over requests in flight.
 
-use super::random::Draw;
+use super::random::WeightedDraw;
 use crate::candidates::Candidates;
 
 /// Of two candidates drawn by weight the first, unless the second would have no more load with this request
 /// than the first has without it; of all the one with the least load where neither of them is one. So
 /// backends are chosen by weight where nothing is going on, too: the loads alone would send all to the
 /// heaviest then.
-pub(crate) fn choose(draw: &Draw, candidates: &Candidates<'_>) -> Option<usize> {
+pub(crate) fn choose(draw: &WeightedDraw, candidates: &Candidates<'_>) -> Option<usize> {
     one_of_two(draw, candidates, |one, two| candidates.load(two) <= candidates.load_now(one))
         .or_else(|| candidates.least_loaded())
 }
@@ -15,7 +15,7 @@ pub(crate) fn choose(draw: &Draw, candidates: &Candidates<'_>) -> Option<usize> 
 /// Of two backends drawn by weight the candidate, if there is one; where both are, the first unless the
 /// second is `better`.
 pub(crate) fn one_of_two(
-    draw: &Draw,
+    draw: &WeightedDraw,
     candidates: &Candidates<'_>,
     better: impl Fn(usize, usize) -> bool,
 ) -> Option<usize> {

@@ -20,8 +20,8 @@ pub(crate) struct Maglev {
     places: Box<[u32]>,
 }
 
-/// A backend that takes turns.
-struct Turn {
+/// The permutation of the table in which a backend takes places.
+struct Permutation {
     /// Its place among the backends.
     at: usize,
     /// A hash of its address.
@@ -34,12 +34,12 @@ struct Turn {
     credit: u32,
 }
 
-impl Turn {
-    fn new((at, backend): (usize, &Backend), size: usize) -> Turn {
+impl Permutation {
+    fn new((at, backend): (usize, &Backend), size: usize) -> Permutation {
         let seed = hash(backend.address().to_string().as_bytes(), 1);
         let next = (mix(seed) % size as u64) as usize;
         let step = (mix(seed ^ 1) % (size as u64 - 1) + 1) as usize;
-        Turn { at, seed, next, step, credit: 0 }
+        Permutation { at, seed, next, step, credit: 0 }
     }
 }
 
@@ -52,22 +52,23 @@ impl Maglev {
             return Maglev { places: Box::default() };
         }
         let size = SIZES.into_iter().find(|&size| size >= 100 * backends.len()).unwrap_or(SIZES[2]);
-        let mut turns: Vec<Turn> = backends.iter().enumerate().map(|turn| Turn::new(turn, size)).collect();
-        turns.sort_unstable_by_key(|turn| turn.seed);
+        let mut permutations: Vec<Permutation> =
+            backends.iter().enumerate().map(|permutation| Permutation::new(permutation, size)).collect();
+        permutations.sort_unstable_by_key(|permutation| permutation.seed);
         let heaviest = backends.iter().map(Backend::weight).max().unwrap_or(1);
         let mut places = vec![NOBODY; size];
         let mut free = size;
         'fill: loop {
-            for turn in &mut turns {
-                turn.credit += backends[turn.at].weight();
-                if turn.credit < heaviest {
+            for permutation in &mut permutations {
+                permutation.credit += backends[permutation.at].weight();
+                if permutation.credit < heaviest {
                     continue;
                 }
-                turn.credit -= heaviest;
-                while places[turn.next] != NOBODY {
-                    turn.next = (turn.next + turn.step) % size;
+                permutation.credit -= heaviest;
+                while places[permutation.next] != NOBODY {
+                    permutation.next = (permutation.next + permutation.step) % size;
                 }
-                places[turn.next] = turn.at as u32;
+                places[permutation.next] = permutation.at as u32;
                 free -= 1;
                 if free == 0 {
                     break 'fill;

@@ -4,19 +4,19 @@ use crate::Backend;
 use crate::candidates::Candidates;
 
 /// Draws backends at random, each by its weight.
-pub(crate) struct Draw {
+pub(crate) struct WeightedDraw {
     /// The sum of the weights up to and with each backend; empty where all weigh the same.
     upto: Box<[u64]>,
 }
 
-impl Draw {
-    pub(crate) fn new(backends: &[Backend]) -> Draw {
+impl WeightedDraw {
+    pub(crate) fn new(backends: &[Backend]) -> WeightedDraw {
         let same = backends.windows(2).all(|two| two[0].weight() == two[1].weight());
         let sum = |sum: &mut u64, backend: &Backend| {
             *sum += u64::from(backend.weight());
             Some(*sum)
         };
-        Draw { upto: if same { Box::default() } else { backends.iter().scan(0, sum).collect() } }
+        WeightedDraw { upto: if same { Box::default() } else { backends.iter().scan(0, sum).collect() } }
     }
 
     /// Any backend, whether it may take the request or not. One that starts slowly is drawn less.

@@ -7,9 +7,10 @@ use sandarac_policy::{ClassPart, ClassPattern, ClassRule, ClassTable, ClassTempl
 use crate::classify::part::segment_number;
 use crate::classify::pattern::{Expression, Of};
 use crate::classify::template::read_class_template;
+use crate::definition::{Value, settings};
 use crate::path::AbsolutePath;
-use crate::report::{At, Complaint, Place, Report};
-use crate::setting::{Kind, Node, Value, settings};
+use crate::report::{At, Complaint, Node, Place, Report};
+use crate::setting::Kind;
 use crate::suggest::closest;
 use crate::value::Text;
 

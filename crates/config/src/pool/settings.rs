@@ -7,13 +7,14 @@ use sandarac_balance::{
 };
 
 use crate::classify::ClassSettings;
+use crate::definition::{Value, settings};
 use crate::limited::{Bounded, Decimal, Timeout};
 use crate::path::AbsolutePath;
 use crate::pool::source::Sources;
 use crate::pool::status::StatusRange;
 use crate::pool::sticky::StickySettings;
-use crate::report::{At, Complaint, Report};
-use crate::setting::{Kind, Node, Value, settings};
+use crate::report::{At, Complaint, Node, Report};
+use crate::setting::Kind;
 use crate::value::{Key, Text, choice};
 
 settings! {

@@ -8,10 +8,11 @@ use std::time::Duration;
 use sandarac_balance::{Address, Endpoint, Host};
 use toml::de::DeValue;
 
+use crate::definition::{Value, settings};
 use crate::limited::Timeout;
 use crate::path::AbsolutePath;
-use crate::report::{At, Complaint, Report};
-use crate::setting::{Kind, Node, Value, settings};
+use crate::report::{At, Complaint, Node, Report};
+use crate::setting::Kind;
 use crate::value::Text;
 
 settings! {

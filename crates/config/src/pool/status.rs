@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use crate::definition::Value;
 use crate::limited::Bounded;
-use crate::report::{Complaint, Report};
-use crate::setting::{Kind, Node, Value};
+use crate::report::{Complaint, Node, Report};
+use crate::setting::Kind;
 use crate::value::Text;
 
 /// Status codes from one to another, both included.

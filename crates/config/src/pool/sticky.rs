@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::definition::settings;
 use crate::field::Token;
 use crate::limited::Timeout;
 use crate::report::{At, Complaint, Report};
-use crate::setting::{Kind, settings};
+use crate::setting::Kind;
 use crate::value::{Text, choice};
 
 settings! {

@@ -7,10 +7,10 @@
 
 mod gateway;
 
-use super::connect::{Connector, Rota};
-use super::event::Teller;
-use super::listing::Gathering;
-use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, provider};
+use super::connect::{Connector, ServerRotation};
+use super::event::EventReporter;
+use super::listing::ListingBuilder;
+use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, registry_entry};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use gateway::{Gateway, Messages, malformed};
@@ -36,7 +36,7 @@ const MAX_KEYS: usize = 2 * MAX_MEMBERS;
 
 /// A prefix that is followed.
 pub(super) struct Etcd {
-    endpoints: Rota,
+    endpoints: ServerRotation,
     prefix: String,
     user: Option<(String, String)>,
     connector: Connector,
@@ -54,8 +54,8 @@ struct Session {
     token: Option<String>,
 }
 
-/// What a watch says.
-enum Told {
+/// A message of a watch.
+enum WatchMessage {
     /// Nothing of importance.
     Nothing,
     Change,
@@ -66,7 +66,7 @@ enum Told {
 impl Etcd {
     /// Follows the keys that begin with `prefix`.
     pub(super) fn new(
-        endpoints: Rota,
+        endpoints: ServerRotation,
         prefix: &str,
         user: Option<(String, String)>,
         connector: Connector,
@@ -75,12 +75,12 @@ impl Etcd {
     }
 
     /// Tells what is registered until no endpoint can be asked any more.
-    pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+    pub(super) async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         let mut loss = Loss::new(LossReason::Unreachable, "there is no endpoint to ask");
         self.endpoints.begin();
         while let Some(endpoint) = self.endpoints.next() {
             let mut served = None;
-            let Err(of_endpoint) = self.follow_at(&endpoint, &mut served, teller).await;
+            let Err(of_endpoint) = self.follow_at(&endpoint, &mut served, reporter).await;
             self.endpoints.ended(served);
             loss = Loss::new(of_endpoint.reason, format!("{endpoint}: {}", of_endpoint.detail));
         }
@@ -92,16 +92,16 @@ impl Etcd {
         &mut self,
         endpoint: &str,
         served: &mut Option<Instant>,
-        teller: &mut Teller<'_>,
+        reporter: &mut EventReporter<'_>,
     ) -> Result<Infallible, Loss> {
         let mut session = Session { gateway: self.open(endpoint).await?, token: None };
         session.token = self.token(&mut session.gateway).await?;
         loop {
             let reading = self.read(&mut session).await?;
-            teller.lists(reading.listing);
+            reporter.listing(reading.listing);
             served.get_or_insert_with(Instant::now);
             let messages = self.watch(endpoint, &session, reading.revision + 1).await?;
-            self.follow_watch(messages, &mut session, teller).await?;
+            self.follow_watch(messages, &mut session, reporter).await?;
             tokio::time::sleep(SETTLING).await;
         }
     }
@@ -111,22 +111,22 @@ impl Etcd {
         &self,
         mut messages: Messages,
         session: &mut Session,
-        teller: &mut Teller<'_>,
+        reporter: &mut EventReporter<'_>,
     ) -> Result<(), Loss> {
         loop {
             let mut end = Instant::now() + REREAD;
             let mut has_changed = false;
             while let Ok(message) = timeout_at(end, messages.next()).await {
-                match told(&message?)? {
-                    Told::Change if !has_changed => {
+                match watch_message(&message?)? {
+                    WatchMessage::Change if !has_changed => {
                         has_changed = true;
                         end = Instant::now() + SETTLING;
                     }
-                    Told::Change | Told::Nothing => {}
-                    Told::Compacted => return Ok(()),
+                    WatchMessage::Change | WatchMessage::Nothing => {}
+                    WatchMessage::Compacted => return Ok(()),
                 }
             }
-            teller.lists(self.read(session).await?.listing);
+            reporter.listing(self.read(session).await?.listing);
         }
     }
 
@@ -163,20 +163,20 @@ impl Etcd {
     fn list(&self, answer: &Value) -> Result<Listing, Loss> {
         let range = |at: usize| answer.get("responses")?.get(at)?.get("response_range");
         let (providers, settings) = range(0).zip(range(1)).ok_or_else(malformed)?;
-        let mut found = Gathering::default();
+        let mut builder = ListingBuilder::default();
         for pair in pairs(settings) {
-            found.settings(&bytes(pair, "value")?);
+            builder.settings(&bytes(pair, "value")?);
         }
         let before = self.before_names();
         for pair in pairs(providers) {
             let key = bytes(pair, "key")?;
             let name = key.strip_prefix(before.as_bytes()).ok_or_else(malformed)?;
-            provider::take(&mut found, name, &bytes(pair, "value")?);
+            registry_entry::add(&mut builder, name, &bytes(pair, "value")?);
         }
         if providers.get("more").and_then(Value::as_bool) == Some(true) {
-            found.ignore(IgnoredReason::TooMany, b"keys beyond those that are read");
+            builder.ignore(IgnoredReason::TooMany, b"keys beyond those that are read");
         }
-        Ok(found.listing())
+        Ok(builder.build())
     }
 
     /// Begins to watch, on a connection of its own, at `revision`.
@@ -220,18 +220,18 @@ fn pairs(range: &Value) -> &[Value] {
     range.get("kvs").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn told(message: &Value) -> Result<Told, Loss> {
+fn watch_message(message: &Value) -> Result<WatchMessage, Loss> {
     let result = message.get("result").ok_or_else(malformed)?;
     if result.get("canceled").and_then(Value::as_bool) == Some(true) {
         if number(result, "compact_revision").is_some_and(|revision| revision > 0) {
-            return Ok(Told::Compacted);
+            return Ok(WatchMessage::Compacted);
         }
         let why = result.get("cancel_reason").and_then(Value::as_str).unwrap_or("the watch was cancelled");
         let reason = if why.contains("permission denied") { LossReason::Denied } else { LossReason::Failed };
         return Err(Loss::new(reason, why.chars().take(200).collect::<String>()));
     }
     let has_events = result.get("events").and_then(Value::as_array).is_some_and(|events| !events.is_empty());
-    Ok(if has_events { Told::Change } else { Told::Nothing })
+    Ok(if has_events { WatchMessage::Change } else { WatchMessage::Nothing })
 }
 
 /// A number of 64 bits, which is text in JSON. Absent where it is 0.

@@ -7,10 +7,10 @@
 mod connection;
 mod protocol;
 
-use super::connect::{Connector, Rota};
-use super::event::Teller;
-use super::listing::Gathering;
-use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, provider};
+use super::connect::{Connector, ServerRotation};
+use super::event::EventReporter;
+use super::listing::ListingBuilder;
+use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, registry_entry};
 use connection::{Connection, Reply, denied};
 use protocol::{Fields, Operation};
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ const PROVIDERS: &str = "providers";
 
 /// A node that is followed.
 pub(super) struct ZooKeeper {
-    servers: Rota,
+    servers: ServerRotation,
     path: String,
     timeout: Duration,
     connector: Connector,
@@ -35,17 +35,22 @@ pub(super) struct ZooKeeper {
 
 impl ZooKeeper {
     /// Follows the node at `path`; sessions live for `timeout` without a sign of life.
-    pub(super) fn new(servers: Rota, path: &str, timeout: Duration, connector: Connector) -> ZooKeeper {
+    pub(super) fn new(
+        servers: ServerRotation,
+        path: &str,
+        timeout: Duration,
+        connector: Connector,
+    ) -> ZooKeeper {
         ZooKeeper { servers, path: path.trim_end_matches('/').to_owned(), timeout, connector, zxid: 0 }
     }
 
     /// Tells what is registered until no server can be asked any more.
-    pub(super) async fn follow(&mut self, teller: &mut Teller<'_>) -> Loss {
+    pub(super) async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         let mut loss = Loss::new(LossReason::Unreachable, "there is no server to ask");
         self.servers.begin();
         while let Some(server) = self.servers.next() {
             let mut served = None;
-            let Err(of_server) = self.follow_at(&server, &mut served, teller).await;
+            let Err(of_server) = self.follow_at(&server, &mut served, reporter).await;
             self.servers.ended(served);
             loss = Loss::new(of_server.reason, format!("{server}: {}", of_server.detail));
         }
@@ -59,7 +64,7 @@ impl ZooKeeper {
         &mut self,
         server: &str,
         served: &mut Option<Instant>,
-        teller: &mut Teller<'_>,
+        reporter: &mut EventReporter<'_>,
     ) -> Result<Infallible, Loss> {
         let stream = self.connector.connect(server).await?;
         let mut connection = Connection::open(stream, self.zxid, self.timeout).await?;
@@ -67,11 +72,11 @@ impl ZooKeeper {
             let looked = self.look(&mut connection).await;
             self.zxid = self.zxid.max(connection.zxid);
             match looked? {
-                Some(listing) => teller.lists(listing),
+                Some(listing) => reporter.listing(listing),
                 // The session goes on, for its watch tells when they are made.
                 None => {
                     let absent = format!("there is no node {}", self.providers());
-                    teller.lost(Loss::new(LossReason::Absent, absent));
+                    reporter.lost(Loss::new(LossReason::Absent, absent));
                 }
             }
             served.get_or_insert_with(Instant::now);
@@ -86,10 +91,10 @@ impl ZooKeeper {
 
     /// Reads everything, and watches it. `None` where there is no node for the workers, which is watched for, too.
     async fn look(&self, connection: &mut Connection) -> Result<Option<Listing>, Loss> {
-        let mut found = Gathering::default();
+        let mut builder = ListingBuilder::default();
         let node = if self.path.is_empty() { "/" } else { &self.path };
         match connection.ask_one(Operation::GetData, node).await? {
-            Reply::Found(packet) => found.settings(Fields(&packet).buffer()?),
+            Reply::Found(packet) => builder.settings(Fields(&packet).buffer()?),
             Reply::NoNode => {}
             Reply::Denied => return Err(denied()),
         }
@@ -109,20 +114,20 @@ impl ZooKeeper {
         // The same ones every time, where there are too many.
         names.sort_unstable();
         for name in names.drain(names.len().min(MAX_MEMBERS)..) {
-            found.ignore(IgnoredReason::TooMany, name);
+            builder.ignore(IgnoredReason::TooMany, name);
         }
         let path = |name: &&[u8]| [providers.as_bytes(), b"/", name].concat();
         let paths: Vec<Vec<u8>> = names.iter().map(path).collect();
         let replies = connection.ask(Operation::GetData, &paths).await?;
         for (name, reply) in names.iter().zip(&replies) {
             match reply {
-                Reply::Found(packet) => provider::take(&mut found, name, Fields(packet).buffer()?),
+                Reply::Found(packet) => registry_entry::add(&mut builder, name, Fields(packet).buffer()?),
                 // It has gone meanwhile, and has set off the watch on the list.
                 Reply::NoNode => {}
                 // Whoever may register may make such a node, which is to keep nobody else out.
-                Reply::Denied => found.ignore(IgnoredReason::Denied, name),
+                Reply::Denied => builder.ignore(IgnoredReason::Denied, name),
             }
         }
-        Ok(Some(found.listing()))
+        Ok(Some(builder.build()))
     }
 }

@@ -2,11 +2,13 @@
 
 mod part;
 mod pattern;
+mod subject;
 mod table;
 mod template;
 
 pub use part::ClassPart;
 pub use pattern::ClassPattern;
+pub use subject::Subject;
 pub use table::{ClassTable, TableConflict};
 pub use template::{ClassPiece, ClassTemplate};
 
@@ -15,22 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandarac_balance::MAX_CLASS_BYTES;
-use sandarac_message::Fields;
 
 use part::{host, path, segment};
-
-/// The parts of a request that a classifier looks at.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The host, in any letter case, with or without a port; empty where the request has none.
-    pub host: &'a [u8],
-    /// The method.
-    pub method: &'a [u8],
-    /// Path and query, as received.
-    pub target: &'a [u8],
-    /// The fields.
-    pub fields: Fields<'a>,
-}
 
 /// Sorts requests into classes.
 #[derive(Clone, Debug)]

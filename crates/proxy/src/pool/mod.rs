@@ -2,6 +2,7 @@
 //! of its requests.
 
 mod absent_skills;
+mod changes;
 mod class_table;
 mod live;
 mod membership;
@@ -12,10 +13,10 @@ mod sources;
 mod tests;
 
 pub(crate) use absent_skills::{AbsentSkills, AbsentWorker, unix_seconds};
+pub(crate) use changes::PoolChanges;
 pub use live::Live;
 pub use membership::{Member, SourceState};
 pub use orders::PoolRefusal;
-pub(crate) use readiness::PoolChanges;
 
 use crate::Latency;
 use crate::origin_timeouts::OriginTimeouts;

@@ -3,12 +3,12 @@
 
 use super::fetch::OriginResponse;
 use super::hash;
-use super::purge::{purge_target, route_of_get};
 use super::received::Received;
 use super::store::{Landed, Landing};
 use crate::Fault;
 use crate::exchange::state::Exchange;
 use crate::forward::{fits_variant, is_for_all};
+use crate::purge_target::{purge_target, route_of_get};
 use crate::upload::Upload;
 use sandarac_cache::{Begun, Purge, Tag};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};

@@ -1,15 +1,15 @@
 //! The upkeep of pools beside the requests: one thread that finds backends, checks them, and fetches their
 //! résumés. No request waits for it.
 
+mod checks;
+mod class_tables;
 pub(crate) mod client;
 mod mailbox;
-mod probe;
+mod pool_events;
 mod resume_schedule;
 mod resumes;
-mod skills;
+mod skill_files;
 mod sources;
-mod table;
-mod watch;
 
 pub(crate) use mailbox::Mailbox;
 
@@ -19,7 +19,6 @@ use client::Client;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -49,19 +48,6 @@ impl Upkeep {
     }
 }
 
-/// Blocks the thread until every pool that is looked after has what it should have before it serves, at most for `patience`: a
-/// process that reports itself ready earlier has no backend for its first requests. What did not come in time is logged.
-pub fn settle(shared: &Shared, patience: Duration) {
-    let site = shared.tended();
-    site.wait_until_ready(patience);
-    for pool in site.pools() {
-        if let Some(what) = pool.awaits() {
-            let (name, seconds) = (pool.name(), patience.as_secs_f64());
-            shared.log(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
-        }
-    }
-}
-
 impl Drop for Upkeep {
     fn drop(&mut self) {
         drop(self.stop.take());
@@ -78,11 +64,11 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
         let client = Client::new(Origins::new(&site.config.dns, shared.upkeep_counters().clone()));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
-        tasks.spawn_local(watch::run(shared.clone(), site.clone(), std::mem::take(&mut first)));
+        tasks.spawn_local(pool_events::run(shared.clone(), site.clone(), std::mem::take(&mut first)));
         for place in 0..site.pools().len() {
-            tasks.spawn_local(skills::run(shared.clone(), site.clone(), place));
-            tasks.spawn_local(table::run(shared.clone(), site.clone(), place));
-            tasks.spawn_local(probe::run(shared.clone(), site.clone(), place, client.clone()));
+            tasks.spawn_local(skill_files::run(shared.clone(), site.clone(), place));
+            tasks.spawn_local(class_tables::run(shared.clone(), site.clone(), place));
+            tasks.spawn_local(checks::run(shared.clone(), site.clone(), place, client.clone()));
             for source in 0..site.config.pools[place].discover.len() {
                 tasks.spawn_local(sources::run(shared.clone(), site.clone(), place, source));
             }

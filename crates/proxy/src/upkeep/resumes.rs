@@ -2,10 +2,11 @@
 
 use super::client::{Client, Question};
 use super::resume_schedule::{FetchOutcome, ResumeSchedule, Worker};
-use crate::log_throttle::Subject;
-use crate::resume::{Unbelieved, named};
+use crate::log_throttle::LogTopic;
+use crate::resume::named;
 use crate::shared::Shared;
 use crate::site::Site;
+use crate::unbelieved::Unbelieved;
 use crate::{Counter, Fault, SitePool};
 use sandarac_balance::{Backend, BackendId, Disbelief, WorkerState};
 use sandarac_net::Moment;
@@ -15,13 +16,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// How long a worker may take to give its résumé. It is to answer without waiting for the application.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Résumés that are fetched at a time: each may take [`resume::MAX_DOCUMENT`] bytes of memory.
 const AT_ONCE: usize = 4;
 
 /// How often workers of a version that does not serve are asked: they get no requests that could tell of another one.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Fetches the résumés that the [`ResumeSchedule`] has due.
 struct Fetcher {
@@ -42,7 +43,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, client: Client) {
         schedule: ResumeSchedule::default(),
         running: JoinSet::new(),
     };
-    let mut look = tokio::time::interval(LOOK);
+    let mut look = tokio::time::interval(POLL_INTERVAL);
     loop {
         fetcher.look_for_strangers();
         fetcher.start();
@@ -135,7 +136,7 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
         target: &resume::target(live.settings().resume.classifier),
         fields: fields.as_slice(),
         body: resume::MAX_DOCUMENT,
-        patience: PATIENCE,
+        patience: FETCH_TIMEOUT,
     };
     shared.upkeep_counters().one(Counter::ResumesFetched);
     let since = shared.epoch.elapsed();
@@ -158,7 +159,7 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: Backen
         Err(fault) => (FetchOutcome::Unusable, (Unbelieved::NoResume, fault.text())),
     };
     shared.upkeep_counters().unbelieved.one(&why.0);
-    shared.log_throttled(Subject::Worker(live.name().into(), worker, why.0.name()), || {
+    shared.log_throttled(LogTopic::Worker(live.name().into(), worker, why.0.name()), || {
         let (pool, why, text) = (live.name(), why.0, why.1);
         let advice = match why {
             Unbelieved::NoResume => format!(

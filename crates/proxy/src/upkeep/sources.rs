@@ -9,7 +9,7 @@ use sandarac_discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch
 use std::sync::Arc;
 
 /// How many entries that make no sense are said with their text.
-const SAID: usize = 3;
+const MAX_EXAMPLES: usize = 3;
 
 /// Watches a source of the pool at `place`, by its place in the configuration of the pool, for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, source: usize) {
@@ -93,10 +93,10 @@ fn members(algorithm: Algorithm, listing: &Listing) -> Vec<Member> {
 }
 
 fn say_all(ignored: &Ignored, say: &impl Fn(String)) {
-    for entry in ignored.examples().iter().take(SAID) {
+    for entry in ignored.examples().iter().take(MAX_EXAMPLES) {
         say(format!("not taken, {}: \"{}\"", entry.reason, entry.text));
     }
-    if ignored.total() as usize > SAID {
+    if ignored.total() as usize > MAX_EXAMPLES {
         say(format!("{} entries were not taken", ignored.total()));
     }
 }

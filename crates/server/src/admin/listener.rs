@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Endpoint;
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// How many callers there may be at a time; more wait to be accepted.
 const CALLERS: usize = 64;
@@ -57,7 +57,10 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let same = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
         if same && let Err(error) = fs::remove_file(&self.path) {
-            say(format_args!("sandarac: cannot remove the admin socket {}: {error}", self.path.display()));
+            print_line(format_args!(
+                "sandarac: cannot remove the admin socket {}: {error}",
+                self.path.display()
+            ));
         }
     }
 }

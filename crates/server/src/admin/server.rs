@@ -24,8 +24,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::listener::Caller;
 use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
+use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
-use crate::service::Service;
 
 /// Who may call, and how much they may send.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ impl Grant {
 /// The running admin interface. It stops when dropped.
 pub struct Server {
     endpoint: Endpoint,
-    _service: Service,
+    _service: HttpService,
 }
 
 struct Shared {
@@ -111,7 +111,7 @@ impl Server {
         let tokens = (!bound.is_private()).then_some((access.token, access.read_token));
         let endpoint = bound.endpoint().clone();
         let router = router(Arc::new(Shared { control, tokens }), access.max_body);
-        let service = Service::start("the admin interface", "admin", || async move {
+        let service = HttpService::start("the admin interface", "admin", || async move {
             axum::serve(bound.into_listener()?, router.into_make_service_with_connect_info::<Caller>()).await
         })?;
         Ok(Server { endpoint, _service: service })

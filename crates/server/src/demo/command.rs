@@ -37,7 +37,7 @@ pub fn demo(args: &DemoArgs, accelerate: impl Accelerate) -> Result<(), Failure>
     let origin = site.address();
     let (address, _accelerator) =
         start("the accelerator", args.listen, ACCELERATOR, |address| accelerate.start(address, origin))?;
-    say(&format!(
+    print_text(&format!(
         "The sample site     http://{origin}/   a slow application: its pages take 100 to 300 ms\n\
          The accelerator     http://{address}/   sandarac before it\n\n"
     ))?;
@@ -45,13 +45,13 @@ pub fn demo(args: &DemoArgs, accelerate: impl Accelerate) -> Result<(), Failure>
     if args.seconds > 0 {
         let plan = Plan::lasting(Duration::from_secs(args.seconds));
         let comparison = compare(&site, address, plan, |line| {
-            let _ = say(&format!("{line}\n"));
+            let _ = print_text(&format!("{line}\n"));
         })?;
-        say(&format!("\n{comparison}\n"))?;
+        print_text(&format!("\n{comparison}\n"))?;
         sound = comparison.is_sound();
     }
     if !args.exit {
-        say(&format!(
+        print_text(&format!(
             "Both stay up: open http://{address}/ in a browser; each page says at its foot who answered it.\n\
              Ctrl-C ends them.\n"
         ))?;
@@ -77,7 +77,7 @@ fn start<T>(
     started.map_err(|error| Failure::Failed(format!("cannot start {what}: {error}")))
 }
 
-fn say(text: &str) -> io::Result<()> {
+fn print_text(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()

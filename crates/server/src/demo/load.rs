@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::visitors::{Kind, Visitor, Wrong};
-use crate::client::{self, Answer, Client};
+use crate::load_client::{self, Answer, Client};
 
 /// How long one answer may take before it counts as an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -183,7 +183,7 @@ impl Measured {
         self.answers += 1;
         if let Some(cache_status) = &answer.cache_status {
             self.labelled += 1;
-            if client::is_hit(cache_status) {
+            if load_client::is_hit(cache_status) {
                 self.hits += 1;
                 if visitor.kind == Kind::Member {
                     self.leak(format_args!("{path}, private to {}, came out of a cache", visitor.name));

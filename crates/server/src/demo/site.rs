@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use super::content::{self, Article, SECTIONS};
 use super::pages::{self, Made};
 use super::session::{Sessions, none_match_hits};
-use crate::service::Service;
+use crate::http_service::HttpService;
 
 /// What a page that everyone sees the same says to caches: browsers ask again each time, shared caches keep it.
 const SHARED: &[(&str, &str)] = &[
@@ -71,7 +71,7 @@ struct Shared {
 pub struct Site {
     address: SocketAddr,
     shared: Arc<Shared>,
-    _service: Service,
+    _service: HttpService,
 }
 
 impl Site {
@@ -88,7 +88,7 @@ impl Site {
             sessions: Sessions::new(),
         });
         let router = router(Arc::clone(&shared));
-        let service = Service::start("the sample site", "demo-site", || async move {
+        let service = HttpService::start("the sample site", "demo-site", || async move {
             axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await
         })?;
         Ok(Site { address, shared, _service: service })

@@ -7,7 +7,7 @@ use memchr::memmem;
 use sandarac_balance::Random;
 
 use super::content;
-use crate::client::Answer;
+use crate::load_client::Answer;
 
 /// What a visitor is after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The access log in force, which a reload exchanges for another, or for none, while workers write.
+//! The access log in force, which a reload exchanges for another, or for none, while cores write.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub type Target = Option<(Destination, Format)>;
 pub struct AccessLog(Arc<Shared>);
 
 struct Shared {
-    /// Grows with every exchange: it is all that workers look at until it has.
+    /// Grows with every exchange: it is all that cores look at until it has.
     turn: AtomicU64,
     current: Mutex<Opened>,
     counts: Arc<Counts>,
@@ -82,7 +82,7 @@ impl AccessLog {
         self.0.counts.dropped()
     }
 
-    /// A worker's own way to the log. Each worker keeps one.
+    /// A core's own way to the log. Each core keeps one.
     pub fn outlet(&self) -> Outlet {
         let (turn, batch) = self.batch();
         Outlet { access: self.clone(), turn, batch }
@@ -95,7 +95,7 @@ impl AccessLog {
     }
 }
 
-/// One worker's lines for whatever access log is in force.
+/// One core's lines for whatever access log is in force.
 pub struct Outlet {
     access: AccessLog,
     turn: u64,
@@ -109,7 +109,7 @@ impl Outlet {
         self.batch.is_some()
     }
 
-    /// Appends one record, if there is an access log. The worker MUST also call [`Outlet::send`] from time to time, when it
+    /// Appends one record, if there is an access log. The core MUST also call [`Outlet::send`] from time to time, when it
     /// is idle or every few hundred milliseconds, so that single lines do not linger.
     pub fn push(&mut self, record: &Record<'_>) {
         self.keep_up();

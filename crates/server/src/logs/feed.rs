@@ -83,7 +83,7 @@ impl Feed {
         let mut watchers = match self.0.watchers.try_lock() {
             Ok(watchers) => watchers,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another worker is at it. Its watchers miss this line, which they see by the counters in any case.
+            // Another core is at it. Its watchers miss this line, which they see by the counters in any case.
             Err(TryLockError::WouldBlock) => return,
         };
         let second = record.time.plus(record.duration).as_secs();

@@ -1,4 +1,4 @@
-//! The thread that writes the access log, and the batches that workers hand to it.
+//! The thread that writes the access log, and the batches that cores hand to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use sandarac_message::Timestamp;
 use sandarac_proxy::Record;
 
 use super::Format;
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// A batch is handed over when it holds this many bytes.
 const BATCH: usize = 32 * 1024;
@@ -115,7 +115,7 @@ pub(super) struct Log {
     finished: AtomicBool,
 }
 
-/// What a worker needs to write lines.
+/// What a core needs to write lines.
 #[derive(Clone)]
 pub(super) struct LogHandle {
     sender: SyncSender<Message>,
@@ -138,7 +138,7 @@ impl Log {
         Ok(Log { handle, finished: AtomicBool::new(false) })
     }
 
-    /// What a worker needs to write lines.
+    /// What a core needs to write lines.
     pub(super) fn handle(&self) -> LogHandle {
         self.handle.clone()
     }
@@ -167,7 +167,7 @@ impl Log {
     /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
     pub(super) fn finish(&self) {
         if !self.finished.swap(true, Relaxed) && !self.flush(LAST_LINES) {
-            say("sandarac: the last lines of the access log could not be written in time");
+            print_line("sandarac: the last lines of the access log could not be written in time");
         }
     }
 }
@@ -179,13 +179,13 @@ impl Drop for Log {
 }
 
 impl LogHandle {
-    /// An empty batch. Each worker keeps one.
+    /// An empty batch. Each core keeps one.
     pub(super) fn batch(&self) -> Batch {
         Batch { handle: self.clone(), lines: Lines::default() }
     }
 }
 
-/// Lines of one worker, not handed over yet. Dropping it hands them over.
+/// Lines of one core, not handed over yet. Dropping it hands them over.
 pub(super) struct Batch {
     handle: LogHandle,
     lines: Lines,
@@ -211,7 +211,7 @@ impl Batch {
             Ok(()) => counts.overflowing.store(false, Relaxed),
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
                 if !counts.overflowing.swap(true, Relaxed) {
-                    say("sandarac: the access log cannot be written fast enough; lines are dropped");
+                    print_line("sandarac: the access log cannot be written fast enough; lines are dropped");
                 }
                 if let Message::Lines(lines) = message {
                     counts.dropped.fetch_add(lines.ends.len() as u64, Relaxed);
@@ -365,7 +365,7 @@ fn take_back(file: &File, written: &[u8], error: io::Error) -> (usize, io::Error
 
 fn complain(failing: &mut bool, path: &Path, error: &io::Error) {
     if !std::mem::replace(failing, true) {
-        say(format_args!("sandarac: cannot write the access log {}: {error}", path.display()));
+        print_line(format_args!("sandarac: cannot write the access log {}: {error}", path.display()));
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sandarac_config::{Config, ListenAddress, Listener, LogTarget, Warning};
 use sandarac_lab::{Row, fairness, rows};
@@ -21,10 +20,10 @@ use crate::cli::ReplayArgs;
 use crate::failure::Failure;
 use crate::human::{count, grouped, percent};
 use crate::process::Process;
-use crate::stderr::say;
+use crate::stderr::print_line;
 
 /// How long backends that are discovered are waited for.
-const DISCOVERY: Duration = Duration::from_secs(5);
+const DISCOVERY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Plays the log, with each algorithm that is asked for.
 pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
@@ -40,7 +39,7 @@ pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
     let configs: Result<Vec<_>, Failure> = algorithms.iter().map(|name| configured(args, *name)).collect();
     let configs = configs?;
     if let Some((_, warnings)) = configs.first() {
-        warnings.iter().for_each(say);
+        warnings.iter().for_each(print_line);
     }
     let (mut table, mut details, mut tally) = (Vec::new(), String::new(), String::new());
     let mut failure = None;
@@ -103,7 +102,7 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
     let [sandarac_net::ListenAddress::Tcp(address)] = process.listeners()[..] else {
         return Err(Failure::Failed("the balancer does not listen where it was told to".to_owned()));
     };
-    await_backends(process.shared());
+    process.shared().site().wait_for_backends(DISCOVERY_PATIENCE);
     let before = picks(process.shared());
     let played = drive(address, log, plan, || spread(process.shared())).map_err(failed)?;
     let pools = shares(process.shared(), &before);
@@ -246,15 +245,6 @@ fn only(place: usize, routes: &Routes) -> Route {
         upgrade: Vec::new(),
         connect: false,
         paths: PathReading::default(),
-    }
-}
-
-/// Waits until every pool has a backend.
-fn await_backends(shared: &Shared) {
-    let begun = Instant::now();
-    let empty = || shared.site().pools().iter().any(|pool| pool.live().backends().is_empty());
-    while empty() && begun.elapsed() < DISCOVERY {
-        thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout, timeout_at};
 
-use crate::client::{Answer, Client, is_hit};
 use crate::human::count;
+use crate::load_client::{Answer, Client, is_hit};
 use crate::signals::{Event, Signals};
 
 /// Requests read ahead of those that are made.

@@ -11,10 +11,10 @@
 use std::sync::atomic::Ordering;
 
 use super::class::{Class, ClassKey, Skill};
-use super::memory::Costs;
+use super::loading_cost::Costs;
 use super::{Resume, WorkerLoad};
 use crate::ChoiceReason;
-use crate::backend::Standing;
+use crate::backend::Availability;
 use crate::candidates::Candidates;
 use crate::choices::Chosen;
 
@@ -52,7 +52,7 @@ impl Resume {
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let costs = self.memory.costs(self.settings.variance as f32);
         let per_weight = candidates.count() as f32 / candidates.weights;
-        let choice = Choice { resume: self, candidates, costs, per_weight };
+        let choice = SkilledChoice { resume: self, candidates, costs, per_weight };
         if let Some(at) = choice.on_trial() {
             return Some(Chosen::new(at, ChoiceReason::OnTrial));
         }
@@ -72,7 +72,7 @@ impl Resume {
 
 /// A skilled candidate.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct SkilledCandidate {
     at: usize,
     /// The seconds that a worker like most would spend on a request of the class with the data that this one
     /// has.
@@ -87,13 +87,13 @@ struct Seen {
     blame: f32,
 }
 
-impl Seen {
+impl SkilledCandidate {
     fn fails(&self) -> bool {
         self.blame >= FAILING
     }
 }
 
-struct Choice<'a> {
+struct SkilledChoice<'a> {
     resume: &'a Resume,
     candidates: &'a Candidates<'a>,
     costs: Costs,
@@ -101,7 +101,7 @@ struct Choice<'a> {
     per_weight: f32,
 }
 
-impl Choice<'_> {
+impl SkilledChoice<'_> {
     fn load(&self, at: usize) -> &WorkerLoad {
         &self.candidates.backends[at].state.load
     }
@@ -112,8 +112,8 @@ impl Choice<'_> {
     fn on_trial(&self) -> Option<usize> {
         let candidates = self.candidates;
         let at = (candidates.load.ticks() % candidates.count() as u64) as usize;
-        let standing = candidates.backends[at].state.standing(candidates.now);
-        (matches!(standing, Standing::OnTrial(_)) && candidates.eligible(at)).then_some(at)
+        let availability = candidates.backends[at].state.availability(candidates.now);
+        (matches!(availability, Availability::OnTrial(_)) && candidates.eligible(at)).then_some(at)
     }
 
     /// Seconds until a worker is done with what it has, more where requests to it fail.
@@ -177,7 +177,7 @@ impl Choice<'_> {
         let seen = &seen[..count];
         let quickest = seen.iter().map(|seen| seen.seconds).fold(cold, f32::min);
         let answered = seen.iter().any(|seen| !seen.fails() && !seen.too_busy);
-        let mut best: Option<(&Seen, f32)> = None;
+        let mut best: Option<(&SkilledCandidate, f32)> = None;
         let mut warm = 0;
         let mut knows = false;
         let mut loaded = false;
@@ -218,7 +218,7 @@ impl Choice<'_> {
 
     /// The seconds until a request is answered by a candidate that has to load its data for so many seconds,
     /// and what that costs; `quickest` are those of the one that is best at the class.
-    fn cost(&self, seen: &Seen, loading: f32, quickest: f32) -> f32 {
+    fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
         let load = self.load(seen.at);
         let own = quickest + self.costs.charged * (seen.seconds - quickest).max(0.0);
         // One that is to find its share among the others goes before its equals.
@@ -241,16 +241,16 @@ impl Choice<'_> {
     }
 
     /// A candidate that knows nothing of the class.
-    fn stranger(&self, at: usize) -> Seen {
+    fn stranger(&self, at: usize) -> SkilledCandidate {
         let load = self.load(at);
         let (slowness, blame) = (load.slowness(self.costs.cold), load.blame(self.candidates.micros));
-        Seen { at, seconds: self.costs.cold, slowness, blame, ..Seen::default() }
+        SkilledCandidate { at, seconds: self.costs.cold, slowness, blame, ..SkilledCandidate::default() }
     }
 
     /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those of a backlog above
     /// `ceiling` are too busy.
-    fn look(&self, class: &Class, ceiling: f32) -> ([Seen; SAMPLE], usize) {
-        let mut found = [Seen::default(); SAMPLE];
+    fn look(&self, class: &Class, ceiling: f32) -> ([SkilledCandidate; SAMPLE], usize) {
+        let mut found = [SkilledCandidate::default(); SAMPLE];
         let mut count = 0;
         let mut see = |skill: &Skill| {
             if let Some(at) = self.candidates.places.of(skill.worker)
@@ -281,7 +281,7 @@ impl Choice<'_> {
     /// A new worker that shall be tried at the class, if there is one and it is idle. Under light load nobody
     /// else is ever so busy that it would get a class of its own.
     fn trial(&self, class: &Class) -> Option<usize> {
-        let Choice { resume, candidates, .. } = self;
+        let SkilledChoice { resume, candidates, .. } = self;
         if let Some(id) = class.trial() {
             let at = candidates.places.of(id)?;
             let load = &candidates.backends[at].state.load;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::times::Times;
+use super::class_times::Times;
 use crate::BackendId;
 use crate::hash::hash;
 use crate::ids::ByNumber;
@@ -90,7 +90,7 @@ impl Class {
     }
 
     /// Whether any worker has told how good it is at the class.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_reported(&self) -> bool {
         self.skilled.iter().any(Skill::is_reported)
     }
 

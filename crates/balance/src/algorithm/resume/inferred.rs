@@ -1,7 +1,7 @@
 //! Skills to be saved and reloaded.
 
 use super::class::{MAX_CLASS_BYTES, Skill};
-use super::feed;
+use super::worker_reports;
 use super::{Resume, SkillSource};
 use crate::ids::Places;
 use crate::{Backend, BackendId, Pool};
@@ -75,8 +75,9 @@ impl Resume {
             let same = |backend: &Backend| backend.address().to_string() == worker.address;
             let Some(at) = backends.iter().position(same) else { continue };
             for (class, score, weight) in &worker.skills {
-                let sane =
-                    feed::score(*score).is_ok_and(|score| score > 0.0) && weight.is_finite() && *weight > 0.0;
+                let sane = worker_reports::score(*score).is_ok_and(|score| score > 0.0)
+                    && weight.is_finite()
+                    && *weight > 0.0;
                 if sane && class.len() <= MAX_CLASS_BYTES {
                     let skill = Skill::guessed(ids[at], *score as f32, *weight as f32);
                     taken += usize::from(self.skills.set(self.key(class), class, skill, 0));

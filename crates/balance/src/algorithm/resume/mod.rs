@@ -5,15 +5,15 @@
 
 mod choice;
 mod class;
-mod feed;
+mod class_eviction;
+mod class_times;
+mod class_view;
 mod inferred;
-mod memory;
-mod room;
+mod loading_cost;
 mod settings;
 mod skills;
-mod times;
-mod view;
 mod worker;
+mod worker_reports;
 mod worker_state;
 
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::load::PoolLoad;
 use crate::{Backend, BackendId};
 
 use class::{HORIZON, Skill};
-use memory::Memory;
+use class_times::ServiceTime;
+use loading_cost::Memory;
 use skills::Skills;
-use times::Took;
 
 pub(crate) use class::ClassKey;
 pub use class::MAX_CLASS_BYTES;
-pub use feed::{Believed, Disbelief, Heard, Resumes};
+pub(crate) use class_view::ClassView;
 pub use inferred::{SavedSkills, SavedWorker};
 pub use settings::{ResumeSettings, SkillSource};
 pub use skills::SkillCounts;
-pub(crate) use view::ClassView;
 pub(crate) use worker::WorkerLoad;
+pub use worker_reports::{Believed, Disbelief, Heard, Resumes};
 pub use worker_state::{Known, WorkerState};
 
 /// The state of the algorithm.
@@ -149,7 +149,7 @@ impl Resume {
         id: BackendId,
         worker: &WorkerLoad,
         class: ClassKey,
-        took: Took,
+        took: ServiceTime,
         expected: Expected,
     ) {
         if expected.cold {

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::class::{Class, ClassKey, HORIZON, Shard, Skill};
-use super::memory::Served;
-use super::room::{self, Told};
-use super::times::{Times, Took};
+use super::class_eviction::{self, ReportedClasses};
+use super::class_times::{ServiceTime, Times};
+use super::loading_cost::Baseline;
 use crate::BackendId;
 use crate::hash::mix;
 use crate::load::Rate;
@@ -29,9 +29,9 @@ pub(crate) struct Skills {
     max_classes: usize,
     classes: AtomicUsize,
     skills: AtomicUsize,
-    told: Told,
+    reported: ReportedClasses,
     forgotten: AtomicU64,
-    forgotten_told: AtomicU64,
+    forgotten_reported: AtomicU64,
     forgotten_for_requests: AtomicU64,
     refused: AtomicU64,
 }
@@ -46,7 +46,7 @@ pub struct SkillCounts {
     /// Classes forgotten to make room for others, ever.
     pub forgotten: u64,
     /// Those of them that a worker had told of.
-    pub forgotten_told: u64,
+    pub forgotten_reported: u64,
     /// Those of them that made room for a class that a request was of.
     pub forgotten_for_requests: u64,
     /// Classes that workers told of and there was no room for, ever.
@@ -60,9 +60,9 @@ impl Skills {
             max_classes,
             classes: AtomicUsize::new(0),
             skills: AtomicUsize::new(0),
-            told: Told::default(),
+            reported: ReportedClasses::default(),
             forgotten: AtomicU64::new(0),
-            forgotten_told: AtomicU64::new(0),
+            forgotten_reported: AtomicU64::new(0),
             forgotten_for_requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
@@ -90,15 +90,15 @@ impl Skills {
             classes: self.classes.load(Ordering::Relaxed),
             skills: self.skills.load(Ordering::Relaxed),
             forgotten: self.forgotten.load(Ordering::Relaxed),
-            forgotten_told: self.forgotten_told.load(Ordering::Relaxed),
+            forgotten_reported: self.forgotten_reported.load(Ordering::Relaxed),
             forgotten_for_requests: self.forgotten_for_requests.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
         }
     }
 
     /// The worker that has told of most classes, and of how many.
-    pub(crate) fn most_told(&self) -> Option<(BackendId, usize)> {
-        self.told.most()
+    pub(crate) fn most_reported(&self) -> Option<(BackendId, usize)> {
+        self.reported.most()
     }
 
     /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for
@@ -134,28 +134,33 @@ impl Skills {
 
     /// Sets a worker's skill in a class.
     fn put(&self, class: &mut Class, skill: Skill) {
-        let told = class.is_told();
+        let was_reported = class.is_reported();
         let before = class.set(skill);
         self.skills.fetch_add(usize::from(before.is_none()), Ordering::Relaxed);
-        self.told.by(skill.worker, before.is_some_and(|before| before.is_reported()), skill.is_reported());
-        self.told.class(told, class.is_told());
+        self.reported.count_worker(
+            skill.worker,
+            before.is_some_and(|before| before.is_reported()),
+            skill.is_reported(),
+        );
+        self.reported.count_class(was_reported, class.is_reported());
     }
 
     /// Takes a worker's skill in a class back, if it has one.
     fn take(&self, class: &mut Class, worker: BackendId) {
-        let told = class.is_told();
+        let was_reported = class.is_reported();
         let Some(before) = class.remove(worker) else { return };
         self.skills.fetch_sub(1, Ordering::Relaxed);
-        self.told.by(worker, before.is_reported(), false);
-        self.told.class(told, class.is_told());
+        self.reported.count_worker(worker, before.is_reported(), false);
+        self.reported.count_class(was_reported, class.is_reported());
     }
 
     /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key`
     /// unless there is none to be found in it.
     fn make_room(&self, key: ClassKey, own: &mut Shard, newcomer: &Skill, now: u64) -> bool {
         let classes = self.classes.load(Ordering::Relaxed);
-        let victim =
-            |shard: &Shard| room::victim(shard, classes, self.max_classes, &self.told, newcomer, now);
+        let victim = |shard: &Shard| {
+            class_eviction::victim(shard, classes, self.max_classes, &self.reported, newcomer, now)
+        };
         if let Some(victim) = victim(own) {
             return self.forget(own, victim, newcomer);
         }
@@ -173,13 +178,13 @@ impl Skills {
 
     fn forget(&self, shard: &mut Shard, victim: u64, newcomer: &Skill) -> bool {
         let Some(mut class) = shard.classes.remove(&victim) else { return false };
-        let told = class.is_told();
+        let was_reported = class.is_reported();
         while let Some(worker) = class.skilled.last().map(|skill| skill.worker) {
             self.take(&mut class, worker);
         }
         self.classes.fetch_sub(1, Ordering::Relaxed);
         self.forgotten.fetch_add(1, Ordering::Relaxed);
-        self.forgotten_told.fetch_add(u64::from(told), Ordering::Relaxed);
+        self.forgotten_reported.fetch_add(u64::from(was_reported), Ordering::Relaxed);
         self.forgotten_for_requests.fetch_add(u64::from(!newcomer.is_known()), Ordering::Relaxed);
         true
     }
@@ -231,9 +236,9 @@ impl Skills {
         &self,
         key: ClassKey,
         worker: BackendId,
-        took: Took,
+        took: ServiceTime,
         slowness: f32,
-    ) -> Option<Served> {
+    ) -> Option<Baseline> {
         // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one
         // will.
         let mut shard = self.shard_of(key).try_write().ok()?;
@@ -247,7 +252,7 @@ impl Skills {
         let score = (before + 1.0) / (before / skill.score + took.seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
-        skill.is_loaded().then(|| Served { times: class.times, share: class.asked.share_at_last(HORIZON) })
+        skill.is_loaded().then(|| Baseline { times: class.times, share: class.asked.share_at_last(HORIZON) })
     }
 
     /// Shows every class to `see`, one shard at a time.

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::class::HORIZON;
-use super::times::Took;
+use super::class_times::ServiceTime;
 use super::worker_state::Known;
-use crate::announced::Announced;
+use crate::announcements::Announced;
 use crate::load::{DecayedMean, Rate};
 
 /// A new worker is given at most so many requests for its own sake.
@@ -132,12 +132,12 @@ impl WorkerLoad {
 
     /// A request given to it at `begun` has ended at `now`, both in microseconds. It is taken to have been at
     /// work on it since it was done with the one before.
-    pub(crate) fn finished(&self, begun: u64, now: u64) -> Took {
+    pub(crate) fn finished(&self, begun: u64, now: u64) -> ServiceTime {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
         // What takes no time at all would be no measure of what takes longer.
         let seconds = now.saturating_sub(begun.max(before)).max(1) as f32 * 1e-6;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
-        Took { seconds, alone: before <= begun }
+        ServiceTime { seconds, alone: before <= begun }
     }
 
     /// How a request to it ended, at `now`, in microseconds.

@@ -1,6 +1,6 @@
 //! The surroundings of a fetch: its core, its site, its pool as it is now, and the class of its request.
 
-use crate::log_throttle::Subject;
+use crate::log_throttle::LogTopic;
 use crate::origin::Provenance;
 use crate::pool::{Live, SitePool};
 use crate::site::Site;
@@ -45,7 +45,7 @@ impl<'a> FetchContext<'a> {
     /// Logs that a backend gave no response.
     pub(super) fn complain(&self, backend: BackendId, fault: &Fault) {
         let pool = self.live.name();
-        self.worker.shared.log_throttled(Subject::Backend(pool.into(), backend, fault.name()), || {
+        self.worker.shared.log_throttled(LogTopic::Backend(pool.into(), backend, fault.name()), || {
             let address = self.live.backend(backend).map(|backend| backend.address().to_string());
             format!("pool {pool}: {}: {}", address.unwrap_or_default(), fault.text())
         });

@@ -1,8 +1,8 @@
 //! Tests of résumés, through the pool.
 
 mod choice;
+mod class_eviction;
 mod report;
-mod room;
 mod version;
 
 use std::time::Duration;

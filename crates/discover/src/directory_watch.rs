@@ -1,4 +1,4 @@
-//! Being told that a directory changed.
+//! A watch on the changes of a directory.
 
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// How often to look where nobody tells: no watch could be had, as the system gives only so many.
-const UNTOLD: Duration = Duration::from_secs(1);
+/// How often to look where no watch could be had, because the system gives only so many.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Told of what happens to the entries of a directory, their content included, and to itself; not below.
-pub(super) struct Changes {
+/// Watches what happens to the entries of a directory, their content included, and to itself; not below.
+pub(super) struct DirectoryWatch {
     changed: Arc<Notify>,
     watcher: Option<RecommendedWatcher>,
 }
@@ -27,30 +27,30 @@ pub(super) struct Settling {
     pub(super) at_most: Duration,
 }
 
-impl Changes {
+impl DirectoryWatch {
     /// Watches `directory`, and in it only `entry` where one is given. It may not even exist: then looking now and then
     /// must do.
-    pub(super) fn of(directory: &Path, entry: Option<&OsStr>) -> Changes {
+    pub(super) fn of(directory: &Path, entry: Option<&OsStr>) -> DirectoryWatch {
         let changed = Arc::new(Notify::new());
-        let told = changed.clone();
+        let notified = changed.clone();
         let entry = entry.map(OsStr::to_owned);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Whatever goes wrong, such as events that were lost, looking once more is the answer.
             if event.is_ok_and(|event| !matters(&event, entry.as_deref())) {
                 return;
             }
-            told.notify_one();
+            notified.notify_one();
         });
         let watching = watcher.and_then(|mut watcher| {
             watcher.watch(directory, RecursiveMode::NonRecursive)?;
             Ok(watcher)
         });
-        Changes { changed, watcher: watching.ok() }
+        DirectoryWatch { changed, watcher: watching.ok() }
     }
 
     /// Waits for a change and until it has settled, at most about `patience`.
     pub(super) async fn wait(&self, patience: Duration, settling: Settling) {
-        let patience = if self.watcher.is_some() { patience } else { patience.min(UNTOLD) };
+        let patience = if self.watcher.is_some() { patience } else { patience.min(POLL_INTERVAL) };
         if timeout(patience, self.changed.notified()).await.is_err() {
             return;
         }

@@ -40,7 +40,7 @@ fn classes_that_are_asked_for_find_room_however_many_a_worker_tells_of() {
     let counts = pool.resumes().unwrap().counts();
     assert_eq!(counts.classes, 400);
     assert_eq!(counts.forgotten, 80);
-    assert_eq!(counts.forgotten_told, 80);
+    assert_eq!(counts.forgotten_reported, 80);
     assert_eq!(counts.forgotten_for_requests, 80);
     assert_eq!(counts.refused, 600);
 }
@@ -56,7 +56,7 @@ fn of_classes_that_nobody_asks_for_each_worker_may_have_as_many_as_the_others() 
     assert_eq!(counts.classes, 400);
     assert_eq!(counts.skills, 400);
     assert_eq!(counts.forgotten as usize, taken);
-    assert_eq!(pool.resumes().unwrap().most_told().unwrap().0, BackendId(0));
+    assert_eq!(pool.resumes().unwrap().most_reported().unwrap().0, BackendId(0));
     // The first does not get it back by telling it again.
     pool.resumes()
         .unwrap()

@@ -28,7 +28,7 @@ impl Announced {
 
 /// How a backend was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hearing {
+pub(crate) enum Contact {
     /// At the beginning of a connection that was made then, or later: it ran at that time.
     Met(Duration),
     /// Over a connection that may be of an earlier start of it.

@@ -1,10 +1,10 @@
-//! A small HTTP service on a thread of its own, with a runtime of its own: what it does cannot hold up a worker.
+//! A small HTTP service on a thread of its own, with a runtime of its own: what it does cannot hold up a core.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::stderr::say;
+use crate::stderr::print_line;
 use tokio::sync::oneshot;
 
 /// A call that hangs must not hold up the end of the process for longer.
@@ -14,21 +14,21 @@ const LAST_CALLS: Duration = Duration::from_millis(100);
 const BLOCKING: usize = 8;
 
 /// A running service. It stops when dropped.
-pub(crate) struct Service {
+pub(crate) struct HttpService {
     /// What messages call it.
     name: &'static str,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Service {
+impl HttpService {
     /// Runs what `serve` makes, in the runtime of the new thread, until the service is dropped or it ends by itself, of
     /// which standard error is told. `thread` names the thread.
     pub(crate) fn start<F>(
         name: &'static str,
         thread: &str,
         serve: impl FnOnce() -> F + Send + 'static,
-    ) -> io::Result<Service>
+    ) -> io::Result<HttpService>
     where
         F: Future<Output = io::Result<()>>,
     {
@@ -41,24 +41,24 @@ impl Service {
             runtime.block_on(async {
                 tokio::select! {
                     served = serve() => if let Err(error) = served {
-                        say(format_args!("sandarac: {name} stopped: {error}"));
+                        print_line(format_args!("sandarac: {name} stopped: {error}"));
                     },
                     _ = stopped => {}
                 }
             });
             runtime.shutdown_timeout(LAST_CALLS);
         })?;
-        Ok(Service { name, stop: Some(stop), thread: Some(thread) })
+        Ok(HttpService { name, stop: Some(stop), thread: Some(thread) })
     }
 }
 
-impl Drop for Service {
+impl Drop for HttpService {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            say(format_args!("sandarac: the thread of {} panicked", self.name));
+            print_line(format_args!("sandarac: the thread of {} panicked", self.name));
         }
     }
 }

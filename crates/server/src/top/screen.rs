@@ -1,77 +1,18 @@
-//! One picture of `top`, as text.
+//! The screen of `top`, as text.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use sandarac_message::printable::printable;
 
+use super::log_sample::LogSample;
+use super::readings::Readings;
 use crate::admin::{BackendStatus, MetricKind, PoolStatus, Stats};
 use crate::human::{bytes, grouped, lasting, milliseconds, percent, span};
-use crate::top::Look;
 
-/// How much a URL's past counts a second later: what was busy ten seconds ago is down to a third.
-const FADING: f64 = 0.9;
-
-/// URLs that fade below this are forgotten.
-const FORGOTTEN: f64 = 0.2;
-
-/// The most URLs that are kept count of; others wait until some have faded.
-const MOST: usize = 20_000;
-
-/// What the log told lately.
-#[derive(Default)]
-pub(crate) struct Sample {
-    urls: HashMap<String, Row>,
-    /// Answers by the first digit of their status.
-    classes: [f64; 6],
-}
-
-#[derive(Default)]
-struct Row {
-    answers: f64,
-    hits: f64,
-    us: f64,
-}
-
-impl Sample {
-    /// Takes one JSON line of the log.
-    pub(crate) fn add(&mut self, line: &str) {
-        let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else {
-            return;
-        };
-        let Some(target) = entry["target"].as_str() else {
-            return;
-        };
-        let class = entry["status"].as_u64().unwrap_or_default() as usize / 100;
-        self.classes[class.min(5)] += 1.0;
-        let url = format!("{}{target}", entry["host"].as_str().unwrap_or_default());
-        if self.urls.len() >= MOST && !self.urls.contains_key(&url) {
-            return;
-        }
-        let row = self.urls.entry(url).or_default();
-        row.answers += 1.0;
-        row.hits += f64::from(matches!(entry["cache"].as_str(), Some("hit" | "stale")));
-        row.us += entry["duration_us"].as_f64().unwrap_or_default();
-    }
-
-    /// Lets the past count less. Called once a second.
-    pub(crate) fn fade(&mut self) {
-        for row in self.urls.values_mut() {
-            for value in [&mut row.answers, &mut row.hits, &mut row.us] {
-                *value *= FADING;
-            }
-        }
-        for class in &mut self.classes {
-            *class *= FADING;
-        }
-        self.urls.retain(|_, row| row.answers >= FORGOTTEN);
-    }
-}
-
-/// Draws the picture in at most `width` columns and `height` lines.
-pub(crate) fn render(look: &Look, sample: &Sample, width: usize, height: usize) -> String {
-    let mut lines = head(look, sample);
+/// Draws the screen in at most `width` columns and `height` lines.
+pub(super) fn render(readings: &Readings, sample: &LogSample, width: usize, height: usize) -> String {
+    let mut lines = head(readings, sample);
     lines.push(String::new());
     lines.push(format!("{:>7}  {:>7}  {:>9}  URL", "share", "hits", "mean"));
     let all: f64 = sample.urls.values().map(|row| row.answers).sum();
@@ -83,16 +24,16 @@ pub(crate) fn render(look: &Look, sample: &Sample, width: usize, height: usize) 
         let (share, hits) = (percent(row.answers / all), percent(row.hits / row.answers));
         format!("{share:>7}  {hits:>7}  {:>9}  {}", milliseconds(mean), printable(url))
     }));
-    let mut picture = String::new();
+    let mut screen = String::new();
     for line in lines.iter().take(height) {
-        let _ = writeln!(picture, "{}", line.chars().take(width).collect::<String>().trim_end());
+        let _ = writeln!(screen, "{}", line.chars().take(width).collect::<String>().trim_end());
     }
-    picture
+    screen
 }
 
-fn head(look: &Look, sample: &Sample) -> Vec<String> {
-    let Look { status, before, now } = look;
-    // Over a busy second the looks are not exactly a second apart.
+fn head(readings: &Readings, sample: &LogSample) -> Vec<String> {
+    let Readings { status, before, now } = readings;
+    // Over a busy second the readings are not exactly a second apart.
     let seconds = (now.at_ms.saturating_sub(before.at_ms) as f64 / 1000.0).max(0.001);
     let grown = |name: &str| now.get(name).saturating_sub(before.get(name));
     let rate = |name: &str| grouped((grown(name) as f64 / seconds).round() as u64);
@@ -172,7 +113,7 @@ fn pools(pools: &[PoolStatus]) -> Vec<String> {
     shown.into_iter().take(MOST).map(line).collect()
 }
 
-fn statuses(sample: &Sample) -> String {
+fn statuses(sample: &LogSample) -> String {
     let all: f64 = sample.classes.iter().sum();
     let mut line = "status".to_owned();
     for (class, &count) in sample.classes.iter().enumerate().filter(|(_, count)| **count > 0.0) {
@@ -204,6 +145,7 @@ fn troubles(before: &Stats, now: &Stats) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log_sample::MAX_URLS;
     use super::*;
     use crate::admin::{BackendStatus, CacheStatus, Latency, Metric, State, Status};
 
@@ -221,7 +163,7 @@ mod tests {
         }
     }
 
-    fn look(refused: u64) -> Look {
+    fn readings(refused: u64) -> Readings {
         let status = Status {
             version: "1.2.3".to_owned(),
             pid: 7,
@@ -236,7 +178,7 @@ mod tests {
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 2048, objects: 3 },
             pools: Vec::new(),
         };
-        Look { status, before: stats(1000, 1000, 900, 0), now: stats(3000, 5000, 4896, refused) }
+        Readings { status, before: stats(1000, 1000, 900, 0), now: stats(3000, 5000, 4896, refused) }
     }
 
     fn line(host: &str, target: &str, status: u64, cache: &str) -> String {
@@ -245,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_shows_rates_and_the_busiest_urls() {
-        let mut sample = Sample::default();
+    fn a_screen_shows_rates_and_the_busiest_urls() {
+        let mut sample = LogSample::default();
         (0..3).for_each(|_| sample.add(&line("a", "/1", 200, "hit")));
         sample.add(&line("a", "/\u{1b}[2J", 404, "miss"));
         sample.add("{\"skipped\":9}");
         assert_eq!(
-            render(&look(0), &sample, 120, 40),
+            render(&readings(0), &sample, 120, 40),
             "\
 sandarac 1.2.3  pid 7  up 1 m 1 s  127.0.0.1:8080  (q quits)
 requests 2 000/s   hits 99.9 %   p50 0.08 ms   p99 0.08 ms   out 2 MiB/s
@@ -282,14 +224,14 @@ status   2xx 75.0 %   4xx 25.0 %
                 .collect(),
             waiting: 0,
         };
-        let mut look = look(0);
-        look.status.pools = vec![
+        let mut readings = readings(0);
+        readings.status.pools = vec![
             pool("single", &["healthy"]),
             pool("broken", &["failing"]),
             pool("app", &["healthy", "draining", "healthy"]),
         ];
-        let picture = render(&look, &Sample::default(), 120, 40);
-        let lines: Vec<_> = picture.lines().filter(|line| line.starts_with("pool ")).collect();
+        let screen = render(&readings, &LogSample::default(), 120, 40);
+        let lines: Vec<_> = screen.lines().filter(|line| line.starts_with("pool ")).collect();
         assert_eq!(
             lines,
             [
@@ -301,26 +243,26 @@ status   2xx 75.0 %   4xx 25.0 %
 
     #[test]
     fn troubles_show_only_where_there_are_some() {
-        let sample = Sample::default();
-        assert!(!render(&look(0), &sample, 80, 24).contains("trouble"));
-        assert!(render(&look(4), &sample, 80, 24).contains("\ntrouble   refused 4\n"));
+        let sample = LogSample::default();
+        assert!(!render(&readings(0), &sample, 80, 24).contains("trouble"));
+        assert!(render(&readings(4), &sample, 80, 24).contains("\ntrouble   refused 4\n"));
     }
 
     #[test]
-    fn a_picture_fits_its_terminal_and_the_past_fades() {
-        let mut sample = Sample::default();
+    fn a_screen_fits_its_terminal_and_the_past_fades() {
+        let mut sample = LogSample::default();
         (0..100).for_each(|number| sample.add(&line("host", &format!("/{number}"), 200, "hit")));
-        let picture = render(&look(0), &sample, 30, 12);
-        assert_eq!(picture.lines().count(), 12);
-        assert!(picture.lines().all(|line| line.chars().count() <= 30));
+        let screen = render(&readings(0), &sample, 30, 12);
+        assert_eq!(screen.lines().count(), 12);
+        assert!(screen.lines().all(|line| line.chars().count() <= 30));
         (0..16).for_each(|_| sample.fade());
         assert!(sample.urls.is_empty());
     }
 
     #[test]
     fn a_flood_of_urls_does_not_grow_the_count_without_end() {
-        let mut sample = Sample::default();
-        (0..MOST * 2).for_each(|number| sample.add(&line("h", &format!("/{number}"), 200, "miss")));
-        assert!(sample.urls.len() <= MOST);
+        let mut sample = LogSample::default();
+        (0..MAX_URLS * 2).for_each(|number| sample.add(&line("h", &format!("/{number}"), 200, "miss")));
+        assert!(sample.urls.len() <= MAX_URLS);
     }
 }

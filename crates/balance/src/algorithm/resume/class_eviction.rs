@@ -26,17 +26,17 @@ const LOOKED_AT: usize = 128;
 /// Of so many suitable ones the best is taken.
 const SAMPLE: usize = 16;
 
-/// How many classes workers have told of.
+/// Counts of the classes that workers have reported.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct ReportedClasses {
     classes: AtomicUsize,
     /// Each that has told of any.
     workers: Mutex<ByNumber<u32, usize>>,
 }
 
-impl Told {
+impl ReportedClasses {
     /// A worker's score in a class was told, or is now.
-    pub(super) fn by(&self, worker: BackendId, before: bool, now: bool) {
+    pub(super) fn count_worker(&self, worker: BackendId, before: bool, now: bool) {
         if before == now {
             return;
         }
@@ -49,7 +49,7 @@ impl Told {
     }
 
     /// Some worker's score in a class was told, or is now.
-    pub(super) fn class(&self, before: bool, now: bool) {
+    pub(super) fn count_class(&self, before: bool, now: bool) {
         match (before, now) {
             (false, true) => self.classes.fetch_add(1, Ordering::Relaxed),
             (true, false) => self.classes.fetch_sub(1, Ordering::Relaxed),
@@ -75,19 +75,19 @@ pub(super) fn victim(
     shard: &Shard,
     classes: usize,
     most: usize,
-    told: &Told,
+    reported: &ReportedClasses,
     newcomer: &Skill,
     now: u64,
 ) -> Option<u64> {
-    let too_many_own = classes.saturating_sub(told.classes.load(Ordering::Relaxed)) > most / OWN;
+    let too_many_own = classes.saturating_sub(reported.classes.load(Ordering::Relaxed)) > most / OWN;
     // The order of the map is as good as chance: the keys are seeded hashes.
     let start = now as usize % shard.classes.len().max(1);
     let some = shard.classes.iter().skip(start).chain(shard.classes.iter().take(start)).take(LOOKED_AT);
-    let suitable = some.filter(|(_, class)| class.is_told() != too_many_own).take(SAMPLE);
+    let suitable = some.filter(|(_, class)| class.is_reported() != too_many_own).take(SAMPLE);
     if too_many_own || !newcomer.is_known() {
         return longest_ago(suitable, now);
     }
-    let workers = told.workers();
+    let workers = reported.workers();
     let count = |worker: BackendId| workers.get(&worker.0).copied().unwrap_or_default();
     let own = count(newcomer.worker);
     let is_theirs = |class: &Class| {

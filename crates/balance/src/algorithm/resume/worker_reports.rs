@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::class::{ClassKey, MAX_CLASS_BYTES, Skill};
 use super::{Known, Resume, SkillCounts, SkillSource, WorkerState};
-use crate::announced::Hearing;
+use crate::announcements::Contact;
 use crate::durations::millis;
 use crate::ids::NumberHasher;
 use crate::pool::Inner;
@@ -170,13 +170,13 @@ impl Resumes<'_> {
     /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
     /// Its version counts unless another start of it was [`met`](Resumes::met) since the connection was made.
     pub fn heard(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
-        self.hear(worker, said, now, Hearing::Later)
+        self.hear(worker, said, now, Contact::Later)
     }
 
     /// Takes in what a worker said at the beginning of a connection that was made at `since` or later: this
     /// is the start of it that runs, unless another one was met on a connection that began after that.
     pub fn met(&self, worker: BackendId, said: &WorkerState<'_>, since: Duration, now: Duration) -> Heard {
-        self.hear(worker, said, now, Hearing::Met(since))
+        self.hear(worker, said, now, Contact::Met(since))
     }
 
     /// Whether a connection to this start of a worker leads to the one that runs now: that which was met
@@ -192,14 +192,14 @@ impl Resumes<'_> {
         }
     }
 
-    fn hear(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration, hearing: Hearing) -> Heard {
+    fn hear(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration, contact: Contact) -> Heard {
         let Some(backend) = self.backend(worker) else { return Heard::NotAsked };
         if let Some(in_flight) = said.in_flight {
             // The one that was answered is not counted by the worker, and is by the balancer.
             let own = backend.in_flight().saturating_sub(1);
             backend.state.load.told(in_flight, own, millis(now));
         }
-        self.pool.version_of(worker, said, hearing);
+        self.pool.version_of(worker, said, contact);
         if self.resume.settings.skills != SkillSource::Reported {
             return Heard::NotAsked;
         }
@@ -304,8 +304,8 @@ impl Resumes<'_> {
     }
 
     /// The worker that has told of most classes, and of how many.
-    pub fn most_told(&self) -> Option<(BackendId, usize)> {
-        self.resume.skills.most_told()
+    pub fn most_reported(&self) -> Option<(BackendId, usize)> {
+        self.resume.skills.most_reported()
     }
 
     /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of

@@ -16,7 +16,7 @@ const FIRST: f32 = 4.0;
 
 /// How long a request took.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
+pub(crate) struct ServiceTime {
     pub(crate) seconds: f32,
     /// Whether that is from the request on, the worker having had nothing else to do. Else it is from the
     /// answer before on.
@@ -36,7 +36,7 @@ impl Times {
     pub(crate) const UNKNOWN: Times = Times { least: f32::INFINITY, usual: f32::INFINITY };
 
     /// A worker `slowness` times slower than most has answered, as it has `answers` times before.
-    pub(crate) fn add(&mut self, took: Took, slowness: f32, answers: u32) {
+    pub(crate) fn add(&mut self, took: ServiceTime, slowness: f32, answers: u32) {
         let seconds = took.seconds / slowness;
         if self.usual.is_infinite() {
             *self = Times { least: seconds, usual: seconds };
@@ -57,7 +57,7 @@ mod tests {
 
     fn after(mut times: Times, seconds: impl Fn(u32) -> f32, alone: bool, answers: u32) -> Times {
         for n in 0..answers {
-            times.add(Took { seconds: seconds(n), alone }, 1.0, n);
+            times.add(ServiceTime { seconds: seconds(n), alone }, 1.0, n);
         }
         times
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn one_answer_that_looks_quick_is_not_what_the_class_takes() {
         let mut times = after(Times::UNKNOWN, |_| 0.01, true, 100);
-        times.add(Took { seconds: 0.000_01, alone: true }, 1.0, 100);
+        times.add(ServiceTime { seconds: 0.000_01, alone: true }, 1.0, 100);
         assert!(times.least > 0.0075, "{times:?}");
         assert!(near(after(times, |_| 0.01, true, 200).least, 0.01));
     }

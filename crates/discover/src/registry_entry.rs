@@ -1,21 +1,21 @@
-//! Entries of registries: a name, and data that says more.
+//! An entry of a registry: a name, and data that says more.
 
 use super::file::line;
-use super::listing::{Gathering, weight};
+use super::listing::{ListingBuilder, weight};
 use super::{IgnoredReason, MAX_ENTRY_BYTES, Member};
 use sandarac_balance::Address;
 use serde_json::{Map, Value};
 
-/// Takes down the entry `name` with its `data`. The address is that of the first of these which gives one:
+/// Adds the entry `name` with its `data`. The address is that of the first of these which gives one:
 /// - data that is a JSON object with `address`;
 /// - data that is text as in a line of a file: `http://…` or `unix:…`, and a weight;
 /// - the name, as `host:port`, which is how zc.zk registers servers.
 ///
 /// A JSON object may have a `weight`; whatever else it has is for others.
-pub(super) fn take(found: &mut Gathering, name: &[u8], data: &[u8]) {
+pub(super) fn add(builder: &mut ListingBuilder, name: &[u8], data: &[u8]) {
     match member(name, data) {
-        Ok(member) => found.take(member, name),
-        Err(reason) => found.ignore(reason, name),
+        Ok(member) => builder.add(member, name),
+        Err(reason) => builder.ignore(reason, name),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Active checks: each backend is asked time and again whether it is well.
+//! Active checks: regular requests to each backend, which tell whether it is well.
 
 use super::client::{Client, Question};
 use crate::Fault;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 /// The most bytes of an answer to a check that are looked at; what a longer one says, its status says too.
-const BODY: usize = 64 << 10;
+const MAX_BODY: usize = 64 << 10;
 
 /// Checks the backends of the pool at `place` for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, client: Client) {
@@ -74,7 +74,7 @@ async fn ask(
         host: check.host.as_deref(),
         target: &check.path,
         fields: &[],
-        body: BODY,
+        body: MAX_BODY,
         patience: check.timeout,
     };
     match client.get(&question).await {

@@ -1,6 +1,6 @@
-//! Inferred skills are saved, so that a restarted balancer need not learn them again.
+//! Files of inferred skills, kept so that a restarted balancer need not learn them again.
 
-use crate::log_throttle::Subject;
+use crate::log_throttle::LogTopic;
 use crate::pool::{AbsentSkills, AbsentWorker, SitePool, unix_seconds};
 use crate::shared::Shared;
 use crate::site::Site;
@@ -17,16 +17,16 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// How often they are saved: what is lost with a crash is learnt again in about that time.
-const EVERY: Duration = Duration::from_secs(30);
+const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether the table of classes is there that what was loaded goes by.
-const LOOK: Duration = Duration::from_secs(1);
+const TABLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The largest file that is read: a hundred thousand classes at a hundred workers.
 const MAX_FILE: u64 = 1 << 30;
 
 /// How long the end of the process, or of a configuration, waits for them to be saved: a file system may not answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reloads the skills of the pool at `place`, and saves them from time to time and when it is dropped.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
@@ -50,10 +50,10 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let mut file =
         SkillFile { shared: &shared, pool, path, saved: None, loaded: Some(loaded), writing: Arc::default() };
     while !file.recall() {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(TABLE_POLL_INTERVAL).await;
     }
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SAVE_INTERVAL).await;
         file.save().await;
     }
 }
@@ -131,7 +131,7 @@ impl SkillFile<'_> {
     fn is_saved(&mut self, skills: Skills, written: io::Result<()>) {
         match written {
             Ok(()) => self.saved = Some(skills),
-            Err(error) => self.shared.log_throttled(Subject::Saving(self.pool.name().into()), || {
+            Err(error) => self.shared.log_throttled(LogTopic::Saving(self.pool.name().into()), || {
                 let path = self.path.display();
                 format!("pool {}: its skills cannot be saved to {path}: {error}", self.pool.name())
             }),
@@ -147,7 +147,7 @@ impl Drop for SkillFile<'_> {
         let writer = std::thread::Builder::new().name("skills-writer".to_owned());
         let written = writer.spawn(move || done.send(write(&path))).and_then(|_| {
             let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it takes too long");
-            written.recv_timeout(PATIENCE).map_err(late).flatten()
+            written.recv_timeout(SAVE_TIMEOUT).map_err(late).flatten()
         });
         self.is_saved(skills, written);
     }

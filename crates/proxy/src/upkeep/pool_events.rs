@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often pools are looked at: an ejection lasts a second at least unless it is told otherwise.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// For how long nothing is said of a backend that was ejected, after that was said, but that it is back; and nothing of
 /// versions.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Fewer requests than this say nothing about classes.
-const REQUESTS: u64 = 1000;
+const MIN_REQUESTS: u64 = 1000;
 
 /// Watches the pools of `site` for as long as it is polled. What became of them before is no news, unless this is the `first` site
 /// of the process: it may have served for a while until this is polled.
@@ -26,7 +26,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, first: bool) {
     let watch = |pool: Arc<Live>| if first { Watch::default() } else { Watch::new(&pool, shared.now()) };
     let mut watches: Vec<Watch> = pools().map(watch).collect();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         for pool in site.pools().iter().filter(|pool| pool.has_lifted_orders()) {
             shared.log(&format!(
                 "pool {}: orders to remove or drain backends are given up: they left none",
@@ -171,7 +171,7 @@ impl SeenClasses {
         // Over as many requests as there is room for classes: where more than half of them push another class out, hardly
         // any is still known when it is asked for again.
         let asked = requests(pool, now).saturating_sub(self.requests);
-        if asked >= REQUESTS.max(most as u64) {
+        if asked >= MIN_REQUESTS.max(most as u64) {
             let forgotten = counts.forgotten_for_requests.saturating_sub(self.forgotten);
             let news = forgotten * 2 > asked && !self.too_many;
             *self = SeenClasses { too_many: self.too_many || news, ..self.after(pool, now) };
@@ -183,10 +183,11 @@ impl SeenClasses {
                 ));
             }
         }
-        if !self.too_many_reported && counts.forgotten_told + counts.refused > 0 {
+        if !self.too_many_reported && counts.forgotten_reported + counts.refused > 0 {
             self.too_many_reported = true;
-            let most_told = resumes.most_told();
-            let worker = most_told.and_then(|(worker, count)| Some((pool.backend(worker)?.address(), count)));
+            let most_reported = resumes.most_reported();
+            let worker =
+                most_reported.and_then(|(worker, count)| Some((pool.backend(worker)?.address(), count)));
             let worker = worker.map(|(address, count)| format!("; {address} has most of them, {count}"));
             lines.push(format!(
                 "workers report more classes than the {most} that are remembered ([pool.{name}.resume] max_classes): those that \

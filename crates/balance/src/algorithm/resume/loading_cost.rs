@@ -1,6 +1,6 @@
 //! Estimates of what loading data costs and of how scarce a worker's memory is, learnt from its answers.
 
-use super::times::Times;
+use super::class_times::Times;
 use super::worker::WorkerLoad;
 use crate::load::DecayedMean;
 
@@ -36,7 +36,7 @@ const PRICE: f32 = 17.0;
 
 /// What an answer is held against: the class of it, at a worker that has loaded its data.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Served {
+pub(crate) struct Baseline {
     pub(crate) times: Times,
     /// Its share of all requests.
     pub(crate) share: f32,
@@ -88,8 +88,8 @@ impl Memory {
     /// A worker of this `slowness` spent `seconds` on a request of a class whose data it had loaded. What
     /// matters is which part of it it had to load, and not how long that takes beside serving: it evicts as
     /// much where loading is cheap.
-    pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, class: &Served, slowness: f32) {
-        let Served { times, share } = *class;
+    pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, class: &Baseline, slowness: f32) {
+        let Baseline { times, share } = *class;
         let (least, usual) = (times.least * slowness, times.usual * slowness);
         // What is asked for most is evicted last. So what the most popular classes usually take longer than
         // their least tells how much times vary; how much longer others do, tells what they reload. The mean
@@ -166,7 +166,7 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::times::Took;
+    use super::super::class_times::ServiceTime;
     use super::*;
 
     const COLD: f32 = 0.003;
@@ -182,8 +182,8 @@ mod tests {
             let is_popular = n % 4 == 0;
             let (share, part) = if is_popular { (0.25, popular(n)) } else { (0.01, seldom(n)) };
             let (times, seconds) = (&mut both[usize::from(is_popular)], LEAST * part);
-            times.add(Took { seconds, alone: true }, 1.0, n);
-            memory.served(&worker, seconds, &Served { times: *times, share }, 1.0);
+            times.add(ServiceTime { seconds, alone: true }, 1.0, n);
+            memory.served(&worker, seconds, &Baseline { times: *times, share }, 1.0);
         }
         (memory, worker)
     }

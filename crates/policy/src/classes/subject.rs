@@ -1,0 +1,16 @@
+//! The parts of a request that classifiers look at.
+
+use sandarac_message::Fields;
+
+/// The parts of a request that a classifier looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The host, in any letter case, with or without a port; empty where the request has none.
+    pub host: &'a [u8],
+    /// The method.
+    pub method: &'a [u8],
+    /// Path and query, as received.
+    pub target: &'a [u8],
+    /// The fields.
+    pub fields: Fields<'a>,
+}

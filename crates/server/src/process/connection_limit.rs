@@ -1,0 +1,41 @@
+//! The most client connections, and the limit on open files that it goes by.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sandarac_config::Config;
+
+use crate::human::count;
+use crate::stderr::print_line;
+
+/// Descriptors that are not for connections, whatever the number of cores: logs, the admin interface, sources of pools.
+const OWN_DESCRIPTORS: u64 = 64;
+
+/// Client connections below which a limit on open files is warned of, where no number is configured.
+const FEW_CONNECTIONS: u64 = 256;
+
+/// Descriptors of each core's runtime. Beside them, a core has a socket for each listener.
+const CORE_DESCRIPTORS: u64 = 4;
+
+/// The most client connections: what is configured, or as many as the limit on open files allows, where each may need
+/// a connection to a backend too. The limit itself is raised as far as the system lets it.
+pub(super) fn connection_limit(config: &Config, cores: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
+    let own = OWN_DESCRIPTORS + cores as u64 * per_core;
+    let possible = (files.saturating_sub(own) / 2).max(1);
+    let configured = config.limits.connections.map(|most| u64::from(most.get()));
+    let needed = configured.unwrap_or(FEW_CONNECTIONS);
+    if possible < needed {
+        print_line(format_args!(
+            "sandarac: warning: the limit on open files, {files}, leaves room for {} at a time; {needed} take {}: raise it \
+             with `ulimit -n`, or LimitNOFILE= in a systemd unit",
+            count(possible, "client connection"),
+            own + 2 * needed
+        ));
+    }
+    let wanted = configured.unwrap_or(u64::MAX);
+    usize::try_from(possible.min(wanted)).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,86 @@
+//! The cores: threads that serve connections, each with a runtime and listening sockets of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use sandarac_net::{Command, ListenerId, Listeners, run_core};
+use sandarac_proxy::{Shared, Worker};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::failure::with_context;
+use crate::logs::{AccessLog, Feed};
+use crate::recorder::CoreRecorder;
+use crate::stderr::print_line;
+
+/// The cores of the process, by what they take commands from. Commands to a core that has ended are ignored.
+pub(super) struct Cores(Vec<UnboundedSender<Command>>);
+
+impl Cores {
+    /// Starts `count` cores. Their threads run until [`Cores::stop`].
+    pub(super) fn start(
+        count: usize,
+        shared: &Arc<Shared>,
+        log: &AccessLog,
+        feed: &Feed,
+    ) -> io::Result<(Cores, Vec<JoinHandle<()>>)> {
+        let mut cores = Vec::with_capacity(count);
+        let mut threads = Vec::with_capacity(count);
+        for index in 0..count {
+            let (commands, received) = unbounded_channel();
+            let (shared, feed) = (shared.clone(), feed.clone());
+            let outlet = log.outlet();
+            let thread = thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+                let ended = run_core(received, || {
+                    Worker::new(shared, index, Box::new(CoreRecorder::new(outlet, feed)))
+                });
+                if let Err(error) = ended {
+                    print_line(format_args!("sandarac: worker {index} cannot start: {error}"));
+                }
+            });
+            threads
+                .push(thread.map_err(|error| with_context(&format!("cannot start worker {index}"), &error))?);
+            cores.push(commands);
+        }
+        Ok((Cores(cores), threads))
+    }
+
+    /// The number of cores.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Gives each core its socket of a listener.
+    pub(super) fn listen(&self, sockets: Listeners) {
+        for (core, socket) in self.0.iter().zip(sockets.split()) {
+            let _ = core.send(Command::Listen(socket));
+        }
+    }
+
+    /// Closes a listener on every core.
+    pub(super) fn unlisten(&self, listener: ListenerId) {
+        for core in &self.0 {
+            let _ = core.send(Command::Unlisten(listener));
+        }
+    }
+
+    /// Takes no more connections, and waits until every exchange has ended.
+    pub(super) async fn drain(&self) {
+        let drained = self.0.iter().filter_map(|core| {
+            let (done, drained) = oneshot::channel();
+            core.send(Command::Drain(done)).ok().map(|()| drained)
+        });
+        let drained: Vec<_> = drained.collect();
+        for core in drained {
+            let _ = core.await;
+        }
+    }
+
+    /// Ends every core at once.
+    pub(super) fn stop(&self) {
+        for core in &self.0 {
+            let _ = core.send(Command::Stop);
+        }
+    }
+}

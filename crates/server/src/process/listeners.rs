@@ -1,0 +1,106 @@
+//! Binding the listeners of a configuration, and which of them take the sockets that were passed to the process.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use sandarac_config::{Config, ListenAddress as Configured};
+use sandarac_net::{Inherited, ListenAddress, Listeners};
+
+use crate::stderr::print_line;
+
+/// What to do where a port is refused.
+const LOW_PORT: &str = "; a port below 1024 takes the capability CAP_NET_BIND_SERVICE \
+                        (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit)";
+
+/// Binds the listeners of the configuration, each for so many cores.
+pub(super) fn bind_all(config: &Config, inherited: &Inherited, cores: usize) -> io::Result<Vec<Listeners>> {
+    check_inherited(config, inherited)?;
+    config.listeners.iter().map(|listener| bind(listener, inherited, cores)).collect()
+}
+
+/// Every socket that was passed to the process has a listener in the configuration.
+pub(super) fn check_inherited(config: &Config, inherited: &Inherited) -> io::Result<()> {
+    let listens_at =
+        |address: &&ListenAddress| config.listeners.iter().any(|listener| is_for(&listener.address, address));
+    let unserved = "connections to it would wait for ever";
+    let wrong = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    if let Some(stray) = inherited.addresses().find(|address| !listens_at(address)) {
+        return wrong(format!(
+            "a socket for {stray} was passed to this process (LISTEN_FDS), but no [[listen]] has that address: {unserved}"
+        ));
+    }
+    for listener in &config.listeners {
+        let mut passed = inherited.addresses().filter(|address| is_for(&listener.address, address));
+        if let (Some(first), Some(second)) = (passed.next(), passed.next()) {
+            return wrong(format!(
+                "two sockets were passed to this process (LISTEN_FDS) for the [[listen]] {}, {first} and {second}, of which \
+                 one is used: {unserved}",
+                listener.address
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a listener of the configuration may take a socket that is bound to `bound`.
+fn is_for(listener: &Configured, bound: &ListenAddress) -> bool {
+    match (listener, bound) {
+        (Configured::Any(port), ListenAddress::Tcp(bound)) => {
+            bound.ip().is_unspecified() && bound.port() == *port
+        }
+        (Configured::Tcp(address), ListenAddress::Tcp(bound)) => address == bound,
+        (Configured::Unix(path), bound) => is_at(bound, path),
+        _ => false,
+    }
+}
+
+/// Whether a socket is bound to this path.
+pub(super) fn is_at(address: &ListenAddress, path: &Path) -> bool {
+    matches!(address, ListenAddress::Unix(bound, _) if bound == path)
+}
+
+/// Binds a listener, unless its socket is inherited. One without a host takes all addresses: IPv6 and IPv4 together, or IPv4 alone
+/// where the system has no IPv6.
+pub(super) fn bind(
+    listener: &sandarac_config::Listener,
+    inherited: &Inherited,
+    cores: usize,
+) -> io::Result<Listeners> {
+    if let Some(found) = inherited.find(|bound| is_for(&listener.address, bound), cores) {
+        let mut listeners = found?;
+        if let ListenAddress::Unix(path, mode) = &mut listeners.listener.address {
+            *mode = listener.mode;
+            warn_of_mode(path, listener.mode);
+        }
+        return Ok(listeners);
+    }
+    let tcp = |address: SocketAddr| Listeners::bind(&ListenAddress::Tcp(address), cores);
+    let bound = match &listener.address {
+        Configured::Any(port) => tcp((Ipv6Addr::UNSPECIFIED, *port).into()).or_else(|error| {
+            let no_ipv6 = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+                || error.kind() == io::ErrorKind::AddrNotAvailable;
+            if no_ipv6 { tcp((Ipv4Addr::UNSPECIFIED, *port).into()) } else { Err(error) }
+        }),
+        Configured::Tcp(address) => tcp(*address),
+        Configured::Unix(path) => Listeners::bind(&ListenAddress::Unix(path.clone(), listener.mode), cores),
+    };
+    bound.map_err(|error| {
+        let is_tcp = !matches!(listener.address, Configured::Unix(_));
+        let hint = if is_tcp && error.kind() == io::ErrorKind::PermissionDenied { LOW_PORT } else { "" };
+        io::Error::new(error.kind(), format!("cannot listen on {}: {error}{hint}", listener.address))
+    })
+}
+
+/// A mode that is configured for a socket that was passed to the process, and that its file has not.
+pub(super) fn warn_of_mode(path: &Path, mode: Option<u32>) {
+    let Some(mode) = mode else { return };
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o777 != mode) {
+        print_line(format_args!(
+            "sandarac: warning: [[listen]] mode = \"{mode:04o}\" has no effect: unix:{} was passed to this process \
+             (LISTEN_FDS); set SocketMode= in the systemd socket unit",
+            path.display()
+        ));
+    }
+}

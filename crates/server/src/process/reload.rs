@@ -1,0 +1,184 @@
+//! Taking up another configuration while the process runs.
+
+use std::fs::{self, Permissions};
+use std::mem;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sandarac_cache::Settings;
+use sandarac_config::Config;
+use sandarac_net::{ListenAddress, Listener, ListenerId, Listeners};
+use sandarac_proxy::Site;
+
+use super::connection_limit::connection_limit;
+use super::listeners::{bind, check_inherited, is_at, warn_of_mode};
+use super::log_target::log_target;
+use super::site::{DISCOVERY_PATIENCE, site};
+use super::socket_files::{identity, socket_files};
+use super::state::ProcessState;
+use crate::admin::{Refusal, Reloaded};
+use crate::check;
+use crate::service_manager;
+use crate::stderr::print_line;
+
+impl ProcessState {
+    /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
+    /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
+    pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
+        if self.draining.load(Relaxed) {
+            self.log.reopen();
+            let refusal = Refusal::failed("nothing is reloaded: this process is draining and ends");
+            print_line(format_args!("sandarac: {refusal}"));
+            return Err(refusal.instead("start another process; it takes over when this one has ended"));
+        }
+        let _one_at_a_time = self.reloading.lock();
+        service_manager::reloading();
+        let outcome = self.take_up();
+        match &outcome {
+            Ok(reloaded) => {
+                for warning in &reloaded.warnings {
+                    print_line(warning);
+                }
+                print_line(format_args!("sandarac: reloaded {}", reloaded.config));
+                service_manager::reloaded("reloaded");
+            }
+            Err(refusal) => {
+                print_line(format_args!(
+                    "sandarac: not reloaded, the configuration in force stays: {refusal}"
+                ));
+                service_manager::reloaded(format_args!("not reloaded: {}", refusal.what));
+            }
+        }
+        outcome
+    }
+
+    /// Carries out an order to a pool. Not while a reload puts another pool in its place, which would not know of it.
+    pub(super) fn order<T>(&self, order: impl FnOnce() -> T) -> T {
+        let _no_reload = self.reloading.lock();
+        order()
+    }
+
+    fn take_up(&self) -> Result<Reloaded, Refusal> {
+        self.log.reopen();
+        let args = self.args.as_ref().filter(|args| args.config.is_some());
+        let args = args.ok_or_else(|| {
+            Refusal::failed(
+                "there is no configuration file to read again: this process was started with flags",
+            )
+        })?;
+        let (config, warnings) = check::effective(args)?;
+        let mut warnings: Vec<String> =
+            warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+        let before = self.shared.site();
+        for setting in config.needs_restart(&before.config) {
+            warnings.push(format!("`{setting}` takes effect only at the next start"));
+        }
+        let log = self.log.prepare(log_target(&config.log));
+        let log = log.map_err(|error| Refusal::failed(error.to_string()).at("[log] access"))?;
+        check_inherited(&config, &self.inherited).map_err(|error| Refusal::failed(error.to_string()))?;
+        let binding = self.bind(&config, &before)?;
+        if let Some(log) = log {
+            self.log.exchange(log);
+        }
+        // Without any, callers of an interface on TCP, which stays until the next start, keep theirs.
+        if config.admin.token.is_some() || config.admin.read_token.is_some() {
+            self.token.set(config.admin.token.as_deref());
+            self.read_token.set(config.admin.read_token.as_deref());
+        }
+        self.shared.store.configure(Settings::new(config.cache.memory.get()));
+        self.shared.set_connection_limit(connection_limit(&config, self.cores.count()));
+        let site = site(config, &binding.bound, Some(&before));
+        // Before anything is asked of it: a pool that is new finds its backends first.
+        self.shared.set_site(site, DISCOVERY_PATIENCE);
+        self.listen_on(binding);
+        let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        Ok(Reloaded { config: name, warnings })
+    }
+
+    /// Binds listeners that are new. Where one cannot be bound, nothing changes.
+    fn bind(&self, config: &Config, before: &Site) -> Result<Binding, Refusal> {
+        let mut current = self.listeners.lock();
+        let mut kept = vec![false; current.len()];
+        let mut bound = Vec::with_capacity(config.listeners.len());
+        let mut fresh = Vec::new();
+        let mut modes = Vec::new();
+        for listener in &config.listeners {
+            let is_same = |at: &usize| !kept[*at] && listener.address == before.config.listeners[*at].address;
+            match (0..current.len()).find(is_same) {
+                Some(at) => {
+                    kept[at] = true;
+                    let mut same = current[at].clone();
+                    if let ListenAddress::Unix(path, mode) = &mut same.address
+                        && *mode != listener.mode
+                    {
+                        *mode = listener.mode;
+                        modes.push((path.clone(), listener.mode));
+                    }
+                    bound.push(same);
+                }
+                None => {
+                    let sockets = bind(listener, &self.inherited, self.cores.count())
+                        .map_err(|error| Refusal::failed(error.to_string()))?;
+                    bound.push(sockets.listener.clone());
+                    fresh.push(sockets);
+                }
+            }
+        }
+        let before = mem::replace(&mut *current, bound.clone());
+        let gone = before.into_iter().zip(kept).filter(|(_, kept)| !kept).map(|(listener, _)| listener.id);
+        Ok(Binding { bound, fresh, modes, gone: gone.collect() })
+    }
+
+    /// Listens on what was bound, and closes the listeners that are gone.
+    fn listen_on(&self, binding: Binding) {
+        // While the sockets are open, so that no other file can be taken for theirs.
+        let mut files = socket_files(&binding.bound, &self.inherited);
+        let mut current = self.socket_files.lock();
+        // Another process may have put its own file in the place of one that stays.
+        for (path, file) in &mut files {
+            *file = current.get(path).copied().unwrap_or(*file);
+        }
+        let before = mem::replace(&mut *current, files);
+        drop(current);
+        for (path, file) in before {
+            let is_gone = !binding.bound.iter().any(|bound| is_at(&bound.address, &path));
+            if is_gone
+                && identity(&path) == Some(file)
+                && let Err(error) = fs::remove_file(&path)
+            {
+                print_line(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));
+            }
+        }
+        for (path, mode) in binding.modes {
+            if self.inherited.addresses().any(|inherited| is_at(inherited, &path)) {
+                warn_of_mode(&path, mode);
+            } else if let Some(mode) = mode
+                && let Err(error) = fs::set_permissions(&path, Permissions::from_mode(mode))
+            {
+                print_line(format_args!(
+                    "sandarac: cannot set the mode of the socket {}: {error}",
+                    path.display()
+                ));
+            }
+        }
+        for listener in binding.gone {
+            self.cores.unlisten(listener);
+        }
+        for sockets in binding.fresh {
+            self.cores.listen(sockets);
+        }
+    }
+}
+
+/// What becomes of the listeners with another configuration.
+struct Binding {
+    /// The listeners, in the order of the configuration.
+    bound: Vec<Listener>,
+    /// The sockets of those that are new.
+    fresh: Vec<Listeners>,
+    /// The paths of sockets that stay, and the mode that they have from now on, where one is configured.
+    modes: Vec<(PathBuf, Option<u32>)>,
+    /// Those that are none any more.
+    gone: Vec<ListenerId>,
+}

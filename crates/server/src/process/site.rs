@@ -1,0 +1,21 @@
+//! A configuration made ready for the process: what a start and a reload have in common.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use sandarac_config::Config;
+use sandarac_net::Listener;
+use sandarac_proxy::Site;
+
+/// How long a start, and a reload, waits for pools to find their first backends.
+pub(super) const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The site of a configuration, with the listeners `bound`; `before` is the one that it replaces.
+pub(super) fn site(config: Config, bound: &[Listener], before: Option<&Site>) -> Site {
+    Site::new(config, bound, before, seed())
+}
+
+/// A seed for choices among equals: two processes should not choose alike.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,44 @@
+//! The state of a running process.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use sandarac_message::Timestamp;
+use sandarac_net::{Inherited, Listener};
+use sandarac_proxy::Shared;
+
+use super::cores::Cores;
+use super::socket_files::FileIdentity;
+use crate::admin::Token;
+use crate::cli::RunArgs;
+use crate::logs::{AccessLog, Feed};
+
+/// What the admin interface and the signals act on.
+pub(super) struct ProcessState {
+    pub(super) shared: Arc<Shared>,
+    pub(super) cores: Cores,
+    /// The addresses bound, in the order of the configuration's listeners.
+    pub(super) listeners: Mutex<Vec<Listener>>,
+    /// The files of Unix sockets that this process has made, by what tells each from another file at its path.
+    pub(super) socket_files: Mutex<HashMap<PathBuf, FileIdentity>>,
+    /// Listening sockets that were passed to the process.
+    pub(super) inherited: Inherited,
+    pub(super) log: AccessLog,
+    pub(super) feed: Feed,
+    /// What a reload reads again; nothing where there is no file.
+    pub(super) args: Option<RunArgs>,
+    pub(super) started: Instant,
+    pub(super) started_at: Timestamp,
+    pub(super) admin: Mutex<String>,
+    /// What callers of the admin interface present on TCP.
+    pub(super) token: Token,
+    /// What callers present that only read.
+    pub(super) read_token: Token,
+    pub(super) draining: AtomicBool,
+    /// Held during a reload.
+    pub(super) reloading: Mutex<()>,
+}

@@ -1,0 +1,92 @@
+//! The statistics of the process.
+
+use sandarac_cache::Removal;
+use sandarac_net::wall;
+use sandarac_proxy::Counter;
+
+use super::state::ProcessState;
+use super::{pools, resource_usage};
+use crate::admin::{Latency, Metric, Stats};
+
+/// The statistics of a process.
+pub(super) fn stats(state: &ProcessState) -> Stats {
+    let shared = &state.shared;
+    let counted = Counter::ALL
+        .iter()
+        .map(|&counter| Metric::counter(counter.name(), counter.text(), shared.count(counter)));
+    let by_reason = shared.counts_by_reason().into_iter();
+    let by_reason = by_reason.map(|counted| {
+        Metric::counter(counted.name, counted.text, counted.count).with(counted.label, counted.reason)
+    });
+    let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
+    metrics.push(Metric::counter(
+        "log_lines_dropped",
+        "Access log lines lost because they could not be written, or not fast enough.",
+        state.log.dropped(),
+    ));
+    metrics.push(Metric::gauge(
+        "connections_open",
+        "Client connections that are open.",
+        shared.connections() as u64,
+    ));
+    metrics.push(Metric::gauge(
+        "connections_limit",
+        "The most client connections that are served.",
+        shared.connection_limit() as u64,
+    ));
+    store_metrics(&shared.store.stats(), &mut metrics);
+    pools::metrics(shared, &mut metrics);
+    resource_usage::metrics(state.started_at, &mut metrics);
+    let site = shared.site();
+    let origin = site.pools().iter().map(|pool| (pool.name(), latency([pool.latency()])));
+    Stats {
+        at_ms: wall().as_millis(),
+        metrics,
+        latency: latency(shared.latencies()),
+        origin_latency: origin.collect(),
+    }
+}
+
+/// The sum of several histograms.
+fn latency<'a>(histograms: impl IntoIterator<Item = &'a sandarac_proxy::Latency>) -> Latency {
+    let mut latency = Latency::default();
+    for histogram in histograms {
+        latency.sum_us += histogram.sum();
+        for (at, (upper, count)) in histogram.buckets().enumerate() {
+            match latency.buckets.get_mut(at) {
+                Some(bucket) => bucket.1 += count,
+                None => latency.buckets.push((upper, count)),
+            }
+        }
+    }
+    latency.buckets.retain(|&(_, count)| count > 0);
+    latency
+}
+
+fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
+    metrics.extend([
+        Metric::gauge("cache_objects", "Objects in the store.", stats.objects),
+        Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.bytes),
+        Metric::gauge(
+            "cache_held_bytes",
+            "Of these, bytes of objects that have left the store and that clients have yet to take.",
+            stats.held_bytes,
+        ),
+        Metric::gauge("cache_limit_bytes", "The most bytes that the store may hold.", stats.limit),
+        Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
+        Metric::gauge("cache_flights", "Fetches for the store that are under way.", stats.flights),
+        Metric::gauge("cache_waiters", "Requests that wait for the fetch of another.", stats.waiters),
+        Metric::gauge("cache_bans", "Bans that some object was not tested against yet.", stats.bans),
+        Metric::counter("cache_stored", "Objects stored.", stats.stored),
+        Metric::counter("cache_refreshed", "Objects freshened by a 304.", stats.refreshed),
+        Metric::counter(
+            "cache_parts_kept",
+            "Objects whose body broke off at the origin, kept as parts.",
+            stats.kept,
+        ),
+    ]);
+    for (removal, count) in Removal::ALL.iter().zip(stats.removed) {
+        let metric = Metric::counter("cache_removed", "Objects that left the store.", count);
+        metrics.push(metric.with("reason", removal.word()));
+    }
+}

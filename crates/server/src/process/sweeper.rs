@@ -1,0 +1,29 @@
+//! The thread that sweeps the store.
+
+use std::io;
+use std::sync::Weak;
+use std::thread;
+use std::time::Duration;
+
+use sandarac_net::wall;
+
+use super::state::ProcessState;
+use crate::failure::with_context;
+
+/// How often the store is swept, and for how many places each time: a million objects in about a minute.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+const SWEEP_PLACES: usize = 2048;
+
+/// Starts the thread that sweeps the store for as long as the process is there.
+pub(super) fn start_sweeper(state: Weak<ProcessState>) -> io::Result<()> {
+    let thread = thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
+        while let Some(state) = state.upgrade() {
+            state.shared.store.sweep(SWEEP_PLACES, wall());
+            state.shared.look_at_clients();
+            drop(state);
+            thread::sleep(SWEEP_EVERY);
+        }
+    });
+    thread.map_err(|error| with_context("cannot start the sweeper", &error))?;
+    Ok(())
+}
