@@ -1,10 +1,11 @@
 //! The exchange: one request from receipt to record.
 //!
-//! A [`Worker`] answers from the store what it can at once, in place; every other request becomes an exchange, whose
+//! A [`Core`] answers from the store what it can at once, in place; every other request becomes an exchange, whose
 //! steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss, pass, pipe, synth
 //! or purge, then fetch, store, deliver and record.
 
 pub mod client;
+mod core;
 mod counters;
 mod downstream;
 mod exchange;
@@ -33,8 +34,8 @@ mod unbelieved;
 mod unkeyed;
 mod upkeep;
 mod upload;
-mod worker;
 
+pub use self::core::Core;
 pub use counters::{Counter, Counters};
 pub use exchange::Deferred;
 pub use fault::Fault;
@@ -47,4 +48,3 @@ pub use shared::Shared;
 pub use site::Site;
 pub use tally::CountByReason;
 pub use upkeep::Upkeep;
-pub use worker::Worker;

@@ -67,7 +67,7 @@ impl FetchContext<'_> {
                     self.counters().one(Counter::ResumeChanges);
                     match resumes.changed(worker, by, said.instance, said.revision, skills.iter()) {
                         Ok(believed) => {
-                            let shared = &self.worker.shared;
+                            let shared = &self.core.shared;
                             shared.passed_over(self.counters(), self.live, worker, &believed);
                         }
                         // Another response was faster.
@@ -84,10 +84,10 @@ impl FetchContext<'_> {
 
     /// Asks for a worker's whole résumé.
     pub(crate) fn want(&self, worker: BackendId) {
-        self.worker.shared.upkeep_mailbox.want_resume(self.pool.place(), worker);
+        self.core.shared.upkeep_mailbox.want_resume(self.pool.place(), worker);
     }
 
     fn unbelieved(&self, worker: BackendId, why: Unbelieved) {
-        self.worker.shared.unbelieved(self.counters(), self.live, worker, why);
+        self.core.shared.unbelieved(self.counters(), self.live, worker, why);
     }
 }

@@ -1,5 +1,6 @@
 //! The service behind the sessions of one core: what is answered from memory at once, and what is handed to an exchange.
 
+use crate::core::Core;
 use crate::exchange::{self, Deferred, is_loop};
 use crate::handling::Handling;
 use crate::log_throttle::LogTopic;
@@ -12,7 +13,6 @@ use crate::step::received::{Received, RequestFacts};
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
 use crate::tally::{StatusClass, refused_text};
-use crate::worker::Worker;
 use crate::{Counter, Record};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 
 /// A request that can be answered at once.
 struct Known<'a> {
-    worker: &'a Worker,
+    core: &'a Core,
     site: &'a LocalSite,
     peer: &'a Peer,
     request: &'a Request<'a>,
@@ -40,20 +40,20 @@ impl Known<'_> {
         pool: PoolId,
         client: &mut impl Responder,
     ) -> Result<(), Option<(Key, Lookup)>> {
-        let Known { worker, site, request: Request { head, .. }, .. } = *self;
+        let Known { core, site, request: Request { head, .. }, .. } = *self;
         let rule = received.route.cache_rule().ok_or(None)?;
         let now = wall();
         let directives = rule.policy.directives(head.fields);
         let path = received.target.path_and_query;
         let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, head.fields);
         let query = query::query(head, rule, &directives);
-        let (object, flight, outcome) = match worker.shared.store.lookup(key, &query, now) {
+        let (object, flight, outcome) = match core.shared.store.lookup(key, &query, now) {
             Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
             Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
             other => return Err(Some((key, other))),
         };
         if let Some(flight) = flight {
-            revalidate(worker, site, head, received, pool, flight);
+            revalidate(core, site, head, received, pool, flight);
         }
         let ttl = object.lifetimes().ttl(now);
         let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
@@ -87,19 +87,19 @@ impl Known<'_> {
 
     /// Counts and records the answer.
     fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64, now: Timestamp) {
-        let Known { worker, site, peer, request } = *self;
-        worker.counters.one(Counter::Requests);
-        worker.counters.outcome(handling, None);
+        let Known { core, site, peer, request } = *self;
+        core.counters.one(Counter::Requests);
+        core.counters.outcome(handling, None);
         let duration = request.began.elapsed();
-        worker.counters.responses.one(&StatusClass(status));
-        worker.counters.latency.observe(duration);
-        if worker.recorder.wants() {
-            worker.record(
+        core.counters.responses.one(&StatusClass(status));
+        core.counters.latency.observe(duration);
+        if core.recorder.wants() {
+            core.record(
                 site,
                 peer,
                 request.head.fields,
                 &Record {
-                    request: worker.transaction(),
+                    request: core.transaction(),
                     fetch,
                     status,
                     bytes,
@@ -113,13 +113,13 @@ impl Known<'_> {
     }
 }
 
-impl Meter for Worker {
+impl Meter for Core {
     fn wrote(&self, bytes: u64) {
         self.counters.add(Counter::BytesToClients, bytes);
     }
 }
 
-impl Service for Worker {
+impl Service for Core {
     type Deferred = Deferred;
 
     fn limits(&self) -> SessionLimits {
@@ -173,7 +173,7 @@ impl Service for Worker {
         if let Ok((received, Ok(verdict))) = &judged
             && !request.has_body
         {
-            let known = Known { worker: self, site: &site, peer, request };
+            let known = Known { core: self, site: &site, peer, request };
             match verdict {
                 Verdict::Lookup(pool) => match known.stored(received, *pool, client) {
                     Ok(()) => return Answer::Answered,

@@ -53,7 +53,7 @@ pub(crate) struct Introduction {
     pub(crate) name: Box<str>,
 }
 
-/// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
+/// A core's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
 #[derive(Clone)]
 #[expect(
     clippy::redundant_allocation,

@@ -17,6 +17,7 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::handling::{Detail, Handling};
 use crate::record::Outcome;
@@ -27,7 +28,6 @@ use crate::step::receive::{Judged, Verdict};
 use crate::step::received::Received;
 use crate::step::{deliver, lookup, pass, pipe, purge};
 use crate::tally::StatusClass;
-use crate::worker::Worker;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{RequestHead, hop};
@@ -51,14 +51,14 @@ pub struct Deferred {
 }
 
 /// Serves a request that could not be answered from memory at once.
-pub(crate) async fn run(worker: &Worker, client: &mut dyn Client, incoming: Box<Incoming<Deferred>>) {
+pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Incoming<Deferred>>) {
     let Incoming { head, expect_continue, began, deferred } = *incoming;
     let Deferred { site, judged, found } = deferred;
-    let transaction = worker.transaction();
+    let transaction = core.transaction();
     // A fetch for the store may outlive the exchange, and keeps the head with it.
     let head = Rc::new(head);
     let mut exchange = Exchange {
-        worker,
+        core,
         site: &site,
         head: &head,
         request: head.view(),
@@ -70,9 +70,9 @@ pub(crate) async fn run(worker: &Worker, client: &mut dyn Client, incoming: Box<
         counted: Cell::new(false),
         edits: None,
     };
-    worker.counters.one(Counter::Requests);
+    core.counters.one(Counter::Requests);
     let mut down = Downstream::new(client, site.body_limit);
-    down.is_logged = worker.recorder.wants();
+    down.is_logged = core.recorder.wants();
     let (sent, fault) = match steps(&mut exchange, &mut down, judged, found).await {
         Ok(sent) => (sent, None),
         // After a response has begun none can follow.
@@ -118,7 +118,7 @@ fn judge<'e>(
     }
     down.check()?;
     if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
-        exchange.worker.counters.one(Counter::PurgesDenied);
+        exchange.core.counters.one(Counter::PurgesDenied);
     }
     let received = judged.facts.received(site, &exchange.request)?;
     Ok((received, judged.verdict?))
@@ -168,9 +168,9 @@ impl Exchange<'_> {
         first_byte: Option<Duration>,
     ) {
         let duration = began.elapsed();
-        self.worker.counters.responses.one(&StatusClass(sent.status));
-        self.worker.counters.latency.observe(duration);
-        if !self.worker.recorder.wants() {
+        self.core.counters.responses.one(&StatusClass(sent.status));
+        self.core.counters.latency.observe(duration);
+        if !self.core.recorder.wants() {
             return;
         }
         let broke = (self.handling.detail == Some(Detail::OriginBroke))
@@ -179,7 +179,7 @@ impl Exchange<'_> {
             let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
             self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
         });
-        self.worker.record(
+        self.core.record(
             self.site,
             peer,
             self.request.fields,

@@ -1,6 +1,7 @@
 //! The state of one exchange, which its steps share.
 
 use crate::Fault;
+use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::forward::Purpose;
 use crate::handling::{Detail, Handling};
@@ -11,7 +12,6 @@ use crate::step::fetch::{Fetch, FetchTrace, OriginResponse, Recipient};
 use crate::step::received::Received;
 use crate::tally::MissReason;
 use crate::trailers::TrailerRule;
-use crate::worker::Worker;
 use sandarac_message::caching::BypassReason;
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{RequestHead, RequestHeadBuf, hop};
@@ -21,7 +21,7 @@ use std::rc::Rc;
 
 /// One exchange.
 pub(crate) struct Exchange<'e> {
-    pub(crate) worker: &'e Worker,
+    pub(crate) core: &'e Core,
     pub(crate) site: &'e LocalSite,
     /// The head of the request, and a view of it.
     pub(crate) head: &'e Rc<RequestHeadBuf>,
@@ -60,7 +60,7 @@ impl Exchange<'_> {
         purpose: Purpose<'_>,
     ) -> Result<Box<OriginResponse>, Fault> {
         let fetch = Fetch {
-            worker: self.worker,
+            core: self.core,
             site: self.site,
             request: self.request,
             received,
@@ -76,7 +76,7 @@ impl Exchange<'_> {
     /// Counts the outcome, once: as the response begins, or as the exchange ends without one.
     pub(crate) fn count(&self, fault: Option<&Fault>) {
         if !self.counted.replace(true) {
-            self.worker.counters.outcome(&self.handling, fault);
+            self.core.counters.outcome(&self.handling, fault);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Exchanges whose client is in memory.
 
 use super::memory_client::{MemoryClient, Received};
-use crate::{Record, Recorder, Shared, Site, Worker};
+use crate::{Core, Record, Recorder, Shared, Site};
 use sandarac_cache::{Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::{FieldsBuf, Method, RequestHead, RequestHeadBuf, Version};
@@ -56,7 +56,7 @@ fn origin(responses: &'static [&'static str]) -> (SocketAddr, Receiver<String>) 
     (address, requests)
 }
 
-fn worker(backend: SocketAddr) -> Rc<Worker> {
+fn core(backend: SocketAddr) -> Rc<Core> {
     let text = format!(
         "[[listen]]\naddress = \":0\"\n[pool.app]\nbackends = [\"http://{backend}\"]\n\
          [[route]]\nmatch = \"/fixed\"\nanswer = {{ status = 200, body = \"made here\" }}\n[[route]]\npool = \"app\""
@@ -64,11 +64,11 @@ fn worker(backend: SocketAddr) -> Rc<Worker> {
     let (config, _) = Config::from_toml("test.toml", &text).unwrap();
     let store = Arc::new(Store::new(Settings::new(16 << 20)));
     let shared = Shared::new(Site::new(config, &[], None, 1), store, 1, 10, Box::new(|_| {}));
-    Worker::new(shared, 0, Box::new(NoLog))
+    Core::new(shared, 0, Box::new(NoLog))
 }
 
 /// Whether a response was given in place, and the response.
-async fn ask(worker: &Worker, method: Method, target: &str, body: &'static [u8]) -> (bool, Received) {
+async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> (bool, Received) {
     let mut client = MemoryClient::new(body);
     let length = body.len().to_string();
     let fields: FieldsBuf = [("Host", "www.example"), ("Content-Length", &*length)].into_iter().collect();
@@ -82,13 +82,13 @@ async fn ask(worker: &Worker, method: Method, target: &str, body: &'static [u8])
     let began = Instant::now();
     let request = Request { head, has_body: !body.is_empty(), began };
     let peer = Client::peer(&client).clone();
-    let deferred = match worker.answer(&peer, &request, &mut client) {
+    let deferred = match core.answer(&peer, &request, &mut client) {
         Answer::Answered => return (true, client.received),
         Answer::Deferred(deferred) => deferred,
     };
     let head = RequestHeadBuf::copy_of(&head);
     let incoming = Incoming { head, expect_continue: false, began, deferred };
-    worker.exchange(&mut client, Box::new(incoming)).await;
+    core.exchange(&mut client, Box::new(incoming)).await;
     (false, client.received)
 }
 
@@ -101,9 +101,9 @@ fn a_request_without_a_connection_is_answered_into_memory() {
              Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nfirst\r\n7\r\n, again\r\n0\r\n\r\n",
             "HTTP/1.1 201 Created\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone",
         ]);
-        let worker = worker(address);
+        let core = core(address);
 
-        let (in_place, page) = ask(&worker, Method::Get, "/page", b"").await;
+        let (in_place, page) = ask(&core, Method::Get, "/page", b"").await;
         assert!(!in_place);
         assert_eq!(page.status, 200);
         assert_eq!(page.interims, [103]);
@@ -113,20 +113,20 @@ fn a_request_without_a_connection_is_answered_into_memory() {
         assert!(page.whole);
         assert_eq!(requests.recv().unwrap(), "GET /page HTTP/1.1 ");
 
-        let (_, page) = ask(&worker, Method::Get, "/page", b"").await;
+        let (_, page) = ask(&core, Method::Get, "/page", b"").await;
         let report = page.field("cache-status").unwrap();
         assert!(report.starts_with("sandarac; hit; "), "{report}");
         assert_eq!(page.field("content-length"), Some("12"));
         assert_eq!(page.body, b"first, again");
 
-        let (in_place, page) = ask(&worker, Method::Post, "/page", b"a new page").await;
+        let (in_place, page) = ask(&core, Method::Post, "/page", b"a new page").await;
         assert!(!in_place);
         assert_eq!(page.status, 201);
         assert_eq!(page.body, b"done");
         assert!(page.whole);
         assert_eq!(requests.recv().unwrap(), "POST /page HTTP/1.1 a new page");
 
-        let (in_place, answer) = ask(&worker, Method::Get, "/fixed", b"").await;
+        let (in_place, answer) = ask(&core, Method::Get, "/fixed", b"").await;
         assert!(in_place);
         assert_eq!(answer.status, 200);
         assert_eq!(answer.body, b"made here");

@@ -287,7 +287,7 @@ pub(crate) async fn deliver(
     if let SendEnd::Broken(BodyBroken::Source) = end {
         exchange.handling.detail = Some(Detail::OriginBroke);
     }
-    count_end(&exchange.worker.counters, &end);
+    count_end(&exchange.core.counters, &end);
     Ok(Sent { status, bytes })
 }
 
@@ -299,7 +299,7 @@ pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, an
     let method = exchange.request.method;
     let body = answer.begin(method, cache_status, wall(), |response| down.begin(response));
     let (_, end) = down.send(body).await;
-    count_end(&exchange.worker.counters, &end);
+    count_end(&exchange.core.counters, &end);
     Sent { status: answer.status, bytes: answer.body.len() as u64 }
 }
 

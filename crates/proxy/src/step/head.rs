@@ -27,7 +27,7 @@ pub(crate) async fn head(
 ) -> Result<Sent, Fault> {
     let target = received.target.path_and_query;
     let stored = candidate.filter(|_| is_for_all(&exchange.request, received, rule));
-    let flight = stored.map(|stored| exchange.worker.shared.store.open_for(&stored));
+    let flight = stored.map(|stored| exchange.core.shared.store.open_for(&stored));
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Head { rule }).await?;
     edit(exchange, received, &mut arrived)?;
     if let Some(flight) = flight {
@@ -46,7 +46,7 @@ fn learn_from_head(
     flight: Flight,
     arrived: &OriginResponse,
 ) {
-    let store = &exchange.worker.shared.store;
+    let store = &exchange.core.shared.store;
     let Some(stored) = flight.candidate() else { return };
     let key = flight.key();
     let now = arrived.received;

@@ -39,7 +39,7 @@ pub(crate) async fn lookup(
     let directives = rule.policy.directives(exchange.request.fields);
     let asked = query(&exchange.request, rule, &directives);
     let path = received.target.path_and_query;
-    let store = &exchange.worker.shared.store;
+    let store = &exchange.core.shared.store;
     for _ in 0..MAX_LOOKUPS {
         let (key, lookup) = found.take().unwrap_or_else(|| {
             let fields = exchange.request.fields;
@@ -54,7 +54,7 @@ pub(crate) async fn lookup(
             }
             Lookup::Stale(object, flight) => {
                 if let Some(flight) = flight {
-                    revalidate(exchange.worker, exchange.site, &exchange.request, received, pool, flight);
+                    revalidate(exchange.core, exchange.site, &exchange.request, received, pool, flight);
                 }
                 if let Some(sent) = hit(exchange, down, &object, Outcome::Stale).await {
                     return sent;
@@ -71,7 +71,7 @@ pub(crate) async fn lookup(
                 if let (Some(object), Some(Duration::ZERO)) = (&stored, stands_in_after) {
                     return stand_in(exchange, down, object, Fault::NoResponse, StandIn::Silent).await;
                 }
-                exchange.worker.counters.one(Counter::Coalesced);
+                exchange.core.counters.one(Counter::Coalesced);
                 exchange.handling.collapsed = true;
                 exchange.handling.forward =
                     Some(if waiter.validates() { Forwarded::Stale } else { Forwarded::Miss });
@@ -102,12 +102,12 @@ pub(crate) async fn lookup(
                 }
             }
             Lookup::Marked(Mark::HitForMiss, flight) => {
-                exchange.worker.counters.one(Counter::MarkedPasses);
+                exchange.core.counters.one(Counter::MarkedPasses);
                 exchange.handling.detail = Some(Detail::HitForMiss);
                 return miss(exchange, down, received, pool, rule, directives, flight).await;
             }
             Lookup::Marked(Mark::HitForPass, _) => {
-                exchange.worker.counters.one(Counter::MarkedPasses);
+                exchange.core.counters.one(Counter::MarkedPasses);
                 exchange.passing(PassReason::HitForPass);
                 return pass(exchange, down, received, pool).await;
             }

@@ -34,10 +34,10 @@ pub(crate) async fn miss(
     if let Some(object) = flight.candidate().cloned()
         && stands_in_after(exchange, pool, rule, &object, &directives) == Some(Duration::ZERO)
     {
-        revalidate(exchange.worker, exchange.site, &exchange.request, received, pool, flight);
+        revalidate(exchange.core, exchange.site, &exchange.request, received, pool, flight);
         return stand_in(exchange, down, &object, Fault::NoResponse, StandIn::Silent).await;
     }
-    let (store, candidate) = (&exchange.worker.shared.store, flight.candidate());
+    let (store, candidate) = (&exchange.core.shared.store, flight.candidate());
     let fields = exchange.request.fields;
     let why = forward(store, flight.key(), fields, candidate.map(|object| &**object), &directives);
     let marked = exchange.handling.detail == Some(Detail::HitForMiss);
@@ -67,7 +67,7 @@ async fn attend(
 ) -> Result<Answer, Fault> {
     let audience = Rc::new(Audience::attended());
     let fetch = SharedFetch {
-        worker: exchange.worker.handle(),
+        core: exchange.core.handle(),
         site: exchange.site.clone(),
         head: exchange.head.clone(),
         facts: RequestFacts::of(received),
@@ -92,10 +92,10 @@ async fn attend(
     let Some(Fetched { result, handling, trace }) = fetched else {
         audience.leave();
         exchange.trace = audience.begun();
-        let asked = audience.asked().filter(|_| exchange.worker.recorder.wants());
+        let asked = audience.asked().filter(|_| exchange.core.recorder.wants());
         exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
-        if let Some(place) = exchange.worker.shared.detach() {
-            exchange.worker.counters.one(Counter::FetchesDetached);
+        if let Some(place) = exchange.core.shared.detach() {
+            exchange.core.counters.one(Counter::FetchesDetached);
             sandarac_net::spawn(async move {
                 fetch.await.leave();
                 drop(place);

@@ -19,7 +19,7 @@ pub(crate) async fn pass(
     pool: PoolId,
 ) -> Result<Sent, Fault> {
     let target = received.target.path_and_query;
-    let begun = exchange.worker.shared.store.begun();
+    let begun = exchange.core.shared.store.begun();
     let arrived = exchange.fetch(down, received, pool, target, Purpose::Pass).await?;
     let arrived = match passed(exchange, received, pool, arrived, begun)? {
         Landed::Object(object, reader, own) => {

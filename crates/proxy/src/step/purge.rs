@@ -16,7 +16,7 @@ pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthet
         let what = "nothing was removed; have the application send PURGE (docs/how-to/purge-on-edit.md)";
         return Synthetic::bad(&format!("the method {method} is that of a VCL: {what}"));
     }
-    let store = &exchange.worker.shared.store;
+    let store = &exchange.core.shared.store;
     let fields = exchange.request.fields;
     let tags: Vec<Tag> = tags::tags(fields).map(Tag::new).collect();
     if !tags.is_empty() {

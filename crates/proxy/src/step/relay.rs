@@ -97,7 +97,7 @@ pub(crate) async fn relay(
         Relayed::OriginBroke => exchange.handling.detail = Some(Detail::OriginBroke),
         Relayed::UploadBroke(fault) => {
             exchange.handling.detail = Some(Detail::Fault(*fault));
-            exchange.worker.counters.one(Counter::UploadsBroken);
+            exchange.core.counters.one(Counter::UploadsBroken);
         }
         Relayed::Whole | Relayed::ClientGone => {}
     }
@@ -152,7 +152,7 @@ impl Relay<'_, '_> {
     }
 
     fn counters(&self) -> &Counters {
-        &self.exchange.worker.counters
+        &self.exchange.core.counters
     }
 
     /// Begins the response, where it has not begun.

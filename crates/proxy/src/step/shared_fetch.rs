@@ -1,6 +1,7 @@
 //! Shared fetch: a fetch whose response may be stored and serve others. It owns what it needs, so that it goes on when the
 //! client that it was begun for has left; a revalidation in the background has no client from its beginning.
 
+use crate::core::Core;
 use crate::forward::Purpose;
 use crate::handling::Handling;
 use crate::record::Outcome;
@@ -9,7 +10,6 @@ use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
-use crate::worker::Worker;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Object};
 use sandarac_message::caching::RequestDirectives;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// A fetch whose response may be stored.
 pub(crate) struct SharedFetch {
-    pub(crate) worker: Rc<Worker>,
+    pub(crate) core: Rc<Core>,
     pub(crate) site: LocalSite,
     /// The request as it was received. It has no body.
     pub(crate) head: Rc<RequestHeadBuf>,
@@ -54,16 +54,16 @@ pub(crate) enum Answer {
 
 /// Starts to revalidate the flight's candidate, in a task of its own.
 pub(crate) fn revalidate(
-    worker: &Worker,
+    core: &Core,
     site: &LocalSite,
     request: &RequestHead<'_>,
     received: &Received<'_>,
     pool: PoolId,
     flight: Flight,
 ) {
-    worker.counters.one(Counter::FetchesBackground);
+    core.counters.one(Counter::FetchesBackground);
     let fetch = SharedFetch {
-        worker: worker.handle(),
+        core: core.handle(),
         site: site.clone(),
         head: Rc::new(RequestHeadBuf::copy_of(request)),
         facts: RequestFacts::of(received),
@@ -72,7 +72,7 @@ pub(crate) fn revalidate(
         directives: RequestDirectives::default(),
         audience: Rc::new(Audience::background()),
         handling: Handling::new(Outcome::Miss),
-        transaction: worker.transaction(),
+        transaction: core.transaction(),
     };
     sandarac_net::spawn(async { fetch.run().await.leave() });
 }
@@ -86,10 +86,9 @@ impl SharedFetch {
     }
 
     async fn fetch(self, handling: &mut Handling, trace: &mut FetchTrace) -> Result<Answer, Fault> {
-        let SharedFetch {
-            worker, site, head, facts, pool, flight, directives, audience, transaction, ..
-        } = self;
-        let (worker, site, head) = (&*worker, &*site, head.view());
+        let SharedFetch { core, site, head, facts, pool, flight, directives, audience, transaction, .. } =
+            self;
+        let (core, site, head) = (&*core, &*site, head.view());
         let received = facts.received(site, &head)?;
         let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
         let wanted = query::single_range(&head);
@@ -100,7 +99,7 @@ impl SharedFetch {
         let target = hash::target(&rule.key, received.target.path_and_query);
         flight.aim(hash::target_tag(&rule.key, &received.host, &target));
         let candidate = flight.candidate().cloned();
-        let store = &worker.shared.store;
+        let store = &core.shared.store;
         // In the background the stored response is revalidated as it is, whatever part of it was served.
         let background = audience.is_background();
         let asked = wanted.filter(|_| !background);
@@ -114,7 +113,7 @@ impl SharedFetch {
                 rest.is_some() || background || (part.is_none() && object.range().is_none())
             };
             let fetch = Fetch {
-                worker,
+                core,
                 site,
                 request,
                 received: &received,
@@ -131,7 +130,7 @@ impl SharedFetch {
             let landing = Landing {
                 wanted,
                 directives,
-                ..Landing::of(worker, site, &request, &received, &target, rule, pool, trace.number)
+                ..Landing::of(core, site, &request, &received, &target, rule, pool, trace.number)
             };
             match candidate.as_ref().and_then(|stored| landing.combined(stored, &arrived)) {
                 Some(combined) => {

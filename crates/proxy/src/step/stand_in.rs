@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The whole response that is stored for a request, whether it may be served as it is or not.
 pub(crate) fn stored(exchange: &Exchange<'_>, key: Key, query: &Query<'_>) -> Option<Arc<Object>> {
     let peek = Query { intent: Intent::Peek, ..*query };
-    let object = match exchange.worker.shared.store.lookup(key, &peek, wall()) {
+    let object = match exchange.core.shared.store.lookup(key, &peek, wall()) {
         Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => object,
         _ => return None,
     };

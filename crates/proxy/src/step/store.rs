@@ -2,6 +2,7 @@
 
 use crate::Counters;
 use crate::Fault;
+use crate::core::Core;
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
@@ -10,7 +11,6 @@ use crate::step::hash;
 use crate::step::received::Received;
 use crate::step::response_edits::EditsForTarget;
 use crate::tally::NoStore;
-use crate::worker::Worker;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
@@ -62,7 +62,7 @@ impl<'a> Landing<'a> {
     /// more than all of it, and the request says nothing of stored responses.
     #[expect(clippy::too_many_arguments, reason = "each is another thing that a response is stored with")]
     pub(crate) fn of(
-        worker: &'a Worker,
+        core: &'a Core,
         site: &'a Site,
         request: &'a RequestHead<'a>,
         received: &'a Received<'a>,
@@ -72,9 +72,9 @@ impl<'a> Landing<'a> {
         transaction: Option<u64>,
     ) -> Landing<'a> {
         Landing {
-            store: &worker.shared.store,
+            store: &core.shared.store,
             site,
-            counters: &worker.counters,
+            counters: &core.counters,
             request,
             wanted: None,
             host: &received.host,

@@ -23,7 +23,7 @@ fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &Respo
     if !invalidates(exchange.request.method, response.status) {
         return;
     }
-    let store = &exchange.worker.shared.store;
+    let store = &exchange.core.shared.store;
     let routes = &exchange.site.config.routes;
     let others = invalidated(&received.target, received.requester.scheme, response.fields);
     let targets = std::iter::once(received.target.path_and_query).chain(others.iter().map(Vec::as_slice));
@@ -68,12 +68,12 @@ pub(crate) fn passed(
         invalidate(exchange, received, &arrived.head.view());
         return Ok(Landed::Relay(arrived));
     };
-    let store = &exchange.worker.shared.store;
+    let store = &exchange.core.shared.store;
     let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, request.fields);
-    let (worker, site, number) = (exchange.worker, exchange.site, exchange.trace.number);
+    let (core, site, number) = (exchange.core, exchange.site, exchange.trace.number);
     let landing = Landing {
         directives: rule.policy.directives(request.fields),
-        ..Landing::of(worker, site, &request, received, path, rule, pool, number)
+        ..Landing::of(core, site, &request, received, path, rule, pool, number)
     };
     let target = hash::target_tag(&rule.key, &received.host, path);
     let purged = store.may_be_purged_since(begun, key, target);

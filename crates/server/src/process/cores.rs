@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use sandarac_net::{Command, ListenerId, Listeners, run_core};
-use sandarac_proxy::{Shared, Worker};
+use sandarac_proxy::{Core, Shared};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -33,7 +33,7 @@ impl Cores {
             let outlet = log.outlet();
             let thread = thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
                 let ended = run_core(received, || {
-                    Worker::new(shared, index, Box::new(CoreRecorder::new(outlet, feed)))
+                    Core::new(shared, index, Box::new(CoreRecorder::new(outlet, feed)))
                 });
                 if let Err(error) = ended {
                     print_line(format_args!("sandarac: worker {index} cannot start: {error}"));

@@ -80,9 +80,9 @@ pub(super) async fn attempt(
                 Ok(())
             }
         };
-        let mut spans = context.worker.spans.take();
+        let mut spans = context.core.spans.take();
         let head = link.poll_head(cx, request, &context.site.response_head, &mut spans, &mut see);
-        context.worker.spans.set(spans);
+        context.core.spans.set(spans);
         if head.is_ready() {
             return head;
         }

@@ -88,7 +88,7 @@ pub(super) async fn linked(
         connected = Box::pin(context.identified(&pick, connected)).await;
     }
     if identifies || !reused {
-        connected = connected.and_then(|(conn, provenance)| match context.worker.origins.unread(&conn) {
+        connected = connected.and_then(|(conn, provenance)| match context.core.origins.unread(&conn) {
             Unread::Nothing => Ok((conn, provenance)),
             Unread::Data => Err(Fault::Unasked),
             Unread::End => Err(Fault::NoResponse),
@@ -119,5 +119,5 @@ pub(super) async fn connect(
     }
     context.counters().one(Counter::OriginConnections);
     // Resolving a name is a large state machine that a kept connection has no use for.
-    Box::pin(context.worker.origins.connect(address, context.pool().timeouts.connect)).await
+    Box::pin(context.core.origins.connect(address, context.pool().timeouts.connect)).await
 }

@@ -1,10 +1,10 @@
 //! The surroundings of a fetch: its core, its site, its pool as it is now, and the class of its request.
 
+use crate::core::Core;
 use crate::log_throttle::LogTopic;
 use crate::origin::Provenance;
 use crate::pool::{Live, SitePool};
 use crate::site::Site;
-use crate::worker::Worker;
 use crate::{Counters, Fault};
 use sandarac_balance::{BackendId, Pick};
 use sandarac_net::Conn;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// What a fetch needs of its surroundings.
 #[derive(Clone, Copy)]
 pub(crate) struct FetchContext<'a> {
-    pub(crate) worker: &'a Worker,
+    pub(crate) core: &'a Core,
     pub(crate) site: &'a Site,
     pub(crate) pool: PoolId,
     /// The pool as it was when the fetch began, or when it last tried another backend.
@@ -32,7 +32,7 @@ impl<'a> FetchContext<'a> {
     }
 
     pub(crate) fn counters(&self) -> &'a Counters {
-        &self.worker.counters
+        &self.core.counters
     }
 
     /// The pool that is in force now, if it is another than this one and has the same classes.
@@ -45,7 +45,7 @@ impl<'a> FetchContext<'a> {
     /// Logs that a backend gave no response.
     pub(super) fn complain(&self, backend: BackendId, fault: &Fault) {
         let pool = self.live.name();
-        self.worker.shared.log_throttled(LogTopic::Backend(pool.into(), backend, fault.name()), || {
+        self.core.shared.log_throttled(LogTopic::Backend(pool.into(), backend, fault.name()), || {
             let address = self.live.backend(backend).map(|backend| backend.address().to_string());
             format!("pool {pool}: {}: {}", address.unwrap_or_default(), fault.text())
         });
@@ -55,11 +55,11 @@ impl<'a> FetchContext<'a> {
     pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
         let resumes = self.resumes_to_check();
         let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));
-        self.worker.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
+        self.core.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
     }
 
     /// The time on the balancer's clock.
     pub(crate) fn now(&self) -> Duration {
-        self.worker.shared.epoch.elapsed()
+        self.core.shared.epoch.elapsed()
     }
 }

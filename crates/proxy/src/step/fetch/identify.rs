@@ -37,7 +37,7 @@ impl<'a> FetchContext<'a> {
         pick: &Pick,
         mut connected: Result<(Box<Conn>, Provenance), Fault>,
     ) -> Result<(Box<Conn>, Provenance), Fault> {
-        let (origins, address) = (&self.worker.origins, pick.backend().address());
+        let (origins, address) = (&self.core.origins, pick.backend().address());
         let mut first = true;
         while let Ok((conn, provenance)) = &mut connected
             && provenance.instance.is_none()
@@ -68,7 +68,7 @@ impl<'a> FetchContext<'a> {
         let patience = self.pool().timeouts.connect;
         let identified = within(patience, self.ask(conn, worker, &resumes, backend)).await;
         match identified {
-            Some(Ok(Identified::Worker(instance))) => match self.worker.origins.unread(conn) {
+            Some(Ok(Identified::Worker(instance))) => match self.core.origins.unread(conn) {
                 Unread::Nothing => Identified::Worker(instance),
                 // A body behind the response to HEAD would be the response to the request that follows.
                 Unread::Data => Identified::Mute,

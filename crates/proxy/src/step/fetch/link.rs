@@ -75,11 +75,11 @@ impl OriginLink {
         OriginLink {
             protocol,
             pick,
-            origins: context.worker.origins.clone(),
+            origins: context.core.origins.clone(),
             reused: false,
             server_error: false,
             is_other_version: false,
-            epoch: context.worker.shared.epoch,
+            epoch: context.core.shared.epoch,
         }
     }
 

@@ -7,13 +7,13 @@ use super::recipient::Recipient;
 use super::retry::fetch;
 use super::trace::{FetchTrace, address};
 use crate::Fault;
+use crate::core::Core;
 use crate::forward::{Forward, Purpose};
 use crate::requester::Requester;
 use crate::site::Site;
 use crate::step::received::Received;
 use crate::sticky;
 use crate::trailers::TrailerRule;
-use crate::worker::Worker;
 use sandarac_message::RequestHead;
 use sandarac_policy::{PoolId, Subject};
 use sandarac_wire::h1::BodyFraming;
@@ -21,7 +21,7 @@ use std::time::Instant;
 
 /// A request to be made of a pool.
 pub(crate) struct Fetch<'a> {
-    pub(crate) worker: &'a Worker,
+    pub(crate) core: &'a Core,
     pub(crate) site: &'a Site,
     /// The request, as it is to be made.
     pub(crate) request: RequestHead<'a>,
@@ -44,12 +44,12 @@ impl Fetch<'_> {
         recipient: &mut Recipient<'_, '_>,
         trace: &mut FetchTrace,
     ) -> Result<Box<OriginResponse>, Fault> {
-        let Fetch { worker, site, received, pool, .. } = *self;
-        let began = worker.recorder.wants().then(Instant::now);
-        trace.number = Some(worker.transaction());
+        let Fetch { core, site, received, pool, .. } = *self;
+        let began = core.recorder.wants().then(Instant::now);
+        trace.number = Some(core.transaction());
         let client_asks = !recipient.is_background();
         let peer = (received.requester.trusted && client_asks).then_some(self.request.fields);
-        trace.id = worker.shared.request_id(&received.route.request, peer, self.transaction);
+        trace.id = core.shared.request_id(&received.route.request, peer, self.transaction);
         recipient.begins(trace);
         let site_pool = site.pool_by_id(pool);
         let mut framing = BodyFraming::None;
@@ -67,12 +67,12 @@ impl Fetch<'_> {
             fields: self.request.fields,
         };
         let mut class = Vec::new();
-        let class = live.classify(subject, &mut class, &worker.counters);
+        let class = live.classify(subject, &mut class, &core.counters);
         // A session has no say in what is fetched for no client.
         let session = site_pool.sticky.as_ref().filter(|_| client_asks);
         let cookie = session.and_then(|sticky| sticky::named(sticky, self.request.fields));
         let sticks_to = cookie.and_then(|key| live.with_key(key));
-        let context = FetchContext { worker, site, pool, live: &live, class, sticks_to };
+        let context = FetchContext { core, site, pool, live: &live, class, sticks_to };
         let arrived = fetch(&context, &request, recipient).await;
         if let Some(began) = began {
             // Where one answered it is that one, which is not the one asked last where that was to hedge.

@@ -7,7 +7,7 @@ use super::{Audience, FetchContext, OriginRequest, Recipient};
 use crate::handling::Handling;
 use crate::step::receive::receive;
 use crate::step::store::{Landed, Landing};
-use crate::{Outcome, Record, Recorder, Shared, Site, Worker};
+use crate::{Core, Outcome, Record, Recorder, Shared, Site};
 use sandarac_cache::{Intent, Lookup, Query, Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::caching::RequestDirectives;
@@ -41,8 +41,8 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let pool = sandarac_policy::PoolId::at(0);
         let store = Arc::new(Store::new(Settings::new(16 << 20)));
         let shared = Shared::new(Site::new(config, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
-        let worker = Worker::new(shared, 0, Box::new(NoLog));
-        let site = worker.site();
+        let core = Core::new(shared, 0, Box::new(NoLog));
+        let site = core.site();
         let fields: FieldsBuf = [("Host", "www.example")].into_iter().collect();
         let head = RequestHead {
             method: Method::Get,
@@ -77,7 +77,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         origin.interim = Some(103);
         let live = site.pool_by_id(pool).live();
         let context =
-            FetchContext { worker: &worker, site: &site, pool, live: &live, class: None, sticks_to: None };
+            FetchContext { core: &core, site: &site, pool, live: &live, class: None, sticks_to: None };
         let pick = live.pick(None, context.now(), &[]).unwrap();
         let link = OriginLink::memory(&context, origin, pick);
         let request = OriginRequest {
@@ -99,7 +99,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         audience.drain_interims(|status, _, _| interims.push(status));
         assert_eq!(interims, [103]);
 
-        let landing = Landing::of(&worker, &site, &head, &received, b"/page", rule, pool, None);
+        let landing = Landing::of(&core, &site, &head, &received, b"/page", rule, pool, None);
         let mut handling = Handling::new(Outcome::Miss);
         let Ok(Landed::Object(object, reader, _)) = landing.land(flight, response, &mut handling) else {
             panic!("it may be stored")

@@ -15,26 +15,26 @@ use std::time::Duration;
 /// How often idle origin connections are looked through.
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
 
-/// One worker's part of the proxy.
-pub struct Worker {
+/// One core's part of the proxy.
+pub struct Core {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) origins: Rc<Origins>,
     pub(crate) recorder: Box<dyn Recorder>,
-    me: Weak<Worker>,
+    me: Weak<Core>,
     /// Memory for parsing response heads, kept from one to the next.
     pub(crate) spans: Cell<Vec<Span>>,
-    /// The next transaction number; workers take turns.
+    /// The next transaction number; cores take turns.
     next: Cell<u64>,
     site: RefCell<LocalSite>,
     /// Which configuration that is.
     generation: Cell<u64>,
 }
 
-impl Worker {
-    /// The part of worker `index` of a process. MUST be called within its runtime.
-    pub fn new(shared: Arc<Shared>, index: usize, recorder: Box<dyn Recorder>) -> Rc<Worker> {
-        let worker = Rc::new_cyclic(|me| Worker {
+impl Core {
+    /// The part of core `index` of a process. MUST be called within its runtime.
+    pub fn new(shared: Arc<Shared>, index: usize, recorder: Box<dyn Recorder>) -> Rc<Core> {
+        let core = Rc::new_cyclic(|me| Core {
             counters: shared.counters[index].clone(),
             origins: Origins::new(&shared.site().config.dns, shared.counters[index].clone()),
             recorder,
@@ -46,13 +46,13 @@ impl Worker {
             site: RefCell::new(LocalSite::new(shared.site())),
             shared,
         });
-        sandarac_net::spawn(prune(worker.me.clone()));
-        worker
+        sandarac_net::spawn(prune(core.me.clone()));
+        core
     }
 
-    /// A hold on this worker, for tasks that may outlive whoever begins them.
-    pub(crate) fn handle(&self) -> Rc<Worker> {
-        self.me.upgrade().expect("a worker is made in an Rc, and is there while it is borrowed")
+    /// A hold on this core, for tasks that may outlive whoever begins them.
+    pub(crate) fn handle(&self) -> Rc<Core> {
+        self.me.upgrade().expect("a core is made in an Rc, and is there while it is borrowed")
     }
 
     /// A number for a request or a fetch, unique in the process.
@@ -80,15 +80,15 @@ impl Worker {
     }
 }
 
-/// Closes idle origin connections in their time, for as long as the worker is there.
-async fn prune(worker: Weak<Worker>) {
+/// Closes idle origin connections in their time, for as long as the core is there.
+async fn prune(core: Weak<Core>) {
     loop {
         sandarac_net::sleep(PRUNE_EVERY).await;
-        let Some(worker) = worker.upgrade() else { return };
-        let site = worker.site();
-        let now = worker.shared.epoch.elapsed();
+        let Some(core) = core.upgrade() else { return };
+        let site = core.site();
+        let now = core.shared.epoch.elapsed();
         site.pools.iter().for_each(|pool| pool.live().look_for_silence(now));
         let longest = site.pools.iter().map(|pool| pool.timeouts.idle).max().unwrap_or_default();
-        worker.origins.prune(longest);
+        core.origins.prune(longest);
     }
 }
