@@ -1,6 +1,6 @@
 //! Counters, each defined once with its text.
 //!
-//! Every worker has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
+//! Every core has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
 
 use crate::Fault;
 use crate::handling::Handling;
@@ -78,7 +78,7 @@ counters! {
     BytesFromOrigins "bytes_from_origins" "Bytes of bodies received from origins.",
 }
 
-/// One worker's counters.
+/// One core's counters.
 #[derive(Debug)]
 pub struct Counters {
     counts: [AtomicU64; Counter::ALL.len()],
@@ -127,12 +127,12 @@ impl Counters {
         }
     }
 
-    /// Counts one. Only the worker that owns the set may call it.
+    /// Counts one. Only the core that owns the set may call it.
     pub fn one(&self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    /// Counts `n`. Only the worker that owns the set may call it.
+    /// Counts `n`. Only the core that owns the set may call it.
     pub fn add(&self, counter: Counter, n: u64) {
         let count = &self.counts[counter as usize];
         count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);

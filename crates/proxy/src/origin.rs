@@ -1,4 +1,4 @@
-//! Connections to origins: made, kept between requests, and given out again. Each worker has its own.
+//! Connections to origins: made, kept between requests, and given out again. Each core has its own.
 
 use crate::origin_timeouts::OriginTimeouts;
 use crate::{Counter, Counters, Fault};
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 
-/// Idle connections kept to one backend, per worker. More would hold descriptors at the origin that a burst opened and
+/// Idle connections kept to one backend, per core. More would hold descriptors at the origin that a burst opened and
 /// nothing needs.
 const IDLE_PER_BACKEND: usize = 64;
 
 /// How long connections to a backend that did not say what it runs are used without asking it.
 const MUTE: Duration = Duration::from_secs(60);
 
-/// One worker's connections to all origins.
+/// One core's connections to all origins.
 pub(crate) struct Origins {
     idle: RefCell<HashMap<Address, Vec<Idle>>>,
     /// Backends that did not say what they run, and until when they are not asked.

@@ -29,16 +29,16 @@ const DETACHED_SHARE: usize = 8;
 /// store gives to those it does not know as popular, so that there is some left for what is new.
 const HELD_SHARE: usize = 20;
 
-/// What all workers of a process share.
+/// What all cores of a process share.
 pub struct Shared {
     site: ArcSwap<Site>,
     /// The configuration that the upkeep looks after: the one in force, or the one that is to be.
     tended: ArcSwap<Site>,
-    /// Counts the configurations, so that a worker can tell with one read whether its own is still in force.
+    /// Counts the configurations, so that a core can tell with one read whether its own is still in force.
     generation: AtomicU64,
     /// The store.
     pub store: Arc<Store>,
-    /// One set for each worker, and the upkeep's.
+    /// One set for each core, and the upkeep's.
     pub counters: Box<[Arc<Counters>]>,
     /// What tells this process from others in the ids of requests.
     run: u64,
@@ -66,12 +66,12 @@ impl Drop for Detached {
 }
 
 impl Shared {
-    /// The shared part of a process with so many workers. `connection_limit` is for client connections;
+    /// The shared part of a process with so many cores. `connection_limit` is for client connections;
     /// `log` writes to the process's own log.
     pub fn new(
         site: Site,
         store: Arc<Store>,
-        workers: usize,
+        cores: usize,
         connection_limit: usize,
         log: Box<dyn Fn(&str) + Send + Sync>,
     ) -> Arc<Shared> {
@@ -81,7 +81,7 @@ impl Shared {
             tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
             store,
-            counters: (0..workers + 1).map(|_| Arc::default()).collect(),
+            counters: (0..cores + 1).map(|_| Arc::default()).collect(),
             run: RandomState::new().build_hasher().finish(),
             epoch: Moment::now(),
             connections: AtomicUsize::new(0),
@@ -153,27 +153,27 @@ impl Shared {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// A counter, summed over all workers.
+    /// A counter, summed over all cores.
     pub fn count(&self, counter: Counter) -> u64 {
         self.counters.iter().map(|counters| counters.get(counter)).sum()
     }
 
-    /// What is counted by reason, summed over all workers: every reason there is, those of one metric together.
+    /// What is counted by reason, summed over all cores: every reason there is, those of one metric together.
     pub fn counts_by_reason(&self) -> Vec<CountByReason> {
-        let workers = || self.counters.iter();
-        let refused = Tally::sum(workers().map(|counters| &counters.refused));
-        let failed = Tally::sum(workers().map(|counters| &counters.failed));
-        let passes = Tally::sum(workers().map(|counters| &counters.passes));
-        let misses = Tally::sum(workers().map(|counters| &counters.misses));
-        let unstored = Tally::sum(workers().map(|counters| &counters.unstored));
-        let unbelieved = Tally::sum(workers().map(|counters| &counters.unbelieved));
-        let repaired = Tally::sum(workers().map(|counters| &counters.repaired));
-        let responses = Tally::sum(workers().map(|counters| &counters.responses));
+        let cores = || self.counters.iter();
+        let refused = Tally::sum(cores().map(|counters| &counters.refused));
+        let failed = Tally::sum(cores().map(|counters| &counters.failed));
+        let passes = Tally::sum(cores().map(|counters| &counters.passes));
+        let misses = Tally::sum(cores().map(|counters| &counters.misses));
+        let unstored = Tally::sum(cores().map(|counters| &counters.unstored));
+        let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
+        let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
+        let responses = Tally::sum(cores().map(|counters| &counters.responses));
         let of_requests = responses.chain(refused).chain(failed).chain(passes).chain(misses);
         of_requests.chain(unstored).chain(repaired).chain(unbelieved).collect()
     }
 
-    /// The latency histograms, one for each worker.
+    /// The latency histograms, one for each core.
     pub fn latencies(&self) -> impl Iterator<Item = &Latency> {
         self.counters.iter().map(|counters| &counters.latency)
     }
@@ -283,6 +283,6 @@ impl Shared {
 
     /// The counters of the upkeep, which alone may write them.
     pub(crate) fn upkeep_counters(&self) -> &Arc<Counters> {
-        self.counters.last().expect("one set more than there are workers")
+        self.counters.last().expect("one set more than there are cores")
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct SiteListener {
     pub(crate) proxy_protocol: bool,
 }
 
-/// A worker's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
+/// A core's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
 #[derive(Clone)]
 #[expect(
     clippy::redundant_allocation,

@@ -27,7 +27,7 @@ pub(crate) trait Reason: Sized {
     fn index(&self) -> usize;
 }
 
-/// One worker's counts of the things done for reasons of a kind.
+/// One core's counts of the things done for reasons of a kind.
 #[derive(Debug)]
 pub(crate) struct Tally<R> {
     counts: Box<[AtomicU64]>,
@@ -56,14 +56,14 @@ impl<R: Reason> Default for Tally<R> {
 }
 
 impl<R: Reason> Tally<R> {
-    /// Counts one. Only the worker that owns the tally may call it.
+    /// Counts one. Only the core that owns the tally may call it.
     pub(crate) fn one(&self, reason: &R) {
         if let Some(count) = self.counts.get(reason.index()) {
             count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
     }
 
-    /// The counts of all workers, added up.
+    /// The counts of all cores, added up.
     pub(crate) fn sum<'a>(tallies: impl Iterator<Item = &'a Tally<R>>) -> impl Iterator<Item = CountByReason>
     where
         R: 'a,
