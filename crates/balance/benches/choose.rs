@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use sandarac_balance::{Algorithm, Backend, Outcome, Pool};
+use sandarac_balance::{Algorithm, AttemptOutcome, Backend, Pool};
 
 const WORKERS: usize = 1000;
 const CLASSES: usize = 10_000;
@@ -51,7 +51,7 @@ fn main() {
             let chosen = Instant::now();
             let now = Duration::from_micros(u64::from(n));
             for at in (0..IN_FLIGHT / 2).rev() {
-                held.swap_remove(2 * at).finish(Outcome::Answered, now);
+                held.swap_remove(2 * at).finish(AttemptOutcome::Answered, now);
             }
             choosing += chosen - started;
             giving_back += chosen.elapsed();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::tests::{NOW, Request};
 use super::*;
-use crate::{Algorithm, Backend, Checked, NoBackend, Outcome, Pick, Pool, Settings};
+use crate::{Algorithm, AttemptOutcome, Backend, Checked, NoBackend, Pick, Pool, Settings};
 
 fn at(ms: u64) -> Duration {
     NOW + Duration::from_millis(ms)
@@ -138,11 +138,11 @@ fn a_backend_that_goes_out_of_service_is_not_waited_for() {
     let mut held: Vec<_> = (0..2).map(|_| Request::new(&pool, &classes[0]).served()).collect();
     let mut waiting = [(); 3].map(|()| Request::waiting(&pool, &classes[0]));
     // What comes back before is a place for the first.
-    held.remove(0).finish(Outcome::Broken, NOW);
+    held.remove(0).finish(AttemptOutcome::Broken, NOW);
     held.push(waiting[0].served());
     assert_eq!(held[1].id(), BackendId(0));
     pool.drain(BackendId(0), true);
-    held.remove(0).finish(Outcome::Answered, NOW);
+    held.remove(0).finish(AttemptOutcome::Answered, NOW);
     assert_eq!(waiting[1..].iter_mut().map(|request| request.served().id().0).collect::<Vec<_>>(), [1, 1]);
     // And from the start.
     assert_eq!(Request::new(&pool, &classes[0]).served().id(), BackendId(1));
@@ -372,8 +372,12 @@ fn cores_wait_for_their_own_and_nothing_is_lost() {
                             }
                         };
                         assert!(pick.backend().in_flight() <= 1);
-                        let ends =
-                            [Outcome::Answered, Outcome::Broken, Outcome::ServerError, Outcome::Aborted];
+                        let ends = [
+                            AttemptOutcome::Answered,
+                            AttemptOutcome::Broken,
+                            AttemptOutcome::ServerError,
+                            AttemptOutcome::Aborted,
+                        ];
                         pick.finish(ends[((round ^ core) % 4) as usize], at(round + 1));
                         if core == 0 && round % 100 == 0 {
                             let mut current = current.lock().unwrap();
@@ -425,7 +429,7 @@ proptest! {
                 }
                 _ if !held.is_empty() => {
                     let pick = held.swap_remove(which % held.len());
-                    pick.finish(if which % 5 == 0 { Outcome::Aborted } else { Outcome::Answered }, at(now));
+                    pick.finish(if which % 5 == 0 { AttemptOutcome::Aborted } else { AttemptOutcome::Answered }, at(now));
                 }
                 _ => {}
             }

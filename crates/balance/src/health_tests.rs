@@ -16,10 +16,10 @@ fn pool(count: usize, ejection: Ejection) -> Pool {
     Pool::new("app", (0..count).map(backend).collect(), settings)
 }
 
-fn answer(pool: &Pool, id: u32, outcome: Outcome, now: Duration) {
+fn answer(pool: &Pool, id: u32, outcome: AttemptOutcome, now: Duration) {
     let others: Vec<_> = pool.ids().iter().copied().filter(|other| other.0 != id).collect();
     let mut pick = pool.pick(None, now, &others).unwrap();
-    if matches!(outcome, Outcome::Answered | Outcome::ServerError) {
+    if matches!(outcome, AttemptOutcome::Answered | AttemptOutcome::ServerError) {
         pick.responded(now);
     }
     pick.finish(outcome, now);
@@ -33,23 +33,23 @@ fn out(pool: &Pool, now: Duration) -> Vec<u32> {
 #[test]
 fn answers_eject_nobody_unless_asked_to() {
     let pool = pool(3, Ejection::default());
-    (0..200).for_each(|_| answer(&pool, 1, Outcome::ServerError, NOW));
+    (0..200).for_each(|_| answer(&pool, 1, AttemptOutcome::ServerError, NOW));
     assert_eq!(out(&pool, NOW), []);
 }
 
 #[test]
 fn a_backend_that_fails_more_than_the_others_is_ejected_until_a_trial_succeeds() {
     let pool = pool(3, Ejection { fault_percent: 50, ..Ejection::default() });
-    (0..5).for_each(|_| answer(&pool, 1, Outcome::ServerError, NOW));
+    (0..5).for_each(|_| answer(&pool, 1, AttemptOutcome::ServerError, NOW));
     assert_eq!(out(&pool, NOW), [], "a few are no share");
-    (0..40).for_each(|_| answer(&pool, 1, Outcome::ServerError, NOW));
+    (0..40).for_each(|_| answer(&pool, 1, AttemptOutcome::ServerError, NOW));
     assert_eq!(out(&pool, NOW), [1]);
     // The trial fails, and the next ejection lasts twice as long.
-    answer(&pool, 1, Outcome::ServerError, at(1000));
+    answer(&pool, 1, AttemptOutcome::ServerError, at(1000));
     assert_eq!(out(&pool, at(2900)), vec![1]);
     assert_eq!(out(&pool, at(3000)), vec![]);
-    answer(&pool, 1, Outcome::Answered, at(3000));
-    answer(&pool, 1, Outcome::ServerError, at(3001));
+    answer(&pool, 1, AttemptOutcome::Answered, at(3000));
+    answer(&pool, 1, AttemptOutcome::ServerError, at(3001));
     assert_eq!(out(&pool, at(3001)), []);
 }
 
@@ -57,7 +57,7 @@ fn a_backend_that_fails_more_than_the_others_is_ejected_until_a_trial_succeeds()
 fn what_all_backends_do_is_nobodys_fault() {
     let pool = pool(3, Ejection { fault_percent: 50, ..Ejection::default() });
     for _ in 0..100 {
-        (0..3).for_each(|id| answer(&pool, id, Outcome::Broken, NOW));
+        (0..3).for_each(|id| answer(&pool, id, AttemptOutcome::Broken, NOW));
     }
     assert_eq!(out(&pool, NOW), []);
 }
@@ -66,11 +66,11 @@ fn what_all_backends_do_is_nobodys_fault() {
 #[test]
 fn a_trial_without_an_answer_brings_nobody_back() {
     let pool = pool(3, Ejection::default());
-    (0..3).for_each(|_| answer(&pool, 1, Outcome::ConnectFailed, NOW));
-    answer(&pool, 1, Outcome::Broken, at(1000));
+    (0..3).for_each(|_| answer(&pool, 1, AttemptOutcome::ConnectFailed, NOW));
+    answer(&pool, 1, AttemptOutcome::Broken, at(1000));
     assert_eq!(out(&pool, at(2900)), vec![1]);
     assert_eq!(out(&pool, at(3000)), vec![]);
-    answer(&pool, 1, Outcome::Answered, at(3000));
+    answer(&pool, 1, AttemptOutcome::Answered, at(3000));
     assert_eq!(pool.report(at(3000))[1].state(), BackendState::Healthy);
 }
 
@@ -78,10 +78,15 @@ fn a_trial_without_an_answer_brings_nobody_back() {
 #[test]
 fn no_answer_does_not_end_a_row_of_failures() {
     let pool = pool(3, Ejection::default());
-    for outcome in [Outcome::ConnectFailed, Outcome::Broken, Outcome::ConnectFailed, Outcome::Broken] {
+    for outcome in [
+        AttemptOutcome::ConnectFailed,
+        AttemptOutcome::Broken,
+        AttemptOutcome::ConnectFailed,
+        AttemptOutcome::Broken,
+    ] {
         answer(&pool, 1, outcome, NOW);
     }
-    answer(&pool, 1, Outcome::ConnectFailed, NOW);
+    answer(&pool, 1, AttemptOutcome::ConnectFailed, NOW);
     assert_eq!(out(&pool, NOW), [1]);
 }
 
@@ -89,7 +94,7 @@ fn no_answer_does_not_end_a_row_of_failures() {
 #[test]
 fn a_trial_that_hangs_is_followed_by_another_after_the_next_back_off() {
     let pool = pool(2, Ejection::default());
-    (0..3).for_each(|_| answer(&pool, 1, Outcome::ConnectFailed, NOW));
+    (0..3).for_each(|_| answer(&pool, 1, AttemptOutcome::ConnectFailed, NOW));
     let trial = pool.pick(None, at(1000), &[BackendId(0)]).unwrap();
     assert_eq!(trial.id(), BackendId(1));
     assert_eq!(out(&pool, at(2900)), vec![1]);

@@ -56,7 +56,7 @@ pub use health::Outlook;
 pub use histogram::{Buckets, Histogram, quantile};
 pub use ids::BackendId;
 pub use no_backend::NoBackend;
-pub use outcome::Outcome;
+pub use outcome::AttemptOutcome;
 pub use pick::Pick;
 pub use pool::Pool;
 pub use queue::QueueReport;

@@ -2,7 +2,7 @@
 
 /// How a request ended at its backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// A whole response came, whose status blames no server.
     Answered,
     /// A whole response came, of status 5xx.

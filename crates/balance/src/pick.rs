@@ -12,9 +12,9 @@ use crate::claim::Claim;
 use crate::durations::{micros, millis};
 use crate::pool::{Inner, Pool};
 use crate::request_ages::Place;
-use crate::{Backend, BackendId, ChoiceReason, NoBackend, Outcome};
+use crate::{AttemptOutcome, Backend, BackendId, ChoiceReason, NoBackend};
 
-/// A backend chosen for one request, with a place taken at it. Dropping it counts as [`Outcome::Aborted`].
+/// A backend chosen for one request, with a place taken at it. Dropping it counts as [`AttemptOutcome::Aborted`].
 #[derive(Debug)]
 pub struct Pick {
     pool: Pool,
@@ -223,25 +223,28 @@ impl Pick {
     }
 
     /// Gives the place back and tells how the request ended.
-    pub fn finish(mut self, outcome: Outcome, now: Duration) {
+    pub fn finish(mut self, outcome: AttemptOutcome, now: Duration) {
         self.ended = micros(now);
-        self.awaited &= outcome == Outcome::Aborted;
+        self.awaited &= outcome == AttemptOutcome::Aborted;
         let inner = self.pool.inner();
         let state = &self.backend().state;
         let failed = match outcome {
-            Outcome::Aborted => return,
-            Outcome::Answered => false,
-            Outcome::ServerError | Outcome::ConnectFailed | Outcome::Broken | Outcome::Late => true,
+            AttemptOutcome::Aborted => return,
+            AttemptOutcome::Answered => false,
+            AttemptOutcome::ServerError
+            | AttemptOutcome::ConnectFailed
+            | AttemptOutcome::Broken
+            | AttemptOutcome::Late => true,
         };
         state.load.failed(failed, self.ended);
         match outcome {
-            Outcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
-            Outcome::Broken => inner.broke_off(self.at, self.trial, millis(now)),
-            Outcome::Late => inner.unanswered(self.at, self.trial, self.begun / 1000, millis(now)),
+            AttemptOutcome::ConnectFailed => inner.connect_failed(self.at, self.trial, millis(now)),
+            AttemptOutcome::Broken => inner.broke_off(self.at, self.trial, millis(now)),
+            AttemptOutcome::Late => inner.unanswered(self.at, self.trial, self.begun / 1000, millis(now)),
             _ => inner.answered(self.at, self.trial, failed, millis(now)),
         }
         if failed {
-            if let (Outcome::ServerError, Chooser::Resume(resume), Some(class)) =
+            if let (AttemptOutcome::ServerError, Chooser::Resume(resume), Some(class)) =
                 (outcome, inner.chooser(), self.class)
             {
                 resume.failed(self.id(), class);

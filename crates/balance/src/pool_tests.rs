@@ -1,7 +1,7 @@
 //! Tests of pools.
 
 use super::*;
-use crate::{BackendReport, Ejection, Outcome, Pick};
+use crate::{AttemptOutcome, BackendReport, Ejection, Pick};
 use proptest::prelude::*;
 
 const NOW: Duration = Duration::from_secs(1000);
@@ -28,7 +28,7 @@ fn fail(pool: &Pool, id: u32, count: usize, now: Duration) {
         (0..pool.backends().len() as u32).filter(|&other| other != id).map(BackendId).collect();
     for _ in 0..count {
         let pick = pool.pick(None, now, &others).unwrap();
-        pick.finish(Outcome::ConnectFailed, now);
+        pick.finish(AttemptOutcome::ConnectFailed, now);
     }
 }
 
@@ -110,7 +110,7 @@ fn an_answer_between_failures_forgives_them() {
     let pool = pool(2, Algorithm::LeastRequests);
     for _ in 0..5 {
         fail(&pool, 0, 2, NOW);
-        pool.pick(None, NOW, &[BackendId(1)]).unwrap().finish(Outcome::Answered, NOW);
+        pool.pick(None, NOW, &[BackendId(1)]).unwrap().finish(AttemptOutcome::Answered, NOW);
     }
     assert_eq!(ejected(&pool, NOW), [None, None]);
 }
@@ -126,7 +126,7 @@ fn one_request_at_a_time_tries_a_backend_whose_ejection_is_over() {
     let second: Vec<_> = (0..10).map(|_| pick(&pool, at(3000))).collect();
     assert_eq!(second.iter().filter(|pick| pick.id() == BackendId(0)).count(), 1);
     for pick in second {
-        pick.finish(Outcome::Answered, at(3001));
+        pick.finish(AttemptOutcome::Answered, at(3001));
     }
     let third: Vec<_> = (0..10).map(|_| pick(&pool, at(3001))).collect();
     assert_eq!(third.iter().filter(|pick| pick.id() == BackendId(0)).count(), 5);
@@ -138,7 +138,7 @@ fn failures_under_way_at_an_ejection_do_not_prolong_it() {
     let only = |now| pool.pick(None, now, &[BackendId(1)]).unwrap();
     let picks: Vec<_> = (0..50).map(|_| only(NOW)).collect();
     for pick in picks {
-        pick.finish(Outcome::ConnectFailed, at(500));
+        pick.finish(AttemptOutcome::ConnectFailed, at(500));
     }
     assert_eq!(ejected(&pool, at(500)), [Some(1000), None]);
 }
@@ -155,9 +155,9 @@ fn the_last_backend_is_never_ejected_and_ejected_ones_are_a_last_resort() {
     // The one in service was tried: an ejected one may have come back, and asking it costs less than an
     // error.
     let second = pool.pick(None, NOW, &[first.id()]).unwrap();
-    second.finish(Outcome::Answered, NOW);
+    second.finish(AttemptOutcome::Answered, NOW);
     assert_eq!(ejected(&pool, NOW).iter().flatten().count(), 1);
-    first.finish(Outcome::ConnectFailed, NOW);
+    first.finish(AttemptOutcome::ConnectFailed, NOW);
     assert_eq!(ejected(&pool, NOW)[2], Some(1000));
 }
 
@@ -203,9 +203,9 @@ fn cores_share_a_pool_without_exceeding_its_limits() {
                         && let Some(pick) = held.pop()
                     {
                         let outcome = if (round + thread) % 3 == 0 {
-                            Outcome::ConnectFailed
+                            AttemptOutcome::ConnectFailed
                         } else {
-                            Outcome::Answered
+                            AttemptOutcome::Answered
                         };
                         pick.finish(outcome, at(round));
                     }
@@ -243,7 +243,7 @@ proptest! {
                 _ if held.is_empty() => {}
                 _ => {
                     let pick = held.swap_remove(which as usize % held.len());
-                    let outcome = [Outcome::ConnectFailed, Outcome::Answered, Outcome::Aborted][step as usize - 3];
+                    let outcome = [AttemptOutcome::ConnectFailed, AttemptOutcome::Answered, AttemptOutcome::Aborted][step as usize - 3];
                     pick.finish(outcome, now);
                 }
             }

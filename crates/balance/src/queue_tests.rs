@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Algorithm, Backend, Outcome, Pick, Pool, Settings, Ticket};
+use crate::{Algorithm, AttemptOutcome, Backend, Pick, Pool, Settings, Ticket};
 
 pub(super) const NOW: Duration = Duration::from_secs(1000);
 
@@ -92,7 +92,7 @@ fn a_place_given_back_goes_to_the_first_that_waits() {
     let mut requests: Vec<_> = (0..3).map(|_| Request::waiting(&pool, b"")).collect();
     assert_eq!(pool.queue_report(), QueueReport { waiting: 3, limit: 10, queued: 3, refused: 0 });
     for at in 0..3 {
-        held.finish(Outcome::Answered, NOW);
+        held.finish(AttemptOutcome::Answered, NOW);
         let wakes: Vec<_> = requests.iter().map(Request::wakes).collect();
         assert_eq!(wakes, (0..3).map(|other| usize::from(other <= at)).collect::<Vec<_>>());
         // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was
@@ -273,7 +273,12 @@ fn cores_share_a_queue_and_every_ticket_is_served_once() {
                     let pick = wait(&mut ticket, round).unwrap();
                     assert!(pick.backend().in_flight() <= 1);
                     served.fetch_add(1, Ordering::Relaxed);
-                    let ends = [Outcome::Answered, Outcome::ConnectFailed, Outcome::Broken, Outcome::Aborted];
+                    let ends = [
+                        AttemptOutcome::Answered,
+                        AttemptOutcome::ConnectFailed,
+                        AttemptOutcome::Broken,
+                        AttemptOutcome::Aborted,
+                    ];
                     if round % 3 == 0 {
                         thread::yield_now();
                     }

@@ -1,7 +1,7 @@
 //! Tests of what a pool tells of itself.
 
 use super::*;
-use crate::{Algorithm, Outcome, Settings, SkillSource, WorkerState};
+use crate::{Algorithm, AttemptOutcome, Settings, SkillSource, WorkerState};
 
 const NOW: Duration = Duration::from_secs(1000);
 
@@ -64,7 +64,7 @@ fn a_choice_without_an_alternative_is_told_as_such() {
     let (one, two) = (pool.ids()[0], pool.ids()[1]);
     drop(pool.pick_sticky(two, None, NOW).unwrap());
     assert_eq!(last(&pool), (ChoiceReason::Sticky, two));
-    (0..3).for_each(|_| pool.pick(None, NOW, &[one]).unwrap().finish(Outcome::ConnectFailed, NOW));
+    (0..3).for_each(|_| pool.pick(None, NOW, &[one]).unwrap().finish(AttemptOutcome::ConnectFailed, NOW));
     drop(pool.pick(None, NOW, &[one]).unwrap());
     assert_eq!(last(&pool), (ChoiceReason::ForWantOfOthers, two));
 }
@@ -105,7 +105,7 @@ fn the_oldest_request_is_told_for_the_pool_and_for_its_backend() {
         Some(10),
         "a reload loses sight of none"
     );
-    first.finish(Outcome::Answered, at(1000));
+    first.finish(AttemptOutcome::Answered, at(1000));
     assert_eq!(ages(at(1000)), (Some(600), [None, Some(600)]));
     drop(second);
     assert_eq!(ages(at(1000)), (None, [None, None]));
@@ -155,7 +155,7 @@ fn scores_that_the_balancer_found_out_are_told_as_its_own() {
     let mut settings = Settings::from(Algorithm::Resume);
     settings.resume.skills = SkillSource::Inferred;
     let pool = pool(1, settings);
-    pool.pick(Some(b"a"), NOW, &[]).unwrap().finish(Outcome::Answered, at(50));
+    pool.pick(Some(b"a"), NOW, &[]).unwrap().finish(AttemptOutcome::Answered, at(50));
     assert_eq!(pool.class(b"a").unwrap().skilled[0].word, SkillWord::Inferred);
     assert_eq!(pool.classes(0).words, [0, 1, 0]);
 }
@@ -189,9 +189,9 @@ fn a_backend_that_is_out_for_several_reasons_is_told_by_the_one_that_lasts() {
     assert_eq!(state(NOW), BackendState::Untried);
     let mut pick = pool.pick(None, NOW, &[second]).unwrap();
     pick.responded(NOW);
-    pick.finish(Outcome::Answered, NOW);
+    pick.finish(AttemptOutcome::Answered, NOW);
     assert_eq!(state(NOW), BackendState::Healthy);
-    (0..3).for_each(|_| pool.pick(None, NOW, &[second]).unwrap().finish(Outcome::ConnectFailed, NOW));
+    (0..3).for_each(|_| pool.pick(None, NOW, &[second]).unwrap().finish(AttemptOutcome::ConnectFailed, NOW));
     assert_eq!(state(NOW), BackendState::Ejected);
     assert_eq!(state(at(60_000)), BackendState::Failing);
     for _ in 0..3 {
@@ -207,7 +207,7 @@ fn a_backend_that_has_never_answered_is_not_called_healthy() {
     let pool = pool(2, Algorithm::RoundRobin);
     let states = || pool.report(NOW).iter().map(BackendReport::state).collect::<Vec<_>>();
     let (first, second) = (pool.ids()[0], pool.ids()[1]);
-    pool.pick(None, NOW, &[second]).unwrap().finish(Outcome::ConnectFailed, NOW);
+    pool.pick(None, NOW, &[second]).unwrap().finish(AttemptOutcome::ConnectFailed, NOW);
     assert_eq!(states(), [BackendState::Failing, BackendState::Untried]);
     pool.checked(second, false);
     assert_eq!(states()[1], BackendState::Untried);
@@ -215,7 +215,7 @@ fn a_backend_that_has_never_answered_is_not_called_healthy() {
     assert_eq!(states()[1], BackendState::Healthy);
     let mut pick = pool.pick(None, NOW, &[second]).unwrap();
     pick.responded(NOW);
-    pick.finish(Outcome::Answered, NOW);
+    pick.finish(AttemptOutcome::Answered, NOW);
     assert_eq!(states()[0], BackendState::Healthy, "backend {first:?}");
 }
 

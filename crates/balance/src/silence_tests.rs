@@ -33,7 +33,7 @@ fn send(pool: &Pool, id: u32, now: Duration) -> Pick {
 
 fn answer(mut pick: Pick, now: Duration) {
     pick.responded(now);
-    pick.finish(Outcome::Answered, now);
+    pick.finish(AttemptOutcome::Answered, now);
 }
 
 fn out(pool: &Pool, now: Duration) -> Vec<u32> {
@@ -46,7 +46,7 @@ fn three_requests_in_a_row_without_an_answer_in_time_eject() {
     let pool = pool(2, Algorithm::LeastRequests);
     for n in 0..3 {
         assert_eq!(out(&pool, at(n * WITHIN)), []);
-        send(&pool, 1, at(n * WITHIN)).finish(Outcome::Late, at((n + 1) * WITHIN));
+        send(&pool, 1, at(n * WITHIN)).finish(AttemptOutcome::Late, at((n + 1) * WITHIN));
     }
     assert_eq!(out(&pool, at(3 * WITHIN)), [1]);
 }
@@ -55,7 +55,7 @@ fn three_requests_in_a_row_without_an_answer_in_time_eject() {
 fn an_answer_between_them_starts_the_count_again() {
     let pool = pool(2, Algorithm::LeastRequests);
     for n in 0..10 {
-        send(&pool, 1, at(n * 2 * WITHIN)).finish(Outcome::Late, at((n * 2 + 1) * WITHIN));
+        send(&pool, 1, at(n * 2 * WITHIN)).finish(AttemptOutcome::Late, at((n * 2 + 1) * WITHIN));
         if n % 2 == 1 {
             answer(send(&pool, 1, at((n * 2 + 1) * WITHIN)), at((n * 2 + 1) * WITHIN + 5));
         }
@@ -69,7 +69,7 @@ fn one_slow_page_among_quick_ones_ejects_nobody() {
     let pool = pool(2, Algorithm::LeastRequests);
     let slow: Vec<_> = (0..20).map(|_| send(&pool, 1, NOW)).collect();
     answer(send(&pool, 1, at(100)), at(110));
-    slow.into_iter().for_each(|pick| pick.finish(Outcome::Late, at(WITHIN)));
+    slow.into_iter().for_each(|pick| pick.finish(AttemptOutcome::Late, at(WITHIN)));
     assert_eq!(out(&pool, at(WITHIN)), []);
     assert_eq!(pool.outlook(), Outlook::Answers);
 }
@@ -80,7 +80,7 @@ fn one_slow_page_among_quick_ones_ejects_nobody() {
 fn an_answer_just_before_a_request_is_no_sign_of_life_after_it() {
     let pool = pool(1, Algorithm::LeastRequests);
     answer(send(&pool, 0, NOW), NOW);
-    send(&pool, 0, NOW).finish(Outcome::Late, at(WITHIN));
+    send(&pool, 0, NOW).finish(AttemptOutcome::Late, at(WITHIN));
     assert_eq!(pool.outlook(), Outlook::Silent);
 }
 
@@ -160,7 +160,7 @@ fn a_backend_whose_answers_take_long_has_longer() {
 #[test]
 fn the_outlook_is_as_good_as_the_best_backend() {
     let pool = pool(2, Algorithm::LeastRequests);
-    let late = |id: u32| send(&pool, id, NOW).finish(Outcome::Late, at(WITHIN));
+    let late = |id: u32| send(&pool, id, NOW).finish(AttemptOutcome::Late, at(WITHIN));
     late(0);
     assert_eq!(pool.outlook(), Outlook::Answers);
     late(1);

@@ -10,7 +10,7 @@ use crate::body::Content;
 use crate::body_writer::BodyWriter;
 use crate::budget::Charge;
 use crate::combination::Combination;
-use crate::flight_state::Landing;
+use crate::flight_state::LandedFlight;
 use crate::new_object::NewObject;
 use crate::object::{Extras, Parts};
 use crate::shards::Locked;
@@ -36,7 +36,7 @@ impl Store {
     /// Stores a head whose body is to come, and may be combined with a stored part.
     pub(crate) fn admit(
         self: &Arc<Store>,
-        landing: Landing,
+        landing: LandedFlight,
         new: NewObject<'_>,
         combination: Option<Combination>,
     ) -> BodyWriter {
@@ -62,7 +62,7 @@ impl Store {
     /// Stores a response whose body is there.
     pub(crate) fn admit_whole(
         self: &Arc<Store>,
-        landing: Landing,
+        landing: LandedFlight,
         new: NewObject<'_>,
         body: &[&[u8]],
         trailers: Option<&FieldsBuf>,
@@ -100,7 +100,7 @@ impl Store {
     /// Gives the candidate a new head.
     pub(crate) fn refresh(
         self: &Arc<Store>,
-        landing: Landing,
+        landing: LandedFlight,
         candidate: Arc<Object>,
         new: NewObject<'_>,
     ) -> Arc<Object> {
@@ -152,7 +152,7 @@ impl Store {
     /// Marks a key.
     pub(crate) fn mark(
         &self,
-        landing: Landing,
+        landing: LandedFlight,
         candidate: Option<Arc<Object>>,
         mark: Mark,
         until: Timestamp,
@@ -180,7 +180,7 @@ impl Store {
     /// those who wait.
     fn land(
         &self,
-        landing: Landing,
+        landing: LandedFlight,
         object: &Arc<Object>,
         stored: bool,
         tags: &[Tag],
@@ -219,7 +219,7 @@ impl Store {
     }
 
     /// Hands an object to those who wait for it.
-    fn arrive(&self, landing: Landing, object: &Arc<Object>) {
+    fn arrive(&self, landing: LandedFlight, object: &Arc<Object>) {
         if let Some(flying) = landing.flying {
             self.ground(&flying);
             flying.land(object.clone());
@@ -247,7 +247,7 @@ impl Store {
     }
 }
 
-fn parts(landing: &Landing, new: NewObject<'_>) -> Parts {
+fn parts(landing: &LandedFlight, new: NewObject<'_>) -> Parts {
     Parts {
         lifetimes: new.lifetimes,
         key: landing.key,

@@ -19,7 +19,7 @@ use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::body_writer::BodyWriter;
 use crate::combination::Combination;
-use crate::flight_state::{Begun, Flying, Landing, Stage};
+use crate::flight_state::{Begun, Flying, LandedFlight, Stage};
 use crate::new_object::NewObject;
 use crate::query::Query;
 use crate::store::Store;
@@ -155,8 +155,8 @@ impl Flight {
     }
 
     /// Leaves the flight without passing it on.
-    fn leave(&mut self) -> (Arc<Store>, Landing) {
-        (self.store.clone(), Landing { key: self.key, begun: self.begun, flying: self.flying.take() })
+    fn leave(&mut self) -> (Arc<Store>, LandedFlight) {
+        (self.store.clone(), LandedFlight { key: self.key, begun: self.begun, flying: self.flying.take() })
     }
 }
 

@@ -125,7 +125,7 @@ impl Flying {
 }
 
 /// A flight that has its response.
-pub(crate) struct Landing {
+pub(crate) struct LandedFlight {
     pub(crate) key: Key,
     pub(crate) begun: Begun,
     pub(crate) flying: Option<Arc<Flying>>,

@@ -1,7 +1,7 @@
 //! From the settings of a route to a [`Route`].
 
 use sandarac_message::Name;
-use sandarac_policy::{Action, Answer, Match, PoolId, Redirect, ResponseEdits, Route};
+use sandarac_policy::{Action, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route};
 
 use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
@@ -165,7 +165,7 @@ fn upgrades(route: &RouteSettings, report: &mut Report) -> Vec<String> {
     protocols
 }
 
-fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
+fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> FixedAnswer {
     let At { value: AnswerSettings { status, fields, body }, place } = settings;
     let status = status.get() as u16;
     if matches!(status, 204 | 205 | 304) && !body.is_empty() {
@@ -185,7 +185,7 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> Answer {
     if !typed && !body.is_empty() {
         named.push((b"Content-Type"[..].into(), b"text/plain; charset=utf-8"[..].into()));
     }
-    Answer { status, fields: named, body: body.clone() }
+    FixedAnswer { status, fields: named, body: body.clone() }
 }
 
 /// Braces are common in bodies: only what would be filled in elsewhere is warned of.

@@ -8,7 +8,7 @@ use super::directory_watch::{DirectoryWatch, Settling};
 use super::event::EventReporter;
 use super::file_thread::on_file_thread;
 use super::listing::ListingBuilder;
-use super::{IgnoredReason, Listing, Loss, LossReason, MAX_MEMBERS, Member};
+use super::{IgnoredReason, ListedBackend, Listing, Loss, LossReason, MAX_MEMBERS};
 use sandarac_balance::Address;
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -114,7 +114,7 @@ fn scan(directory: &Path) -> io::Result<Listing> {
     names.sort_unstable();
     for name in names {
         match address(&directory.join(&name)) {
-            Ok(address) => builder.add(Member { address, weight: 1, priority: 0 }, name.as_bytes()),
+            Ok(address) => builder.add(ListedBackend { address, weight: 1, priority: 0 }, name.as_bytes()),
             Err(reason) => builder.ignore(reason, name.as_bytes()),
         }
     }

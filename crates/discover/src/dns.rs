@@ -2,7 +2,7 @@
 
 use super::event::EventReporter;
 use super::listing::ListingBuilder;
-use super::{IgnoredReason, Listing, Loss, LossReason, Member};
+use super::{IgnoredReason, ListedBackend, Listing, Loss, LossReason};
 use crate::resolver;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::net::{DnsError, NetError};
@@ -48,7 +48,7 @@ pub(super) struct DnsName {
 pub(super) type Families = Arc<Mutex<[Option<Vec<IpAddr>>; 2]>>;
 
 /// What a name server says.
-struct Answer {
+struct DnsAnswer {
     data: Vec<RData>,
     /// How long it may be believed.
     ttl: Duration,
@@ -156,23 +156,23 @@ fn scaled(weight: u32, heaviest: u32) -> u32 {
 
 fn add(builder: &mut ListingBuilder, text: &str, weight: u32, priority: u16) {
     match text.parse::<Address>() {
-        Ok(address) => builder.add(Member { address, weight, priority }, text.as_bytes()),
+        Ok(address) => builder.add(ListedBackend { address, weight, priority }, text.as_bytes()),
         Err(_) => builder.ignore(IgnoredReason::BadAddress, text.as_bytes()),
     }
 }
 
 /// What the name has of `kind`; that it has nothing, or that there is no such name, is an answer, too.
-async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<Answer, Loss> {
+async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<DnsAnswer, Loss> {
     match resolver.lookup(name, kind).await {
         Ok(found) => {
             let data = found.answers().iter().map(|record| record.data.clone()).collect();
-            Ok(Answer { data, ttl: found.valid_until().saturating_duration_since(Instant::now()) })
+            Ok(DnsAnswer { data, ttl: found.valid_until().saturating_duration_since(Instant::now()) })
         }
         Err(NetError::Dns(DnsError::NoRecordsFound(none)))
             if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
         {
             let ttl = none.negative_ttl.map_or(NOTHING, |seconds| Duration::from_secs(seconds.into()));
-            Ok(Answer { data: Vec::new(), ttl: ttl.min(NOTHING) })
+            Ok(DnsAnswer { data: Vec::new(), ttl: ttl.min(NOTHING) })
         }
         Err(NetError::Timeout) => {
             Err(Loss::new(LossReason::TimedOut, format!("asking for {kind} of {name}")))

@@ -9,7 +9,7 @@ use super::directory::{identity, loss, read_on_thread};
 use super::directory_watch::{DirectoryWatch, Settling};
 use super::event::EventReporter;
 use super::listing::{ListingBuilder, weight};
-use super::{IgnoredReason, Listing, Loss, LossReason, MAX_ENTRY_BYTES, Member};
+use super::{IgnoredReason, ListedBackend, Listing, Loss, LossReason, MAX_ENTRY_BYTES};
 use sandarac_balance::Address;
 use std::convert::Infallible;
 use std::fs::{File, Metadata, OpenOptions};
@@ -149,7 +149,7 @@ fn list(text: &[u8]) -> Listing {
 }
 
 /// A member as a line of text names it: an address, and a weight if it is not 1; nothing where there is only a comment.
-pub(super) fn line(entry: &[u8]) -> Result<Option<Member>, IgnoredReason> {
+pub(super) fn line(entry: &[u8]) -> Result<Option<ListedBackend>, IgnoredReason> {
     if entry.len() > MAX_ENTRY_BYTES {
         return Err(IgnoredReason::TooLong);
     }
@@ -161,7 +161,7 @@ pub(super) fn line(entry: &[u8]) -> Result<Option<Member>, IgnoredReason> {
     if words.next().is_some() {
         return Err(IgnoredReason::BadWeight);
     }
-    Ok(Some(Member { address, weight, priority: 0 }))
+    Ok(Some(ListedBackend { address, weight, priority: 0 }))
 }
 
 #[cfg(test)]

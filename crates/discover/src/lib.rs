@@ -29,7 +29,7 @@ pub use event::{Event, Loss, LossReason};
 pub use file::follow_text;
 pub use file_thread::on_file_thread;
 pub use ignored::{Ignored, IgnoredEntry, IgnoredReason, MAX_ENTRY_BYTES};
-pub use listing::{Listing, MAX_MEMBERS, Member};
+pub use listing::{ListedBackend, Listing, MAX_MEMBERS};
 pub use resolver::Resolver;
 pub use settings::LiveSettings;
 

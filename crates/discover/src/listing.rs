@@ -11,7 +11,7 @@ pub const MAX_MEMBERS: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// The backends: in the order of a file, by priority of SRV records, otherwise by name.
-    pub members: Vec<Member>,
+    pub members: Vec<ListedBackend>,
     /// What it says of the pool.
     pub settings: LiveSettings,
     /// What it said that makes no sense.
@@ -20,7 +20,7 @@ pub struct Listing {
 
 /// A backend that a source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ListedBackend {
     /// Where it is found.
     pub address: Address,
     /// Its weight, from 1 to [`Backend::MAX_WEIGHT`].
@@ -32,7 +32,7 @@ pub struct Member {
 impl Listing {
     /// The members of the first priority, which is all of them except for SRV records with several. Others are stand-ins
     /// that a pool uses which knows an order, as `fallback` does.
-    pub fn preferred(&self) -> &[Member] {
+    pub fn preferred(&self) -> &[ListedBackend] {
         let first = self.members.first().map(|member| member.priority);
         let count = self.members.iter().take_while(|member| Some(member.priority) == first).count();
         &self.members[..count]
@@ -48,7 +48,7 @@ pub(super) struct ListingBuilder {
 
 impl ListingBuilder {
     /// Adds a member, unless there is one with its address, or too many; `entry` is what it was read from.
-    pub(super) fn add(&mut self, member: Member, entry: &[u8]) {
+    pub(super) fn add(&mut self, member: ListedBackend, entry: &[u8]) {
         if self.seen.contains(&member.address) {
             self.ignore(IgnoredReason::DuplicateAddress, entry);
         } else if self.listing.members.len() == MAX_MEMBERS {

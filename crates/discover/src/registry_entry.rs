@@ -2,7 +2,7 @@
 
 use super::file::line;
 use super::listing::{ListingBuilder, weight};
-use super::{IgnoredReason, MAX_ENTRY_BYTES, Member};
+use super::{IgnoredReason, ListedBackend, MAX_ENTRY_BYTES};
 use sandarac_balance::Address;
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn add(builder: &mut ListingBuilder, name: &[u8], data: &[u8]) {
     }
 }
 
-fn member(name: &[u8], data: &[u8]) -> Result<Member, IgnoredReason> {
+fn member(name: &[u8], data: &[u8]) -> Result<ListedBackend, IgnoredReason> {
     if name.len() > MAX_ENTRY_BYTES || data.len() > MAX_ENTRY_BYTES {
         return Err(IgnoredReason::TooLong);
     }
@@ -30,10 +30,10 @@ fn member(name: &[u8], data: &[u8]) -> Result<Member, IgnoredReason> {
     if data.starts_with(b"http://") || data.starts_with(b"unix:") {
         return line(data)?.ok_or(IgnoredReason::BadAddress);
     }
-    Ok(Member { address: address(name)?, weight: 1, priority: 0 })
+    Ok(ListedBackend { address: address(name)?, weight: 1, priority: 0 })
 }
 
-fn described(name: &str, object: &Map<String, Value>) -> Result<Member, IgnoredReason> {
+fn described(name: &str, object: &Map<String, Value>) -> Result<ListedBackend, IgnoredReason> {
     let address = match object.get("address") {
         None => address(name)?,
         Some(Value::String(text)) => address(text)?,
@@ -44,7 +44,7 @@ fn described(name: &str, object: &Map<String, Value>) -> Result<Member, IgnoredR
         Some(Value::Number(number)) => weight(&number.to_string())?,
         Some(_) => return Err(IgnoredReason::BadWeight),
     };
-    Ok(Member { address, weight, priority: 0 })
+    Ok(ListedBackend { address, weight, priority: 0 })
 }
 
 /// An address with its scheme, or `host:port`. Here the port is required: a word is more likely a name for people.

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use sandarac_balance::{
-    Backend, BackendId, Heard, NoBackend, Outcome, Pick, Pool, Settings, Ticket, WorkerState,
+    AttemptOutcome, Backend, BackendId, Heard, NoBackend, Pick, Pool, Settings, Ticket, WorkerState,
 };
 
 use crate::lard::Lard;
@@ -169,12 +169,15 @@ impl Balancer {
     }
 
     /// The request has ended.
-    pub(crate) fn done(&mut self, placed: Placed, outcome: Outcome, now: u64) {
+    pub(crate) fn done(&mut self, placed: Placed, outcome: AttemptOutcome, now: u64) {
         match (self, placed) {
             (Balancer::Pool(pooled), Placed::Pick(pick)) => {
                 // From a request given up nothing is learnt.
-                let silent = (pooled.frozen || pooled.uncorrected) && outcome == Outcome::Answered;
-                pick.finish(if silent { Outcome::Aborted } else { outcome }, Duration::from_micros(now));
+                let silent = (pooled.frozen || pooled.uncorrected) && outcome == AttemptOutcome::Answered;
+                pick.finish(
+                    if silent { AttemptOutcome::Aborted } else { outcome },
+                    Duration::from_micros(now),
+                );
             }
             (Balancer::Lard(lard), Placed::Lard(worker)) => lard.done(worker),
             (Balancer::Published(published), Placed::Published(worker)) => published.done(worker),

@@ -7,7 +7,7 @@ mod watch;
 
 use std::cmp::Reverse;
 
-use sandarac_balance::{Outcome, Settings};
+use sandarac_balance::{AttemptOutcome, Settings};
 
 use crate::balancer::{Asking, Sent};
 use crate::demand::Demand;
@@ -190,7 +190,7 @@ impl Simulation<'_> {
                 }
                 return;
             }
-            balancer.done(placed, Outcome::ConnectFailed, self.now);
+            balancer.done(placed, AttemptOutcome::ConnectFailed, self.now);
             request.tried.push(worker);
         }
         // Nobody served it. Its client asks for something else.
@@ -237,7 +237,7 @@ impl Simulation<'_> {
         let balancer = &mut self.balancers[request.balancer as usize];
         balancer.hear(at, &self.workers[at], self.classifier, &self.names, self.now);
         if let Some(placed) = request.placed.take() {
-            balancer.done(placed, Outcome::Answered, self.now);
+            balancer.done(placed, AttemptOutcome::Answered, self.now);
         }
         self.workers[at].served_window += 1;
         self.workers[at].served_phase += 1;

@@ -61,7 +61,7 @@ pub enum Role {
 
 /// What follows from the preconditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Evaluation {
     /// Answer as if there were none.
     Proceed,
     /// Answer 304, with the fields that [`in_not_modified`] keeps.
@@ -81,9 +81,9 @@ pub fn evaluate(
     status: u16,
     response: Fields<'_>,
     received: Timestamp,
-) -> Outcome {
+) -> Evaluation {
     if !(200..300).contains(&status) || matches!(method, Method::Connect | Method::Options | Method::Trace) {
-        return Outcome::Proceed;
+        return Evaluation::Proceed;
     }
     let tag = response.get(Name::Etag).map(EntityTag::parse);
     // RFC 9111 §4.3.2: a cache takes Date, or the time of receipt, where there is no Last-Modified.
@@ -98,27 +98,27 @@ pub fn evaluate(
         if request.has(Name::IfMatch) {
             let same = |other: &EntityTag<'_>| tag.is_some_and(|tag| tag.is_same_strong(other));
             if !lists(request, Name::IfMatch, same) {
-                return Outcome::Failed;
+                return Evaluation::Failed;
             }
         } else if let Some(since) = single_date(request, Name::IfUnmodifiedSince, received)
             && modified().is_some_and(|modified| seconds(modified) > seconds(since))
         {
-            return Outcome::Failed;
+            return Evaluation::Failed;
         }
     }
     let reads = matches!(method, Method::Get | Method::Head);
     if request.has(Name::IfNoneMatch) {
         let same = |other: &EntityTag<'_>| tag.is_some_and(|tag| tag.is_same_weak(other));
         return match (lists(request, Name::IfNoneMatch, same), reads) {
-            (false, _) => Outcome::Proceed,
-            (true, true) => Outcome::NotModified,
-            (true, false) => Outcome::Failed,
+            (false, _) => Evaluation::Proceed,
+            (true, true) => Evaluation::NotModified,
+            (true, false) => Evaluation::Failed,
         };
     }
     let since = reads.then(|| single_date(request, Name::IfModifiedSince, received)).flatten();
     match (since, since.and_then(|_| modified())) {
-        (Some(since), Some(modified)) if seconds(modified) <= seconds(since) => Outcome::NotModified,
-        _ => Outcome::Proceed,
+        (Some(since), Some(modified)) if seconds(modified) <= seconds(since) => Evaluation::NotModified,
+        _ => Evaluation::Proceed,
     }
 }
 
@@ -273,7 +273,7 @@ mod tests {
         text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
     }
 
-    fn outcome(role: Role, method: &str, request: &str, response: &str) -> Outcome {
+    fn outcome(role: Role, method: &str, request: &str, response: &str) -> Evaluation {
         let method = Method::of(method.as_bytes());
         evaluate(role, method, fields(request).view(), 200, fields(response).view(), RECEIVED)
     }
@@ -316,12 +316,12 @@ mod tests {
         ] {
             let response = format!("ETag: {etag}");
             let of = |method| outcome(Role::Cache, method, &format!("If-None-Match: {request}"), &response);
-            let hit = |outcome| if expected { outcome } else { Outcome::Proceed };
-            assert_eq!(of("GET"), hit(Outcome::NotModified), "{request} {etag}");
-            assert_eq!(of("HEAD"), hit(Outcome::NotModified), "{request} {etag}");
-            assert_eq!(of("PUT"), hit(Outcome::Failed), "{request} {etag}");
+            let hit = |outcome| if expected { outcome } else { Evaluation::Proceed };
+            assert_eq!(of("GET"), hit(Evaluation::NotModified), "{request} {etag}");
+            assert_eq!(of("HEAD"), hit(Evaluation::NotModified), "{request} {etag}");
+            assert_eq!(of("PUT"), hit(Evaluation::Failed), "{request} {etag}");
         }
-        assert_eq!(outcome(Role::Cache, "GET", "If-None-Match: \"a\"", "A: 1"), Outcome::Proceed);
+        assert_eq!(outcome(Role::Cache, "GET", "If-None-Match: \"a\"", "A: 1"), Evaluation::Proceed);
     }
 
     #[test]
@@ -340,14 +340,14 @@ mod tests {
             (LATE, "A: 1".to_owned(), false),
             (DATE, "A: 1".to_owned(), true),
         ] {
-            let expected = if expected { Outcome::NotModified } else { Outcome::Proceed };
+            let expected = if expected { Evaluation::NotModified } else { Evaluation::Proceed };
             let request = format!("If-Modified-Since: {since}");
             assert_eq!(outcome(Role::Cache, "GET", &request, &response), expected, "{since} {response}");
-            assert_eq!(outcome(Role::Cache, "PUT", &request, &response), Outcome::Proceed);
+            assert_eq!(outcome(Role::Cache, "PUT", &request, &response), Evaluation::Proceed);
         }
         let date_only = format!("Date: {LATE}");
         let since = format!("If-Modified-Since: {LATE}");
-        assert_eq!(outcome(Role::Origin, "GET", &since, &date_only), Outcome::Proceed);
+        assert_eq!(outcome(Role::Origin, "GET", &since, &date_only), Evaluation::Proceed);
     }
 
     #[test]
@@ -355,20 +355,24 @@ mod tests {
         // RFC 9110 §13.2.2
         let response = format!("ETag: \"a\"\nLast-Modified: {LATE}");
         for (role, request, expected) in [
-            (Role::Origin, "If-Match: \"a\"".to_owned(), Outcome::Proceed),
-            (Role::Origin, "If-Match: *".to_owned(), Outcome::Proceed),
-            (Role::Origin, "If-Match: W/\"a\"".to_owned(), Outcome::Failed),
-            (Role::Origin, "If-Match: \"b\"".to_owned(), Outcome::Failed),
-            (Role::Cache, "If-Match: \"b\"".to_owned(), Outcome::Proceed),
-            (Role::Origin, format!("If-Unmodified-Since: {EARLY}"), Outcome::Failed),
-            (Role::Origin, format!("If-Unmodified-Since: {LATE}"), Outcome::Proceed),
-            (Role::Origin, "If-Unmodified-Since: x".to_owned(), Outcome::Proceed),
-            (Role::Cache, format!("If-Unmodified-Since: {EARLY}"), Outcome::Proceed),
-            (Role::Origin, format!("If-Match: \"a\"\nIf-Unmodified-Since: {EARLY}"), Outcome::Proceed),
-            (Role::Origin, "If-Match: \"a\"\nIf-None-Match: \"a\"".to_owned(), Outcome::NotModified),
-            (Role::Origin, "If-Match: \"b\"\nIf-None-Match: \"a\"".to_owned(), Outcome::Failed),
-            (Role::Cache, format!("If-None-Match: \"a\"\nIf-Modified-Since: {EARLY}"), Outcome::NotModified),
-            (Role::Cache, format!("If-None-Match: \"b\"\nIf-Modified-Since: {LATE}"), Outcome::Proceed),
+            (Role::Origin, "If-Match: \"a\"".to_owned(), Evaluation::Proceed),
+            (Role::Origin, "If-Match: *".to_owned(), Evaluation::Proceed),
+            (Role::Origin, "If-Match: W/\"a\"".to_owned(), Evaluation::Failed),
+            (Role::Origin, "If-Match: \"b\"".to_owned(), Evaluation::Failed),
+            (Role::Cache, "If-Match: \"b\"".to_owned(), Evaluation::Proceed),
+            (Role::Origin, format!("If-Unmodified-Since: {EARLY}"), Evaluation::Failed),
+            (Role::Origin, format!("If-Unmodified-Since: {LATE}"), Evaluation::Proceed),
+            (Role::Origin, "If-Unmodified-Since: x".to_owned(), Evaluation::Proceed),
+            (Role::Cache, format!("If-Unmodified-Since: {EARLY}"), Evaluation::Proceed),
+            (Role::Origin, format!("If-Match: \"a\"\nIf-Unmodified-Since: {EARLY}"), Evaluation::Proceed),
+            (Role::Origin, "If-Match: \"a\"\nIf-None-Match: \"a\"".to_owned(), Evaluation::NotModified),
+            (Role::Origin, "If-Match: \"b\"\nIf-None-Match: \"a\"".to_owned(), Evaluation::Failed),
+            (
+                Role::Cache,
+                format!("If-None-Match: \"a\"\nIf-Modified-Since: {EARLY}"),
+                Evaluation::NotModified,
+            ),
+            (Role::Cache, format!("If-None-Match: \"b\"\nIf-Modified-Since: {LATE}"), Evaluation::Proceed),
         ] {
             assert_eq!(outcome(role, "GET", &request, &response), expected, "{role:?} {request}");
         }
@@ -379,10 +383,10 @@ mod tests {
         let (request, response) = (fields("If-None-Match: \"a\""), fields("ETag: \"a\""));
         let of =
             |method, status| evaluate(Role::Cache, method, request.view(), status, response.view(), RECEIVED);
-        assert_eq!(of(Method::Get, 404), Outcome::Proceed);
-        assert_eq!(of(Method::Get, 301), Outcome::Proceed);
-        assert_eq!(of(Method::Get, 203), Outcome::NotModified);
-        assert_eq!(of(Method::Options, 200), Outcome::Proceed);
+        assert_eq!(of(Method::Get, 404), Evaluation::Proceed);
+        assert_eq!(of(Method::Get, 301), Evaluation::Proceed);
+        assert_eq!(of(Method::Get, 203), Evaluation::NotModified);
+        assert_eq!(of(Method::Options, 200), Evaluation::Proceed);
     }
 
     #[test]

@@ -19,5 +19,5 @@ pub use classes::{
 };
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
-pub use routes::{Action, Answer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
+pub use routes::{Action, FixedAnswer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
 pub use template::{RequestParts, Template, TemplatePart, TemplatePiece};

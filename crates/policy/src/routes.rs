@@ -81,14 +81,14 @@ pub enum Action {
         cache: Option<Box<CacheRule>>,
     },
     /// It is answered here.
-    Answer(Answer),
+    Answer(FixedAnswer),
     /// It is sent elsewhere.
     Redirect(Redirect),
 }
 
 /// An answer made here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct FixedAnswer {
     /// The status code.
     pub status: u16,
     /// The fields, beside `Date` and `Content-Length`; `Content-Type` is among them where there is a body.
@@ -327,7 +327,7 @@ mod tests {
         let methods = methods.iter().map(|name| MethodName::new(name)).collect();
         Route {
             matches: vec![Match { hosts, paths, methods }],
-            action: Action::Answer(Answer { status: 200, fields: Vec::new(), body: String::new() }),
+            action: Action::Answer(FixedAnswer { status: 200, fields: Vec::new(), body: String::new() }),
             request: Edits::default(),
             response: ResponseEdits::default(),
             upgrade: Vec::new(),

@@ -21,14 +21,14 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts one duration. Only the worker that owns the histogram may call it.
+    /// Counts one duration. Only the core that owns the histogram may call it.
     pub fn observe(&self, duration: Duration) {
         let (bucket, micros) = self.place(duration);
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.sum.store(self.sum.load(Ordering::Relaxed).wrapping_add(micros), Ordering::Relaxed);
     }
 
-    /// The same, of a histogram that several workers count in.
+    /// The same, of a histogram that several cores count in.
     pub fn observe_shared(&self, duration: Duration) {
         let (bucket, micros) = self.place(duration);
         bucket.fetch_add(1, Ordering::Relaxed);

@@ -107,7 +107,7 @@ impl Outcome {
     }
 }
 
-/// Where records go. One per worker, so that it needs no lock.
+/// Where records go. One per core, so that it needs no lock.
 pub trait Recorder {
     /// Whether anyone wants records; where not, none are made.
     fn wants(&self) -> bool;

@@ -173,7 +173,7 @@ impl Shared {
         of_requests.chain(unstored).chain(repaired).chain(unbelieved).collect()
     }
 
-    /// The latency histograms, one for each worker.
+    /// The latency histograms, one for each core.
     pub fn latencies(&self) -> impl Iterator<Item = &Latency> {
         self.counters.iter().map(|counters| &counters.latency)
     }

@@ -10,7 +10,7 @@ mod metrics;
 mod pools;
 mod server;
 
-pub use client::Client;
+pub use client::AdminClient;
 pub use endpoint::Endpoint;
 pub use listener::{Bound, Callers};
 pub use pools::*;

@@ -15,7 +15,7 @@ use sandarac_config::{Config, Flags, ListenAddress};
 use sandarac_message::printable::printable;
 use serde::Serialize;
 
-use crate::admin::client::Client;
+use crate::admin::client::AdminClient;
 use crate::admin::{Endpoint, Latency, MetricKind, Purge, State, Stats, Status, Value};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use crate::stderr::print_line;
 
 impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
-    pub fn client(&self) -> Result<Client, Failure> {
+    pub fn client(&self) -> Result<AdminClient, Failure> {
         let mut endpoint = self.admin.clone();
         let token = crate::cli::token("--token-file", self.token_file.as_deref())?;
         let mut shown = token.as_ref().map(|token| token.text.clone());
@@ -38,7 +38,7 @@ impl ProcessArgs {
             endpoint = endpoint.or_else(|| admin_endpoint(&config));
         }
         let shown = shown.map(|token| token.trim().to_owned());
-        Ok(Client::new(endpoint.unwrap_or_else(Endpoint::standard), shown))
+        Ok(AdminClient::new(endpoint.unwrap_or_else(Endpoint::standard), shown))
     }
 }
 

@@ -70,7 +70,7 @@ impl From<BodyError> for Fault {
 
 /// A whole answer.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct LoadResponse {
     /// The status code.
     pub(crate) status: u16,
     /// The `Cache-Status` value; several lines joined by commas.
@@ -84,26 +84,26 @@ pub(crate) struct Answer {
 }
 
 /// One connection, made when first needed and again after it was closed.
-pub(crate) struct Client {
+pub(crate) struct LoadClient {
     address: SocketAddr,
     conn: Option<Conn>,
-    answer: Answer,
+    answer: LoadResponse,
     keeps_bodies: bool,
 }
 
-impl Client {
-    pub(crate) fn new(address: SocketAddr) -> Client {
-        Client { address, conn: None, answer: Answer::default(), keeps_bodies: true }
+impl LoadClient {
+    pub(crate) fn new(address: SocketAddr) -> LoadClient {
+        LoadClient { address, conn: None, answer: LoadResponse::default(), keeps_bodies: true }
     }
 
     /// A client that reads bodies, however long, and keeps nothing of them.
-    pub(crate) fn without_bodies(address: SocketAddr) -> Client {
-        Client { keeps_bodies: false, ..Client::new(address) }
+    pub(crate) fn without_bodies(address: SocketAddr) -> LoadClient {
+        LoadClient { keeps_bodies: false, ..LoadClient::new(address) }
     }
 
     /// Sends `request`, a whole request without body or with it included, and reads its answer. A kept connection
     /// that turns out closed before any byte came is replaced once, as every HTTP client does.
-    pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<&Answer, Fault> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<&LoadResponse, Fault> {
         let method = if request.starts_with(b"HEAD ") { Method::Head } else { Method::Get };
         let (mut conn, reused) = match self.conn.take() {
             Some(conn) => (conn, true),
@@ -120,7 +120,7 @@ impl Client {
         }
         let mut body = std::mem::take(&mut self.answer.body);
         body.clear();
-        self.answer = Answer { body, ..answer };
+        self.answer = LoadResponse { body, ..answer };
         let (keeps_bodies, body) = (self.keeps_bodies, &mut self.answer.body);
         let mut too_large = false;
         let take = |piece: &[u8]| {
@@ -157,7 +157,7 @@ impl Client {
 /// What the head of an answer says.
 struct Head {
     /// The answer but for its body.
-    answer: Answer,
+    answer: LoadResponse,
     framer: Framer,
     /// Whether the connection may be used again.
     keep: bool,
@@ -166,7 +166,7 @@ struct Head {
 fn read(response: &Response<'_>) -> Head {
     let fields = response.head.fields;
     let cache_status: Vec<&[u8]> = fields.all(Name::CacheStatus).collect();
-    let answer = Answer {
+    let answer = LoadResponse {
         status: response.head.status,
         cache_status: (!cache_status.is_empty()).then(|| cache_status.join(&b',')),
         proxy_status: fields.all(Name::ProxyStatus).last().map(<[u8]>::to_vec),
@@ -203,13 +203,13 @@ mod tests {
         address
     }
 
-    async fn ask(client: &mut Client) -> Result<&Answer, Fault> {
+    async fn ask(client: &mut LoadClient) -> Result<&LoadResponse, Fault> {
         let answer = client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or a fault")
     }
 
-    async fn ask_once(answer: &'static [u8]) -> Result<Answer, Fault> {
-        let mut client = Client::new(serve(vec![answer]));
+    async fn ask_once(answer: &'static [u8]) -> Result<LoadResponse, Fault> {
+        let mut client = LoadClient::new(serve(vec![answer]));
         ask(&mut client).await?;
         Ok(std::mem::take(&mut client.answer))
     }
@@ -245,8 +245,10 @@ mod tests {
     async fn bodies_need_not_be_kept_and_heads_have_none() {
         let long =
             [&b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n"[..], &vec![b'x'; 5_000_000]].concat();
-        let mut client =
-            Client::without_bodies(serve(vec![long.leak(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]));
+        let mut client = LoadClient::without_bodies(serve(vec![
+            long.leak(),
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+        ]));
         assert_eq!(ask(&mut client).await.unwrap().body, b"");
         client.close();
         assert_eq!(client.ask(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap().status, 200);
@@ -255,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn a_kept_connection_found_closed_is_replaced_once() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-        let mut client = Client::new(serve(vec![whole, whole]));
+        let mut client = LoadClient::new(serve(vec![whole, whole]));
         for _ in 0..2 {
             assert_eq!(ask(&mut client).await.unwrap().body, b"ok");
         }

@@ -6,7 +6,7 @@ use sandarac_config::Config;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::admin::client::Client;
+use crate::admin::client::AdminClient;
 use crate::admin::{Endpoint, State};
 use crate::signals::Signals;
 use crate::stderr::print_line;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
     let token = config.admin.token.as_deref().or(config.admin.read_token.as_deref()).map(str::to_owned);
-    let predecessor = Client::new(endpoint, token).patience(PATIENCE);
+    let predecessor = AdminClient::new(endpoint, token).patience(PATIENCE);
     let mut told = false;
     loop {
         let (told_by, status) = oneshot::channel();

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use crate::admin::Stats;
-use crate::admin::client::Client;
+use crate::admin::client::AdminClient;
 use crate::cli::TopArgs;
 use crate::failure::Failure;
 use log_sample::LogSample;
@@ -63,7 +63,7 @@ fn wait(until: Instant) -> bool {
 }
 
 /// Collects entries of the log on a thread of its own, until the process closes it or this one ends.
-fn watch(client: &Client) -> Result<Arc<Mutex<LogSample>>, Failure> {
+fn watch(client: &AdminClient) -> Result<Arc<Mutex<LogSample>>, Failure> {
     let lines = client.log(Some(SAMPLED), &[])?;
     let sample = Arc::new(Mutex::new(LogSample::default()));
     let collected = Arc::clone(&sample);

@@ -143,6 +143,13 @@ fn whole_requests_are_read_as_hyper_reads_them() {
     run(whole(line), 2000, compare_request);
 }
 
+/// Regression: hyper gives a target that is UTF-8 as text, and the codec's bytes were compared with its characters.
+#[test]
+fn a_target_of_utf_8_is_read_as_hyper_reads_it() {
+    let both = compare_request(b"GET /\xC2\x80 HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(both.expect("both read the same target"), "both take the request");
+}
+
 #[test]
 fn whole_responses_are_read_as_hyper_reads_them() {
     let line = (200u16..600, "[ -~]{0,20}")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::{Algorithm, Backend, BackendId, NoBackend, Outcome, Pick, Pool, Settings};
+use crate::{Algorithm, AttemptOutcome, Backend, BackendId, NoBackend, Pick, Pool, Settings};
 
 const NOW: Duration = Duration::from_secs(1000);
 
@@ -147,7 +147,7 @@ fn a_slow_backend_is_avoided_at_once_and_asked_again_later() {
     let pool = pool(&[1, 1], Algorithm::PeakEwma);
     let answer = |id: u32, from: u64, millis: u64| {
         let pick = pool.pick(None, at(from), &[BackendId(1 - id)]).unwrap();
-        pick.finish(Outcome::Answered, at(from + millis));
+        pick.finish(AttemptOutcome::Answered, at(from + millis));
     };
     (0..10).for_each(|_| (0..2).for_each(|id| answer(id, 0, 5)));
     answer(0, 0, 1000);
@@ -196,7 +196,7 @@ fn a_session_sticks_to_its_backend_while_that_serves() {
     pool.drain(id, true);
     assert!(pool.pick_sticky(id, None, NOW).is_some());
     assert!((0..50).all(|n| pick(&pool, &class(n)).id() != id));
-    (0..3).for_each(|_| pool.pick_sticky(id, None, NOW).unwrap().finish(Outcome::ConnectFailed, NOW));
+    (0..3).for_each(|_| pool.pick_sticky(id, None, NOW).unwrap().finish(AttemptOutcome::ConnectFailed, NOW));
     assert!(pool.pick_sticky(id, None, NOW).is_none());
 }
 

@@ -1,6 +1,6 @@
 //! The events of a scenario, as they happen.
 
-use sandarac_balance::Outcome;
+use sandarac_balance::AttemptOutcome;
 
 use super::state::Simulation;
 use crate::resume::WorkerResume;
@@ -74,7 +74,7 @@ impl Simulation<'_> {
             if let Some(request) = &mut self.in_flight[place as usize]
                 && let Some(placed) = request.placed.take()
             {
-                self.balancers[request.balancer as usize].done(placed, Outcome::Broken, self.now);
+                self.balancers[request.balancer as usize].done(placed, AttemptOutcome::Broken, self.now);
                 request.tried.clear();
                 self.phase.retried += 1;
             }

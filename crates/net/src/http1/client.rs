@@ -1,6 +1,6 @@
 //! The client of one exchange over HTTP/1.1, which has the connection to itself, and what becomes of that afterwards.
 
-use super::connection::{Connection, Exchange, poll_room};
+use super::connection::{Connection, Handover, poll_room};
 use super::encoder::{self, Coding, Encoded};
 use crate::response::Response;
 use crate::service::{Client, Peer, Service, SessionLimits};
@@ -77,10 +77,10 @@ impl<'c> Http1Client<'c> {
         service: &'c S,
         connection: &'c mut Connection,
         sessions: &'c Sessions,
-        exchange: &Exchange<D>,
+        exchange: &Handover<D>,
     ) -> Http1Client<'c> {
         let pressure: &AtomicBool = service.memory_pressure();
-        let Exchange { incoming, framing, keep_alive } = exchange;
+        let Handover { incoming, framing, keep_alive } = exchange;
         Http1Client {
             connection,
             sessions,

@@ -52,7 +52,7 @@ pub(crate) struct Connection {
 }
 
 /// A request that takes an exchange.
-pub(crate) struct Exchange<D> {
+pub(crate) struct Handover<D> {
     pub(super) incoming: Box<Incoming<D>>,
     pub(super) framing: BodyFraming,
     /// Whether the client wants the connection to stay open, and it may.
@@ -61,7 +61,7 @@ pub(crate) struct Exchange<D> {
 
 /// The end of a stretch of requests answered in place.
 pub(super) enum Turn<D> {
-    Exchange(Exchange<D>),
+    Exchange(Handover<D>),
     Refused(Refused),
     /// The client has to take what is queued before anything else.
     Flush,
@@ -278,7 +278,7 @@ impl Connection {
                 }
                 Answer::Deferred(deferred) => {
                     debug_assert_eq!(scratch.output.len(), before, "a part of an answer was left");
-                    let exchange = Exchange {
+                    let exchange = Handover {
                         incoming: Box::new(Incoming {
                             head: RequestHeadBuf::copy_of(&request.head),
                             expect_continue: request.expect_continue,

@@ -5,7 +5,7 @@
 //! connection to itself until it is done.
 
 use super::client::{Http1Client, Next};
-use super::connection::{Connection, Exchange, InPlace, NewConnection, Turn, canonical};
+use super::connection::{Connection, Handover, InPlace, NewConnection, Turn, canonical};
 use crate::service::{Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
 use crate::{Output, RateGauge};
@@ -100,7 +100,7 @@ fn exchange<'a, S: Service>(
     service: &'a S,
     connection: &'a mut Connection,
     sessions: &'a Sessions,
-    exchange: Exchange<S::Deferred>,
+    exchange: Handover<S::Deferred>,
 ) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
     Box::pin(async move {
         let mut client = Http1Client::new(service, connection, sessions, &exchange);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 /// What a client in memory has received.
 #[derive(Debug, Default)]
-pub(super) struct Received {
+pub(super) struct ReceivedResponse {
     pub(super) interims: Vec<u16>,
     pub(super) status: u16,
     pub(super) fields: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub(super) struct Received {
     pub(super) whole: bool,
 }
 
-impl Received {
+impl ReceivedResponse {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         fields.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
@@ -31,7 +31,7 @@ pub(super) struct MemoryClient {
     peer: Peer,
     timer: Timer,
     body: Bytes,
-    pub(super) received: Received,
+    pub(super) received: ReceivedResponse,
 }
 
 impl MemoryClient {
@@ -40,7 +40,7 @@ impl MemoryClient {
             peer: Peer { number: 0, client: None, listener: ListenerId::unused(), requests: 1 },
             timer: Timer::new(),
             body: Bytes::from_static(body),
-            received: Received::default(),
+            received: ReceivedResponse::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Exchanges whose client is in memory.
 
-use super::memory_client::{MemoryClient, Received};
+use super::memory_client::{MemoryClient, ReceivedResponse};
 use crate::{Core, Record, Recorder, Shared, Site};
 use sandarac_cache::{Settings, Store};
 use sandarac_config::Config;
@@ -68,7 +68,7 @@ fn core(backend: SocketAddr) -> Rc<Core> {
 }
 
 /// Whether a response was given in place, and the response.
-async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> (bool, Received) {
+async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> (bool, ReceivedResponse) {
     let mut client = MemoryClient::new(body);
     let length = body.len().to_string();
     let fields: FieldsBuf = [("Host", "www.example"), ("Content-Length", &*length)].into_iter().collect();

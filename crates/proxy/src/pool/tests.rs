@@ -1,5 +1,5 @@
 use super::*;
-use sandarac_balance::{Address, Outcome};
+use sandarac_balance::{Address, AttemptOutcome};
 use sandarac_config::Config;
 use sandarac_discover::LiveSettings;
 use std::sync::mpsc::channel;
@@ -190,7 +190,7 @@ fn requests_in_flight_stay_counted_as_backends_come() {
     let pick = before.pick(None, Duration::ZERO, &[]).unwrap();
     pool.found(0, vec![member("http://b")]);
     assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 1);
-    pick.finish(Outcome::Answered, Duration::ZERO);
+    pick.finish(AttemptOutcome::Answered, Duration::ZERO);
     assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 0);
 }
 

@@ -10,7 +10,7 @@ use crate::site::Site;
 use crate::trailers::TrailerRule;
 use crate::{Counter, Counters, Fault};
 use sandarac_cache::{Object, Reader};
-use sandarac_message::conditional::{self, Outcome as Condition, Role};
+use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
 use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, Timestamp, date};
 use sandarac_net::{Base, BodyBroken, Length, Response, wall};
@@ -88,7 +88,7 @@ impl Delivery<'_> {
             head.shown(),
             received,
         );
-        if condition == Condition::NotModified {
+        if condition == Evaluation::NotModified {
             return Form::NotModified;
         }
         let wanted = fields.get(Name::Range).filter(|_| self.request.method == Method::Get);

@@ -5,7 +5,7 @@ use super::fetch::{Audience, address};
 use super::query::forward;
 use super::received::{Received, RequestFacts};
 use super::relay::relay;
-use super::shared_fetch::{Answer, Fetched, SharedFetch, revalidate};
+use super::shared_fetch::{FetchAnswer, Fetched, SharedFetch, revalidate};
 use super::stand_in::{stand_in, stands_in_after};
 use super::store::Landed;
 use crate::downstream::Downstream;
@@ -44,11 +44,11 @@ pub(crate) async fn miss(
     let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(why) };
     exchange.missing(reason, why);
     match attend(exchange, down, received, pool, directives, flight).await? {
-        Answer::Landed(Landed::Object(object, reader, own)) => {
+        FetchAnswer::Landed(Landed::Object(object, reader, own)) => {
             deliver(exchange, down, object, reader, own.as_ref()).await
         }
-        Answer::Landed(Landed::Relay(arrived)) => relay(exchange, down, arrived, pool).await,
-        Answer::StandIn(object, fault) => {
+        FetchAnswer::Landed(Landed::Relay(arrived)) => relay(exchange, down, arrived, pool).await,
+        FetchAnswer::StandIn(object, fault) => {
             exchange.origin_fault = Some(fault.text());
             stand_in(exchange, down, &object, fault, StandIn::Failed).await
         }
@@ -64,7 +64,7 @@ async fn attend(
     pool: PoolId,
     directives: RequestDirectives,
     flight: Flight,
-) -> Result<Answer, Fault> {
+) -> Result<FetchAnswer, Fault> {
     let audience = Rc::new(Audience::attended());
     let fetch = SharedFetch {
         core: exchange.core.handle(),

@@ -39,13 +39,13 @@ pub(crate) struct SharedFetch {
 
 /// What came of a shared fetch.
 pub(crate) struct Fetched {
-    pub(crate) result: Result<Answer, Fault>,
+    pub(crate) result: Result<FetchAnswer, Fault>,
     pub(crate) handling: Handling,
     pub(crate) trace: FetchTrace,
 }
 
 /// What answers the request that a shared fetch was begun for.
-pub(crate) enum Answer {
+pub(crate) enum FetchAnswer {
     /// The response of the origin.
     Landed(Landed),
     /// A stale response, because the origin failed so.
@@ -85,7 +85,7 @@ impl SharedFetch {
         Fetched { result, handling, trace }
     }
 
-    async fn fetch(self, handling: &mut Handling, trace: &mut FetchTrace) -> Result<Answer, Fault> {
+    async fn fetch(self, handling: &mut Handling, trace: &mut FetchTrace) -> Result<FetchAnswer, Fault> {
         let SharedFetch { core, site, head, facts, pool, flight, directives, audience, transaction, .. } =
             self;
         let (core, site, head) = (&*core, &*site, head.view());
@@ -134,14 +134,14 @@ impl SharedFetch {
             };
             match candidate.as_ref().and_then(|stored| landing.combined(stored, &arrived)) {
                 Some(combined) => {
-                    return Ok(Answer::Landed(landing.combine(flight, *arrived, combined, handling)));
+                    return Ok(FetchAnswer::Landed(landing.combine(flight, *arrived, combined, handling)));
                 }
                 None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
                     // What came is of no use without the stored part: ask for all that is wanted.
                     arrived.link.close();
                     rest = None;
                 }
-                None => return landing.land(flight, arrived, handling).map(Answer::Landed),
+                None => return landing.land(flight, arrived, handling).map(FetchAnswer::Landed),
             }
         }
     }
@@ -154,7 +154,7 @@ fn failed(
     directives: RequestDirectives,
     audience: &Audience,
     fault: Fault,
-) -> Result<Answer, Fault> {
+) -> Result<FetchAnswer, Fault> {
     if audience.is_background() {
         if fault.is_origins() {
             // The stale response goes on being served while its lifetimes allow it.
@@ -170,7 +170,7 @@ fn failed(
     match stale {
         Some(object) => {
             flight.fail();
-            Ok(Answer::StandIn(object, fault))
+            Ok(FetchAnswer::StandIn(object, fault))
         }
         None => {
             if fault.is_origins() {
@@ -185,7 +185,7 @@ fn failed(
 impl Fetched {
     /// Lets go of what nobody waits for: a response that is stored goes on being stored.
     pub(crate) fn leave(self) {
-        if let Ok(Answer::Landed(Landed::Relay(response))) = self.result {
+        if let Ok(FetchAnswer::Landed(Landed::Relay(response))) = self.result {
             response.link.close();
         }
     }

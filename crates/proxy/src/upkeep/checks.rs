@@ -1,6 +1,6 @@
 //! Active checks: regular requests to each backend, which tell whether it is well.
 
-use super::client::{Client, Question};
+use super::client::{Question, UpkeepClient};
 use crate::Fault;
 use crate::shared::Shared;
 use crate::site::Site;
@@ -15,7 +15,7 @@ use tokio::time::MissedTickBehavior;
 const MAX_BODY: usize = 64 << 10;
 
 /// Checks the backends of the pool at `place` for as long as it is polled.
-pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, client: Client) {
+pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, client: UpkeepClient) {
     let pool = &site.pools()[place];
     let Some(check) = &site.config.pools[place].check else {
         // There may have been checks before a reload, and nobody would say otherwise any more.
@@ -66,7 +66,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
 /// Asks one backend. What is wrong with it, if anything is; nothing where it could not be asked, which is not its fault.
 async fn ask(
     check: &CheckConfig,
-    client: &Client,
+    client: &UpkeepClient,
     address: &sandarac_balance::Address,
 ) -> Option<Result<(), String>> {
     let question = Question {

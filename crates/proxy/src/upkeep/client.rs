@@ -17,7 +17,7 @@ const LIMITS: Limits = Limits { head: 16 << 10, fields: 100, target: 0 };
 
 /// A client whose connections serve one request each, so that a check also finds out whether one can be made.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct UpkeepClient {
     origins: Rc<Origins>,
 }
 
@@ -38,23 +38,23 @@ pub(super) struct Question<'a> {
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct WholeResponse {
     pub(super) status: u16,
     /// The body, or `None` where it was too long.
     pub(super) body: Option<Vec<u8>>,
 }
 
-impl Client {
-    pub(super) fn new(origins: Rc<Origins>) -> Client {
-        Client { origins }
+impl UpkeepClient {
+    pub(super) fn new(origins: Rc<Origins>) -> UpkeepClient {
+        UpkeepClient { origins }
     }
 
     /// Sends a GET and receives the whole response.
-    pub(super) async fn get(&self, question: &Question<'_>) -> Result<Answer, Fault> {
+    pub(super) async fn get(&self, question: &Question<'_>) -> Result<WholeResponse, Fault> {
         within(question.patience, self.ask(question)).await.unwrap_or(Err(Fault::ResponseLate))
     }
 
-    async fn ask(&self, question: &Question<'_>) -> Result<Answer, Fault> {
+    async fn ask(&self, question: &Question<'_>) -> Result<WholeResponse, Fault> {
         let (mut conn, _) = self.origins.connect(question.address, question.patience).await?;
         let mut request = Vec::with_capacity(256);
         let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
@@ -66,7 +66,7 @@ impl Client {
         let read = |response: &Response<'_>| (response.head.status, Framer::of_response(response.framing));
         let (status, mut framer) = head_of(&mut conn, &request, Method::Get, read).await?;
         if matches!(framer, Framer::Length(length) if length > question.body as u64) {
-            return Ok(Answer { status, body: None });
+            return Ok(WholeResponse { status, body: None });
         }
         let mut kept = Some(Vec::new());
         let take = |piece: &[u8]| match &mut kept {
@@ -80,7 +80,7 @@ impl Client {
             }
         };
         client::body(&mut conn, &mut framer, take).await.map_err(|_| Fault::ResponseBroken)?;
-        Ok(Answer { status, body: kept })
+        Ok(WholeResponse { status, body: kept })
     }
 }
 

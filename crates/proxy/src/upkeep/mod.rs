@@ -15,7 +15,7 @@ pub(crate) use mailbox::Mailbox;
 
 use crate::origin::Origins;
 use crate::shared::Shared;
-use client::Client;
+use client::UpkeepClient;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -61,7 +61,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
         let site = shared.tended();
-        let client = Client::new(Origins::new(&site.config.dns, shared.upkeep_counters().clone()));
+        let client = UpkeepClient::new(Origins::new(&site.config.dns, shared.upkeep_counters().clone()));
         // Dropped, and with them what they do, when another site comes.
         let mut tasks = JoinSet::new();
         tasks.spawn_local(pool_events::run(shared.clone(), site.clone(), std::mem::take(&mut first)));

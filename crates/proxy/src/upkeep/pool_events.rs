@@ -211,7 +211,9 @@ fn requests(pool: &Pool, now: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sandarac_balance::{Algorithm, Backend, Ejection, Outcome, ResumeSettings, Settings, WorkerState};
+    use sandarac_balance::{
+        Algorithm, AttemptOutcome, Backend, Ejection, ResumeSettings, Settings, WorkerState,
+    };
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(1000 + seconds)
@@ -223,14 +225,14 @@ mod tests {
     }
 
     /// A request to the backend at `place` ends like this.
-    fn request(pool: &Pool, place: usize, outcome: Outcome, now: Duration) {
+    fn request(pool: &Pool, place: usize, outcome: AttemptOutcome, now: Duration) {
         let only = pool.ids()[place];
         let others: Vec<BackendId> = pool.ids().iter().copied().filter(|&id| id != only).collect();
         pool.pick(None, now, &others).unwrap().finish(outcome, now);
     }
 
     fn refuse(pool: &Pool, place: usize, now: Duration) {
-        (0..3).for_each(|_| request(pool, place, Outcome::ConnectFailed, now));
+        (0..3).for_each(|_| request(pool, place, AttemptOutcome::ConnectFailed, now));
     }
 
     #[test]
@@ -245,10 +247,10 @@ mod tests {
         );
         // Its trials fail, and that is no news.
         for second in [3, 6] {
-            request(&pool, 1, Outcome::ConnectFailed, at(second));
+            request(&pool, 1, AttemptOutcome::ConnectFailed, at(second));
             assert_eq!(watch.look(&pool, at(second)), [""; 0]);
         }
-        request(&pool, 1, Outcome::Answered, at(20));
+        request(&pool, 1, AttemptOutcome::Answered, at(20));
         assert_eq!(watch.look(&pool, at(20)), ["http://10.0.0.1:8000 is back in service after 19 s"]);
         assert_eq!(watch.look(&pool, at(21)), [""; 0]);
     }
@@ -261,7 +263,7 @@ mod tests {
         for second in 0..100 {
             refuse(&pool, 1, at(second * 2));
             lines.extend(watch.look(&pool, at(second * 2)));
-            request(&pool, 1, Outcome::Answered, at(second * 2 + 1));
+            request(&pool, 1, AttemptOutcome::Answered, at(second * 2 + 1));
             lines.extend(watch.look(&pool, at(second * 2 + 1)));
         }
         assert!((30..=42).contains(&lines.len()), "{} lines in 200 s: {lines:?}", lines.len());
@@ -275,7 +277,7 @@ mod tests {
         refuse(&pool, 0, at(0));
         let mut watch = Watch::new(&pool, at(1));
         assert_eq!(watch.look(&pool, at(1)), [""; 0]);
-        request(&pool, 0, Outcome::Answered, at(4));
+        request(&pool, 0, AttemptOutcome::Answered, at(4));
         assert_eq!(watch.look(&pool, at(4)), ["http://10.0.0.0:8000 is back in service after 3 s"]);
     }
 
@@ -293,7 +295,7 @@ mod tests {
         let ejection = Ejection { fault_percent: 50, ..Ejection::default() };
         let pool = pool(3, Settings { ejection, ..Algorithm::RoundRobin.into() });
         let mut watch = Watch::new(&pool, at(0));
-        (0..40).for_each(|_| request(&pool, 2, Outcome::ServerError, at(0)));
+        (0..40).for_each(|_| request(&pool, 2, AttemptOutcome::ServerError, at(0)));
         let lines = watch.look(&pool, at(1));
         assert!(
             lines[0].starts_with("http://10.0.0.2:8000 is ejected: ")

@@ -1,6 +1,6 @@
 //! Fetching of whole résumés: at first contact with a worker, and whenever what is known of it no longer follows.
 
-use super::client::{Client, Question};
+use super::client::{Question, UpkeepClient};
 use super::resume_schedule::{FetchOutcome, ResumeSchedule, Worker};
 use crate::log_throttle::LogTopic;
 use crate::resume::named;
@@ -28,13 +28,13 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 struct Fetcher {
     shared: Arc<Shared>,
     site: Arc<Site>,
-    client: Client,
+    client: UpkeepClient,
     schedule: ResumeSchedule,
     running: JoinSet<(Worker, FetchOutcome)>,
 }
 
 /// Fetches résumés of the workers of `site`, for as long as it is polled.
-pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, client: Client) {
+pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, client: UpkeepClient) {
     let mut wanted = shared.upkeep_mailbox.resumes().await;
     let mut fetcher = Fetcher {
         shared: shared.clone(),
@@ -124,7 +124,7 @@ impl Fetcher {
 }
 
 /// Asks a worker for its résumé and takes it in.
-async fn fetch(shared: &Shared, pool: &SitePool, client: &Client, worker: BackendId) -> FetchOutcome {
+async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: BackendId) -> FetchOutcome {
     let live = pool.live();
     let Some(address) = live.backend(worker).map(Backend::address) else { return FetchOutcome::Known };
     let known = live.resumes().and_then(|resumes| resumes.known(worker));

@@ -36,7 +36,7 @@ const LIMITS: Limits = Limits { head: 64 << 10, fields: 32, target: 0 };
 
 /// Talks to a running process.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct AdminClient {
     endpoint: Endpoint,
     token: Option<String>,
     patience: Duration,
@@ -144,15 +144,15 @@ impl Iterator for LogLines {
     }
 }
 
-impl Client {
+impl AdminClient {
     /// A client of the process at `endpoint`. It connects for each request.
-    pub fn new(endpoint: Endpoint, token: Option<String>) -> Client {
-        Client { endpoint, token, patience: PATIENCE }
+    pub fn new(endpoint: Endpoint, token: Option<String>) -> AdminClient {
+        AdminClient { endpoint, token, patience: PATIENCE }
     }
 
     /// The same, giving up on an answer that does not begin in this time.
-    pub fn patience(self, patience: Duration) -> Client {
-        Client { patience, ..self }
+    pub fn patience(self, patience: Duration) -> AdminClient {
+        AdminClient { patience, ..self }
     }
 
     /// How the process is.

@@ -93,8 +93,8 @@ struct Running {
 }
 
 impl Running {
-    fn client(&self) -> Client {
-        Client::new(self.server.endpoint().clone(), None)
+    fn client(&self) -> AdminClient {
+        AdminClient::new(self.server.endpoint().clone(), None)
     }
 
     /// Sends bytes to the Unix socket and returns all that comes back.
@@ -247,7 +247,8 @@ fn tcp_needs_the_token() {
     let token = access.token.clone();
     let server =
         Server::start(Bound::bind(&endpoint, &Callers::default()).unwrap(), access, process()).unwrap();
-    let ask = |token: Option<&str>| Client::new(server.endpoint().clone(), token.map(str::to_owned)).status();
+    let ask =
+        |token: Option<&str>| AdminClient::new(server.endpoint().clone(), token.map(str::to_owned)).status();
     assert_eq!(ask(Some("s3cret")).unwrap(), status());
     for token in [None, Some("s3cre"), Some("s3cret2"), Some("S3cret")] {
         assert!(matches!(ask(token), Err(client::Error::Refused(_))), "{token:?}");
@@ -260,7 +261,7 @@ fn tcp_needs_the_token() {
 #[test]
 fn a_process_that_is_not_there_is_told_as_such() {
     let dir = TempDir::new();
-    let error = Client::new(Endpoint::Unix(dir.join("none.sock")), None).status().unwrap_err();
+    let error = AdminClient::new(Endpoint::Unix(dir.join("none.sock")), None).status().unwrap_err();
     assert!(matches!(error, client::Error::NotRunning(..)));
     assert!(error.to_string().contains("is it running?"), "{error}");
 }
@@ -280,7 +281,8 @@ fn a_client_does_not_wait_for_ever() {
     let dir = TempDir::new();
     let path = dir.join("admin");
     let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    let client = Client::new(Endpoint::Unix(path.clone()), None).patience(std::time::Duration::from_secs(1));
+    let client =
+        AdminClient::new(Endpoint::Unix(path.clone()), None).patience(std::time::Duration::from_secs(1));
     let error = client.status().unwrap_err();
     assert!(error.to_string().contains("did not answer in 1 s"), "{error}");
     // As many as may wait to be accepted do so: not even connecting is possible.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::visitors::{Kind, Visitor, Wrong};
-use crate::load_client::{self, Answer, Client};
+use crate::load_client::{self, LoadClient, LoadResponse};
 
 /// How long one answer may take before it counts as an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -135,7 +135,7 @@ async fn visit(target: SocketAddr, plan: Plan) -> Measured {
 }
 
 async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measured {
-    let mut client = Client::new(target);
+    let mut client = LoadClient::new(target);
     let mut measured = Measured::default();
     let mut request = Vec::new();
     while Instant::now() < end {
@@ -179,7 +179,7 @@ async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measu
 }
 
 impl Measured {
-    fn right(&mut self, visitor: &Visitor, answer: &Answer, path: &str) {
+    fn right(&mut self, visitor: &Visitor, answer: &LoadResponse, path: &str) {
         self.answers += 1;
         if let Some(cache_status) = &answer.cache_status {
             self.labelled += 1;
@@ -193,7 +193,7 @@ impl Measured {
     }
 }
 
-async fn sign_in(client: &mut Client, visitor: &mut Visitor, target: SocketAddr) -> Result<(), String> {
+async fn sign_in(client: &mut LoadClient, visitor: &mut Visitor, target: SocketAddr) -> Result<(), String> {
     let answer = match timeout(PATIENCE, client.ask(&visitor.sign_in(target))).await {
         Ok(answer) => answer.map_err(|fault| format!("/login: {fault}"))?,
         Err(_) => {

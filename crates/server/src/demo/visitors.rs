@@ -7,7 +7,7 @@ use memchr::memmem;
 use sandarac_balance::Random;
 
 use super::content;
-use crate::load_client::Answer;
+use crate::load_client::LoadResponse;
 
 /// What a visitor is after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Visitor {
     }
 
     /// Whether `answer` is the one this visitor wished for.
-    pub(super) fn check(&mut self, wish: &Wish, answer: &Answer) -> Result<(), Wrong> {
+    pub(super) fn check(&mut self, wish: &Wish, answer: &LoadResponse) -> Result<(), Wrong> {
         let path = wish.path();
         let body = answer.body.as_slice();
         // Whose page it is comes first: a leak is worse than a wrong status, and must not hide behind one.
@@ -215,11 +215,11 @@ fn attribute<'a>(body: &'a [u8], opening: &[u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    fn page(name: &str, visitor: &str, serial: u64) -> Answer {
+    fn page(name: &str, visitor: &str, serial: u64) -> LoadResponse {
         let body = format!(
             "<body data-page=\"{name}\" data-visitor=\"{visitor}\" data-serial=\"{serial}\"></body></html>\n"
         );
-        Answer { status: 200, body: body.into_bytes(), ..Answer::default() }
+        LoadResponse { status: 200, body: body.into_bytes(), ..LoadResponse::default() }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout, timeout_at};
 
 use crate::human::count;
-use crate::load_client::{Answer, Client, is_hit};
+use crate::load_client::{LoadClient, LoadResponse, is_hit};
 use crate::signals::{Event, Signals};
 
 /// Requests read ahead of those that are made.
@@ -224,7 +224,7 @@ impl Load {
 
     /// Makes requests over one connection, one after the other.
     async fn visit(self: Arc<Load>) {
-        let mut client = Client::without_bodies(self.target);
+        let mut client = LoadClient::without_bodies(self.target);
         let mut text = Vec::new();
         while let Some((request, due)) = self.next().await {
             write(&request, &mut text);
@@ -245,7 +245,13 @@ impl Load {
     }
 
     /// Counts a request that has ended, and returns whether it was answered.
-    fn note(&self, request: &LogRequest, due: Instant, late: bool, answer: Result<&Answer, String>) -> bool {
+    fn note(
+        &self,
+        request: &LogRequest,
+        due: Instant,
+        late: bool,
+        answer: Result<&LoadResponse, String>,
+    ) -> bool {
         let mut played = self.played.lock();
         played.in_flight -= 1;
         played.late += u64::from(late);

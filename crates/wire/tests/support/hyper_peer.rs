@@ -110,7 +110,7 @@ pub(crate) fn request(bytes: &[u8]) -> Option<Message> {
             let body = content(body).await;
             if let (true, Some(body)) = (first, body) {
                 *read.borrow_mut() = Some(Message {
-                    start: (head.method.to_string(), head.uri.to_string()),
+                    start: (head.method.to_string(), text(head.uri.to_string().as_bytes())),
                     version: version(head.version),
                     fields: lines(&head.headers),
                     body,

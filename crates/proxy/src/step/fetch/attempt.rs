@@ -9,7 +9,7 @@ use super::origin_response::{Failed, OriginResponse};
 use super::recipient::Recipient;
 use crate::upload::Upload;
 use crate::{Counter, Fault};
-use sandarac_balance::Outcome;
+use sandarac_balance::AttemptOutcome;
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Fields, FieldsBuf, TooLarge};
 use sandarac_net::wall;
@@ -106,9 +106,9 @@ pub(super) async fn attempt(
             let (wrote, answered) = (link.sent() > 0, link.is_answered());
             // What the client did is not held against the backend.
             if !link.is_reused() && !answered && matches!(fault, Fault::NoResponse) {
-                link.ended(Outcome::ConnectFailed);
+                link.ended(AttemptOutcome::ConnectFailed);
             } else if !answered && fault == Fault::ResponseLate {
-                link.ended(Outcome::Late);
+                link.ended(AttemptOutcome::Late);
             } else if fault.is_origins() {
                 link.broken();
             }

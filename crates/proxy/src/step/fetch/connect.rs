@@ -7,7 +7,7 @@ use super::origin_response::Failed;
 use super::recipient::Recipient;
 use crate::origin::Provenance;
 use crate::{Counter, Fault};
-use sandarac_balance::{Address, BackendId, NoBackend, Outcome, Pick, Ticket};
+use sandarac_balance::{Address, AttemptOutcome, BackendId, NoBackend, Pick, Ticket};
 use sandarac_net::{Conn, Unread};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -102,7 +102,10 @@ pub(super) async fn linked(
         }
         Err(fault) => {
             let own = fault == Fault::NoDescriptors;
-            pick.finish(if own { Outcome::Aborted } else { Outcome::ConnectFailed }, context.now());
+            pick.finish(
+                if own { AttemptOutcome::Aborted } else { AttemptOutcome::ConnectFailed },
+                context.now(),
+            );
             Err(Failed { fault, sent: false, answered: false })
         }
     }

@@ -7,7 +7,7 @@ use super::origin_request::OriginRequest;
 use crate::Fault;
 use crate::origin::{Origins, Provenance};
 use crate::trailers::TrailerRule;
-use sandarac_balance::{Backend, BackendId, Outcome, Pick};
+use sandarac_balance::{AttemptOutcome, Backend, BackendId, Pick};
 use sandarac_message::{FieldsBuf, Span};
 use sandarac_net::{BodyError, BodyStep, Conn, Moment};
 use sandarac_wire::h1::Limits;
@@ -234,7 +234,7 @@ impl OriginLink {
         // The time ends here, not when the connection is put away.
         let now = epoch.elapsed();
         speak!(protocol, finish(&origins, pick.backend().address()));
-        pick.finish(if server_error { Outcome::ServerError } else { Outcome::Answered }, now);
+        pick.finish(if server_error { AttemptOutcome::ServerError } else { AttemptOutcome::Answered }, now);
     }
 
     /// The response is whole, or not wanted; the connection is not to be used again.
@@ -245,16 +245,16 @@ impl OriginLink {
 
     /// The response broke off.
     pub(crate) fn broken(self) {
-        self.ended(Outcome::Broken);
+        self.ended(AttemptOutcome::Broken);
     }
 
     /// The rest of the response is not read, for a reason that lies here.
     pub(crate) fn unwanted(self) {
-        self.ended(Outcome::Aborted);
+        self.ended(AttemptOutcome::Aborted);
     }
 
     /// The request brought no response.
-    pub(super) fn ended(self, outcome: Outcome) {
+    pub(super) fn ended(self, outcome: AttemptOutcome) {
         let now = self.epoch.elapsed();
         self.pick.finish(outcome, now);
     }

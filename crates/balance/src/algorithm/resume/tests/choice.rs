@@ -19,14 +19,14 @@ fn a_class_whose_first_request_fails_is_not_kept() {
     let pool = plain(2);
     let count = || pool.classes(0).skills.iter().sum::<usize>();
     for class in [&b"a"[..], b"b"] {
-        pick(&pool, class).finish(Outcome::ServerError, at(5));
+        pick(&pool, class).finish(AttemptOutcome::ServerError, at(5));
         assert_eq!(pool.class(class), None);
         assert_eq!(count(), 0);
     }
-    pick(&pool, b"a").finish(Outcome::Answered, at(5));
-    pick(&pool, b"a").finish(Outcome::ServerError, at(10));
+    pick(&pool, b"a").finish(AttemptOutcome::Answered, at(5));
+    pick(&pool, b"a").finish(AttemptOutcome::ServerError, at(10));
     tell(&pool, 1, &[("c", 50.0)]);
-    pick(&pool, b"c").finish(Outcome::ServerError, at(10));
+    pick(&pool, b"c").finish(AttemptOutcome::ServerError, at(10));
     assert_eq!(pool.class(b"c").map(|class| class.skilled.len()), Some(1), "what a worker told of stays");
 }
 
@@ -40,7 +40,7 @@ fn a_heavy_worker_is_given_as_many_more_classes_as_it_weighs() {
             let class = format!("{}", step % 300);
             let picked = pool.pick(Some(class.as_bytes()), at(step * 10), &[]).unwrap();
             given[picked.id().0 as usize] += 1;
-            picked.finish(Outcome::Answered, at(step * 10 + 5));
+            picked.finish(AttemptOutcome::Answered, at(step * 10 + 5));
         }
         assert!((1400..1600).contains(&given[0]), "{weights:?}: {given:?}");
         assert!(given[1..].iter().all(|light| (430..570).contains(light)), "{weights:?}: {given:?}");
@@ -122,7 +122,7 @@ fn a_worker_that_others_load_is_spared() {
     assert_eq!(answered.id().0, 0);
     let state = WorkerState { instance: "i0", revision: 1, in_flight: Some(7), version: None };
     assert_eq!(pool.resumes().unwrap().heard(answered.id(), &state, NOW), Heard::Current);
-    answered.finish(Outcome::Answered, at(10));
+    answered.finish(AttemptOutcome::Answered, at(10));
     assert_eq!(pool.pick(Some(b"a"), at(20), &[]).unwrap().id().0, 1);
     // What was said long ago no longer counts.
     assert_eq!(pool.pick(Some(b"a"), at(5000), &[]).unwrap().id().0, 0);
@@ -135,12 +135,12 @@ fn a_worker_whose_requests_fail_is_avoided_and_forgiven() {
     tell(&pool, 1, &[("a", 90.0)]);
     for _ in 0..20 {
         let pick = pool.pick(Some(b"a"), NOW, &[BackendId(1)]).unwrap();
-        pick.finish(Outcome::ServerError, NOW);
+        pick.finish(AttemptOutcome::ServerError, NOW);
     }
     assert_eq!(pick(&pool, b"a").id().0, 1);
     for step in 0..200 {
         let pick = pool.pick(Some(b"a"), at(step * 10), &[BackendId(1)]).unwrap();
-        pick.finish(Outcome::Answered, at(step * 10 + 5));
+        pick.finish(AttemptOutcome::Answered, at(step * 10 + 5));
     }
     assert_eq!(pool.pick(Some(b"a"), at(3000), &[]).unwrap().id().0, 0);
 }
@@ -153,7 +153,7 @@ fn a_worker_that_failed_once_is_given_new_classes_again() {
     for n in 0..400 {
         let picked = pool.pick(Some(format!("{n}").as_bytes()), at(n * 10), &[]).unwrap();
         let failed = n == 100;
-        let outcome = if failed { Outcome::Broken } else { Outcome::Answered };
+        let outcome = if failed { AttemptOutcome::Broken } else { AttemptOutcome::Answered };
         given[picked.id().0 as usize] += usize::from(n > 100);
         picked.finish(outcome, at(n * 10) + Duration::from_micros(200));
     }
@@ -166,7 +166,7 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
     for recovers in [true, false] {
         let pool = plain(2);
         for _ in 0..40 {
-            pool.pick(Some(b"a"), NOW, &[BackendId(1)]).unwrap().finish(Outcome::ServerError, NOW);
+            pool.pick(Some(b"a"), NOW, &[BackendId(1)]).unwrap().finish(AttemptOutcome::ServerError, NOW);
         }
         // Three minutes of requests, each of another class, by half minutes.
         let mut given = [0; 6];
@@ -174,7 +174,8 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
             let picked = pool.pick(Some(format!("{n}").as_bytes()), at(n * 100), &[]).unwrap();
             let failing = picked.id().0 == 0;
             given[n as usize / 300] += usize::from(failing);
-            let outcome = if failing && !recovers { Outcome::ServerError } else { Outcome::Answered };
+            let outcome =
+                if failing && !recovers { AttemptOutcome::ServerError } else { AttemptOutcome::Answered };
             picked.finish(outcome, at(n * 100 + 50));
         }
         if recovers {
@@ -193,12 +194,12 @@ fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_clas
     tell(&pool, 0, &[("a", 100.0)]);
     let others = [BackendId(0), BackendId(2)];
     for _ in 0..3 {
-        pool.pick(Some(b"b"), NOW, &others).unwrap().finish(Outcome::ConnectFailed, NOW);
+        pool.pick(Some(b"b"), NOW, &others).unwrap().finish(AttemptOutcome::ConnectFailed, NOW);
     }
     let asked = |ms: u64| {
         let picked = pool.pick(Some(b"a"), at(ms), &[]).unwrap();
         let worker = picked.id().0;
-        picked.finish(Outcome::Answered, at(ms));
+        picked.finish(AttemptOutcome::Answered, at(ms));
         worker
     };
     let while_ejected: Vec<u32> = (0..9).map(|request| asked(900 + request)).collect();
@@ -221,7 +222,8 @@ fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
             let picked = pool.pick(Some(b"a"), at(now), &[]).unwrap();
             let fails = picked.id().0 == 0;
             now += if fails { 1 } else { time };
-            picked.finish(if fails { Outcome::ServerError } else { Outcome::Answered }, at(now));
+            picked
+                .finish(if fails { AttemptOutcome::ServerError } else { AttemptOutcome::Answered }, at(now));
             fails
         };
         // Until its failures are noticed.

@@ -32,7 +32,7 @@ fn classes_that_are_asked_for_find_room_however_many_a_worker_tells_of() {
     let others = [BackendId(0), BackendId(1)];
     for n in 0..80 {
         let pick = pool.pick(Some(format!("asked-{n}").as_bytes()), NOW, &others).unwrap();
-        pick.finish(Outcome::Answered, at(1));
+        pick.finish(AttemptOutcome::Answered, at(1));
     }
     for n in 0..80 {
         assert!(pool.class(format!("asked-{n}").as_bytes()).is_some(), "asked-{n}");

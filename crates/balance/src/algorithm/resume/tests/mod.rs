@@ -69,7 +69,7 @@ fn skills_are_inferred_from_latencies_and_survive_a_restart() {
     let mut serve = |worker: u32, class: &[u8], millis: u64| {
         let pick = first.pick(Some(class), at(now), &[BackendId(1 - worker)]).unwrap();
         now += millis;
-        pick.finish(Outcome::Answered, at(now));
+        pick.finish(AttemptOutcome::Answered, at(now));
     };
     (0..20).for_each(|_| {
         [(0, b"a", 5), (1, b"a", 50), (0, b"b", 50), (1, b"b", 5)]
@@ -105,7 +105,7 @@ fn cores_share_skills_without_losing_work() {
                         let instance = format!("i{}", worker.0);
                         let _ = pool.resumes().unwrap().whole(worker, 0, &instance, round, skills);
                     }
-                    pick.finish(Outcome::Answered, at(round + 1));
+                    pick.finish(AttemptOutcome::Answered, at(round + 1));
                 }
             });
         }
@@ -138,7 +138,7 @@ proptest! {
                     resumes.heard(worker, &state, NOW);
                 }
                 _ => {
-                    let outcome = if what == 4 { Outcome::Answered } else { Outcome::ServerError };
+                    let outcome = if what == 4 { AttemptOutcome::Answered } else { AttemptOutcome::ServerError };
                     pool.pick(Some(&class), at(step as u64), &[]).unwrap().finish(outcome, at(step as u64 + 3));
                 }
             }
