@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use sandarac_message::printable::printable;
 
-use super::{json, table};
+use super::output::{json, table};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, ChoiceDetail, ClassDetail, DrainBackend, Ordered, PoolDetail,
     RemoveBackend, SkillsDetail,
