@@ -20,10 +20,10 @@ use std::time::Duration;
 
 /// How often to look without being told: a symbolic link on the way to the directory may have changed, or a file system
 /// may tell nothing.
-const RESCAN: Duration = Duration::from_secs(5);
+const RESCAN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often to look for what is absent.
-const LOOK: Duration = Duration::from_secs(1);
+const ABSENCE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Short: a worker that has gone should get no request more than need be.
 const SETTLING: Settling = Settling { quiet: Duration::from_millis(10), at_most: Duration::from_millis(100) };
@@ -44,7 +44,7 @@ async fn try_follow(directory: &Path, reporter: &mut EventReporter<'_>) -> Resul
         let (changes, which) = read_on_thread(directory, begin).await?;
         loop {
             reporter.listing(read_on_thread(directory, scan).await?);
-            changes.wait(RESCAN, SETTLING).await;
+            changes.wait(RESCAN_INTERVAL, SETTLING).await;
             if read_on_thread(directory, identity).await.ok() != Some(which) {
                 // Another directory, which nobody watches yet, or none.
                 break;
@@ -64,7 +64,7 @@ pub(super) async fn read_on_thread<T: Send + 'static>(
 /// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
 /// nothing, and so the pauses need not grow as they do for servers.
 pub async fn reappears(path: &Path, pause: Duration) {
-    let pause = pause.min(LOOK);
+    let pause = pause.min(ABSENCE_POLL_INTERVAL);
     let watch = |path: &Path| {
         let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
         // Of what else happens there, as in a directory of temporary files, nothing is heeded.

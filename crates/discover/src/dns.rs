@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two questions, whatever the TTL.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest time between two questions: a TTL of a day set by mistake should not take a day to mend.
-const MOST: Duration = Duration::from_secs(60 * 60);
+const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// When a name that has nothing is asked for again at the latest.
-const NOTHING: Duration = Duration::from_secs(30);
+const MAX_INTERVAL_WITHOUT_RECORDS: Duration = Duration::from_secs(30);
 
 /// When to ask again after one of two questions failed.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// What is asked.
 pub(super) enum Question {
@@ -75,7 +75,7 @@ impl DnsName {
             match answered {
                 Ok((listing, ttl)) => {
                     reporter.listing(listing);
-                    tokio::time::sleep(ttl.clamp(LEAST, MOST)).await;
+                    tokio::time::sleep(ttl.clamp(MIN_INTERVAL, MAX_INTERVAL)).await;
                 }
                 Err(loss) => return loss,
             }
@@ -92,7 +92,7 @@ async fn addresses(
 ) -> Result<(Listing, Duration), Loss> {
     let (v4, v6) = tokio::join!(ask(resolver, name, RecordType::A), ask(resolver, name, RecordType::AAAA));
     let mut last = last.lock();
-    let mut ttl = MOST;
+    let mut ttl = MAX_INTERVAL;
     let mut losses = Vec::new();
     for (answer, last) in [v4, v6].into_iter().zip(last.iter_mut()) {
         match answer {
@@ -101,7 +101,7 @@ async fn addresses(
                 *last = Some(answer.data.iter().filter_map(RData::ip_addr).collect());
             }
             Err(loss) => {
-                ttl = ttl.min(AGAIN);
+                ttl = ttl.min(RETRY_AFTER);
                 losses.push(loss);
             }
         }
@@ -171,8 +171,10 @@ async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<D
         Err(NetError::Dns(DnsError::NoRecordsFound(none)))
             if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
         {
-            let ttl = none.negative_ttl.map_or(NOTHING, |seconds| Duration::from_secs(seconds.into()));
-            Ok(DnsAnswer { data: Vec::new(), ttl: ttl.min(NOTHING) })
+            let ttl = none
+                .negative_ttl
+                .map_or(MAX_INTERVAL_WITHOUT_RECORDS, |seconds| Duration::from_secs(seconds.into()));
+            Ok(DnsAnswer { data: Vec::new(), ttl: ttl.min(MAX_INTERVAL_WITHOUT_RECORDS) })
         }
         Err(NetError::Timeout) => {
             Err(Loss::new(LossReason::TimedOut, format!("asking for {kind} of {name}")))

@@ -23,13 +23,13 @@ use tokio::time::Instant;
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// How often to look without being told: the path may lead over symbolic links, or a file system may tell nothing.
-const RESCAN: Duration = Duration::from_secs(5);
+const RESCAN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Longer than an editor pauses between two writes.
 const SETTLING: Settling = Settling { quiet: Duration::from_millis(50), at_most: Duration::from_secs(2) };
 
 /// How long a file must stay as it is for its last line to count where that does not end.
-const UNFINISHED: Duration = Duration::from_secs(1);
+const UNFINISHED_LINE_DELAY: Duration = Duration::from_secs(1);
 
 /// Tells what is in the file until it is lost.
 pub(super) async fn follow(path: &Path, reporter: &mut EventReporter<'_>) -> Loss {
@@ -58,15 +58,15 @@ async fn try_follow(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Resu
                     Some((before, since)) if before == look => since,
                     _ => Instant::now(),
                 };
-                if text.last().is_none_or(|last| *last == b'\n') || since.elapsed() >= UNFINISHED {
+                if text.last().is_none_or(|last| *last == b'\n') || since.elapsed() >= UNFINISHED_LINE_DELAY {
                     if told != Some(look) {
                         told = Some(look);
                         tell(&text);
                     }
-                    RESCAN
+                    RESCAN_INTERVAL
                 } else {
                     unfinished = Some((look, since));
-                    UNFINISHED
+                    UNFINISHED_LINE_DELAY
                 }
             }
         };

@@ -253,7 +253,7 @@ impl Shared {
         }
     }
 
-    /// Counts, in a set of the caller's own, and says what of a worker's word is not believed.
+    /// Counts in `counters`, a set of the caller's own, and logs a report of a worker that is not believed.
     pub(crate) fn unbelieved(&self, counters: &Counters, pool: &Pool, worker: BackendId, why: Unbelieved) {
         counters.unbelieved.one(&why);
         self.log_throttled(LogTopic::Worker(pool.name().into(), worker, why.name()), || {

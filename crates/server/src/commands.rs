@@ -1,6 +1,7 @@
 //! The subcommands that talk to a running process.
 
 mod check_pool;
+mod output;
 mod pools;
 
 pub use check_pool::{check_pool, unreadable};
@@ -13,7 +14,6 @@ use std::time::Duration;
 
 use sandarac_config::{Config, Flags, ListenAddress};
 use sandarac_message::printable::printable;
-use serde::Serialize;
 
 use crate::admin::client::AdminClient;
 use crate::admin::{Endpoint, Latency, MetricKind, Purge, State, Stats, Status, Value};
@@ -21,6 +21,7 @@ use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs,
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, span};
 use crate::stderr::print_line;
+use output::{json, table};
 
 impl ProcessArgs {
     /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
@@ -49,34 +50,6 @@ pub fn admin_endpoint(config: &Config) -> Option<Endpoint> {
         ListenAddress::Tcp(address) => Endpoint::Tcp(*address),
         ListenAddress::Any(port) => Endpoint::Tcp((std::net::Ipv6Addr::UNSPECIFIED, *port).into()),
     })
-}
-
-fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
-    writeln!(out)?;
-    Ok(())
-}
-
-/// Columns that line up: each as wide as its widest cell, the first `right` of them ragged on the left. The last cell
-/// of a row may run on past its column.
-fn table(rows: &[Vec<String>], right: usize) -> String {
-    let width = |text: &String| text.chars().count();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let column = |at: usize| {
-        rows.iter().filter(move |row| row.len() > at + 1 || at < right).filter_map(move |row| row.get(at))
-    };
-    let widths: Vec<_> = (0..columns).map(|at| column(at).map(width).max().unwrap_or_default()).collect();
-    let mut out = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at < right {
-            true => format!("{cell:>width$}"),
-            false => format!("{cell:width$}"),
-        });
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out
 }
 
 /// `status`.

@@ -8,10 +8,10 @@ use crate::stderr::print_line;
 use tokio::sync::oneshot;
 
 /// A call that hangs must not hold up the end of the process for longer.
-const LAST_CALLS: Duration = Duration::from_millis(100);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How many calls may block at a time.
-const BLOCKING: usize = 8;
+const MAX_BLOCKING_CALLS: usize = 8;
 
 /// A running service. It stops when dropped.
 pub(crate) struct HttpService {
@@ -34,7 +34,7 @@ impl HttpService {
     {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(BLOCKING)
+            .max_blocking_threads(MAX_BLOCKING_CALLS)
             .build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {
@@ -46,7 +46,7 @@ impl HttpService {
                     _ = stopped => {}
                 }
             });
-            runtime.shutdown_timeout(LAST_CALLS);
+            runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         })?;
         Ok(HttpService { name, stop: Some(stop), thread: Some(thread) })
     }

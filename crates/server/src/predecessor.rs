@@ -12,17 +12,17 @@ use crate::signals::Signals;
 use crate::stderr::print_line;
 
 /// How often it is looked whether a draining process has ended.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long a process may take to say whether it is draining.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Waits for as long as a process that is draining has the admin interface of `config`. Returns whether this one is to start: not
 /// where a signal asks it to stop meanwhile.
 pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
     let token = config.admin.token.as_deref().or(config.admin.read_token.as_deref()).map(str::to_owned);
-    let predecessor = AdminClient::new(endpoint, token).patience(PATIENCE);
+    let predecessor = AdminClient::new(endpoint, token).patience(ANSWER_TIMEOUT);
     let mut told = false;
     loop {
         let (told_by, status) = oneshot::channel();
@@ -32,7 +32,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
             let _ = told_by.send(asked.standing());
         });
         let status = tokio::select! {
-            status = timeout(PATIENCE, status) => status,
+            status = timeout(ANSWER_TIMEOUT, status) => status,
             () = signals.stop() => return false,
         };
         // Whatever answers otherwise, or nothing in time, is told of by the attempt to listen.
@@ -48,7 +48,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
             told = true;
         }
         tokio::select! {
-            () = sleep(LOOK) => {}
+            () = sleep(POLL_INTERVAL) => {}
             () = signals.stop() => return false,
         }
     }

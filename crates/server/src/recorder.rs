@@ -9,7 +9,7 @@ use sandarac_proxy::{Record, Recorder};
 use crate::logs::{Feed, Outlet};
 
 /// How long a line may wait for others before it is handed to the writer.
-const LINGER: Duration = Duration::from_millis(200);
+const SEND_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A core's recorder.
 pub struct CoreRecorder {
@@ -26,7 +26,7 @@ impl CoreRecorder {
             while let Some(outlet) = sent.upgrade() {
                 outlet.borrow_mut().send();
                 drop(outlet);
-                tokio::time::sleep(LINGER).await;
+                tokio::time::sleep(SEND_INTERVAL).await;
             }
         });
         CoreRecorder { outlet, feed }

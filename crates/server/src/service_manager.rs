@@ -15,7 +15,7 @@ use sd_notify::NotifyState;
 use crate::stderr::print_line;
 
 /// How long the service manager may take to take a message.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sockets that were passed. MUST be called once, before anything else opens descriptors.
 #[expect(unsafe_code, reason = "descriptors are passed by number")]
@@ -65,7 +65,7 @@ fn tell(state: &[NotifyState<'_>]) {
 /// read is not to hold up the process.
 fn send(place: &[u8], message: &[u8]) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT))?;
     let address = match place {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         path => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path))?,

@@ -21,12 +21,12 @@ use readings::Readings;
 use screen::render;
 
 /// How many entries of the log are looked at in a second to tell the busiest URLs.
-const SAMPLED: u64 = 2000;
+const SAMPLED_PER_SECOND: u64 = 2000;
 
-const SECOND: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The size of the screen where there is no terminal to ask.
-const PAGE: (usize, usize) = (120, 40);
+const DEFAULT_SIZE: (usize, usize) = (120, 40);
 
 /// `top`.
 pub fn top(args: &TopArgs) -> Result<(), Failure> {
@@ -35,13 +35,13 @@ pub fn top(args: &TopArgs) -> Result<(), Failure> {
     let sample = watch(&client)?;
     let mut terminal = Terminal::open()?;
     loop {
-        let until = Instant::now() + SECOND;
+        let until = Instant::now() + INTERVAL;
         if terminal.as_mut().map_or_else(|| Ok(wait(until)), |terminal| terminal.quits_before(until))? {
             return Ok(());
         }
         readings.status = client.status()?;
         readings.now = client.stats()?;
-        let (width, height) = terminal.as_ref().map_or(PAGE, Terminal::size);
+        let (width, height) = terminal.as_ref().map_or(DEFAULT_SIZE, Terminal::size);
         let screen = {
             let mut sample = sample.lock().unwrap_or_else(PoisonError::into_inner);
             let screen = render(&readings, &sample, width, height);
@@ -64,7 +64,7 @@ fn wait(until: Instant) -> bool {
 
 /// Collects entries of the log on a thread of its own, until the process closes it or this one ends.
 fn watch(client: &AdminClient) -> Result<Arc<Mutex<LogSample>>, Failure> {
-    let lines = client.log(Some(SAMPLED), &[])?;
+    let lines = client.log(Some(SAMPLED_PER_SECOND), &[])?;
     let sample = Arc::new(Mutex::new(LogSample::default()));
     let collected = Arc::clone(&sample);
     thread::Builder::new().name("top".to_owned()).spawn(move || {
@@ -102,7 +102,7 @@ impl Terminal {
     fn size(&self) -> (usize, usize) {
         match tcgetwinsize(io::stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-            _ => PAGE,
+            _ => DEFAULT_SIZE,
         }
     }
 

@@ -9,11 +9,11 @@ use crate::setting::Kind;
 use crate::value::Text;
 
 /// The longest expression, in bytes.
-const LENGTH: usize = 4096;
+const MAX_EXPRESSION_BYTES: usize = 4096;
 
 /// The largest compiled expression, in bytes. It bounds the time that a request costs: matching takes at most so many
 /// steps for each byte looked at.
-const COMPILED: usize = 1 << 20;
+const MAX_COMPILED_BYTES: usize = 1 << 20;
 
 /// A regular expression with a group `class`.
 #[derive(Clone, Debug)]
@@ -35,15 +35,19 @@ impl Text for Expression {
     }
 
     fn from_text(text: &str) -> Result<Expression, Complaint> {
-        if text.len() > LENGTH {
-            return Err(Complaint::new(format!("a regular expression has at most {LENGTH} bytes")));
+        if text.len() > MAX_EXPRESSION_BYTES {
+            return Err(Complaint::new(format!(
+                "a regular expression has at most {MAX_EXPRESSION_BYTES} bytes"
+            )));
         }
         // Requests are bytes, of whatever encoding.
-        let regex = RegexBuilder::new(text).unicode(false).size_limit(COMPILED).build().map_err(|error| {
-            let told = error.to_string();
-            let why = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Complaint::new(format!("no regular expression: {why}"))
-        })?;
+        let regex = RegexBuilder::new(text).unicode(false).size_limit(MAX_COMPILED_BYTES).build().map_err(
+            |error| {
+                let told = error.to_string();
+                let why = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                Complaint::new(format!("no regular expression: {why}"))
+            },
+        )?;
         if !regex.capture_names().flatten().any(|name| name == ClassPattern::GROUP) {
             let complaint = Complaint::new("the regular expression has no group `class`");
             return Err(complaint.help("put what the class is in (?<class>…)"));

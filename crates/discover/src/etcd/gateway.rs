@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long etcd may take to answer. It may wait for the others of its cluster.
-const ANSWER: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The longest answer, and the longest message of a stream, in bytes. A thousand entries of the longest kind take less.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
@@ -54,7 +54,7 @@ impl Gateway {
         message: &Value,
         token: Option<&str>,
     ) -> Result<Value, Loss> {
-        let answer = timeout(ANSWER, async {
+        let answer = timeout(ANSWER_TIMEOUT, async {
             let mut response = self.send(method, message.to_string(), token).await?;
             let mut body = Vec::new();
             while let Some(chunk) = chunk(response.body_mut()).await? {
@@ -78,7 +78,7 @@ impl Gateway {
         token: Option<&str>,
     ) -> Result<Messages, Loss> {
         let messages: Vec<String> = messages.iter().map(Value::to_string).collect();
-        let response = timeout(ANSWER, self.send(method, messages.join("\n"), token)).await;
+        let response = timeout(ANSWER_TIMEOUT, self.send(method, messages.join("\n"), token)).await;
         let response =
             response.map_err(|_| Loss::new(LossReason::TimedOut, format!("etcd's answer to {method}")))??;
         match response.status() {

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 const SETTLING: Duration = Duration::from_millis(50);
 
 /// How often everything is read without being told. A watch says nothing when the machine at its other end has gone.
-const REREAD: Duration = Duration::from_secs(5);
+const REREAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What the keys of workers begin with, after the prefix.
 const PROVIDERS: &str = "/providers/";
@@ -114,7 +114,7 @@ impl Etcd {
         reporter: &mut EventReporter<'_>,
     ) -> Result<(), Loss> {
         loop {
-            let mut end = Instant::now() + REREAD;
+            let mut end = Instant::now() + REREAD_INTERVAL;
             let mut has_changed = false;
             while let Ok(message) = timeout_at(end, messages.next()).await {
                 match watch_message(&message?)? {

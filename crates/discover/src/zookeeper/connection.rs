@@ -13,13 +13,13 @@ use tokio::time::{Instant, timeout_at};
 
 /// How many requests are under way at a time: the answers to so many fit into what the system buffers, or the server waits
 /// until they do, which it can, as we read after having written no more than this.
-const AT_A_TIME: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 
 /// The bytes of an answer before what was asked for: transaction id, number of the last change, error.
-const HEADER: usize = 16;
+const HEADER_BYTES: usize = 16;
 
 /// How long a server may take to begin a session.
-const BEGIN: Duration = Duration::from_secs(4);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A connection with a session.
 pub(super) struct Connection {
@@ -54,7 +54,7 @@ impl Connection {
             stream,
             incoming: BytesMut::new(),
             // No ping before the session has begun.
-            timeout: 3 * BEGIN,
+            timeout: 3 * HANDSHAKE_TIMEOUT,
             last_heard: now,
             last_said: now,
             next_xid: 1,
@@ -63,7 +63,7 @@ impl Connection {
         };
         let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         connection.say(Packet::connect(zxid, millis)).await?;
-        let answer = tokio::time::timeout(BEGIN, connection.packet()).await;
+        let answer = tokio::time::timeout(HANDSHAKE_TIMEOUT, connection.packet()).await;
         let answer = answer.map_err(|_| Loss::new(LossReason::TimedOut, "beginning a session"))??;
         let mut fields = Fields(&answer);
         let _version = fields.int()?;
@@ -83,7 +83,7 @@ impl Connection {
         paths: &[impl AsRef<[u8]>],
     ) -> Result<Vec<Reply>, Loss> {
         let mut replies = Vec::with_capacity(paths.len());
-        for paths in paths.chunks(AT_A_TIME) {
+        for paths in paths.chunks(MAX_IN_FLIGHT) {
             let mut expected = self.next_xid;
             for path in paths {
                 let request = Packet::request(self.next_xid, operation).buffer(path.as_ref()).byte(1);
@@ -98,7 +98,7 @@ impl Connection {
                     return Err(malformed());
                 }
                 expected = following(expected);
-                packet.advance(HEADER);
+                packet.advance(HEADER_BYTES);
                 replies.push(match error {
                     0 => Reply::Found(packet),
                     -101 => Reply::NoNode,

@@ -12,7 +12,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let Some(classifier) = &config.classifier else { return };
     let Some(path) = classifier.table_path() else { return };
     let pool = &site.pools()[place];
-    let say = |what: String| shared.log(&format!("pool {}: {what}", config.name));
+    let log = |what: String| shared.log(&format!("pool {}: {what}", config.name));
     let in_force = || match pool.table_lines() {
         Some(0) | None => "requests have no class until there is one",
         Some(_) => "the one before stays in force",
@@ -32,13 +32,13 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
                     };
                     let was_missed = wrong.take().is_some() | lost.take().is_some();
                     if pool.classify_by(read) || was_missed {
-                        say(format!("classes by {lines} of {}", path.display()));
+                        log(format!("classes by {lines} of {}", path.display()));
                     }
                     pool.table_told(None);
                 }
                 Err(error) => {
                     if wrong.as_ref() != Some(&error) {
-                        say(format!("its table of classes is not taken: {error}; {}", in_force()));
+                        log(format!("its table of classes is not taken: {error}; {}", in_force()));
                     }
                     pool.table_told(Some(error.to_string()));
                     wrong = Some(error);
@@ -48,7 +48,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
         .await;
         pool.table_told(Some(loss.to_string()));
         if found || lost.as_ref() != Some(&loss) {
-            say(format!("its table of classes is lost: {loss}; {}", in_force()));
+            log(format!("its table of classes is lost: {loss}; {}", in_force()));
         }
         lost = Some(loss);
         reappears(path, backoff.pause(found)).await;

@@ -14,7 +14,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// For how long nothing is said of a backend that was ejected, after that was said, but that it is back; and nothing of
 /// versions.
-const SILENCE: Duration = Duration::from_secs(10);
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Fewer requests than this say nothing about classes.
 const MIN_REQUESTS: u64 = 1000;
@@ -106,7 +106,7 @@ impl Watch {
         }
         let before = std::mem::replace(&mut self.version, version.clone());
         if before.is_some() {
-            self.version_not_before = now + SILENCE;
+            self.version_not_before = now + MESSAGE_INTERVAL;
         }
         let count = report.iter().filter(|backend| backend.version == version).count();
         let serves = match &version {
@@ -144,7 +144,7 @@ impl Seen {
             return None;
         }
         let ejected = backend.ejected.then_some(now);
-        *self = Seen { ejections: backend.ejections, ejected, not_before: now + SILENCE };
+        *self = Seen { ejections: backend.ejections, ejected, not_before: now + MESSAGE_INTERVAL };
         let why = match backend.faulty {
             true => format!("{:.0} % of its answers of late failed", backend.faults * 100.0),
             false => "connections to it fail, or bring no answer in time".to_owned(),

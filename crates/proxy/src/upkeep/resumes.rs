@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Résumés that are fetched at a time: each may take [`resume::MAX_DOCUMENT`] bytes of memory.
-const AT_ONCE: usize = 4;
+const MAX_FETCHES: usize = 4;
 
 /// How often workers of a version that does not serve are asked: they get no requests that could tell of another one.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ impl Fetcher {
     }
 
     fn start(&mut self) {
-        let room = AT_ONCE.saturating_sub(self.running.len());
+        let room = MAX_FETCHES.saturating_sub(self.running.len());
         for worker in self.schedule.due(room, Moment::now()) {
             let (shared, site, client) = (self.shared.clone(), self.site.clone(), self.client.clone());
             self.running.spawn_local(async move {

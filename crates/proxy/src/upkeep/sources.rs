@@ -18,13 +18,13 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     let of = &config.discover[source];
     // Processes that start together do not ask together.
     let seed = pool.live().settings().seed ^ (source as u64) << 32;
-    let say = |what: String| shared.log(&format!("pool {}: {of}: {what}", config.name));
+    let log = |what: String| shared.log(&format!("pool {}: {of}: {what}", config.name));
     let say_settings = |before: LiveSettings, now: LiveSettings| match now == before {
         true => {}
         false if now == LiveSettings::default() => {
-            say("it gives no settings any more: those of the configuration are in force".to_owned());
+            log("it gives no settings any more: those of the configuration are in force".to_owned());
         }
-        false => say(format!("it gives settings: {now}")),
+        false => log(format!("it gives settings: {now}")),
     };
     let (mut state, memory) = pool.followed(source);
     // For which reasons it was lost since it was last there. One that fails now so, now so, at each attempt, is no news.
@@ -33,7 +33,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     // What makes no sense and still does is no news, however often the rest changes.
     let mut say_ignored = |ignored: &Ignored| {
         if ignored_before != *ignored {
-            say_all(ignored, &say);
+            log_ignored(ignored, &log);
             ignored_before = ignored.clone();
         }
     };
@@ -44,7 +44,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
             Event::Listing(listing) => {
                 say_ignored(&listing.ignored);
                 let members = members(config.algorithm(), &listing);
-                say(match members.len() {
+                log(match members.len() {
                     1 => "1 backend".to_owned(),
                     count => format!("{count} backends"),
                 });
@@ -57,7 +57,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
                 say_ignored(&ignored);
                 // Where there is no socket, nobody is; a registry may have forgotten those who are there.
                 let gone = matches!(of, Source::Directory(_)) && pool.emptied(source);
-                say(match pool.has_found(source) {
+                log(match pool.has_found(source) {
                     true => "it names no backend; those that it named last stay".to_owned(),
                     false if gone => "it names no backend any more".to_owned(),
                     false => "it names no backend yet".to_owned(),
@@ -68,7 +68,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
             Event::Lost(loss) => {
                 if !lost_for.contains(&loss.reason) {
                     lost_for.push(loss.reason);
-                    say(match pool.has_found(source) {
+                    log(match pool.has_found(source) {
                         true => format!("lost: {loss}; the backends that it named last stay"),
                         false => format!("{loss}; it is waited for"),
                     });
@@ -77,7 +77,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
             }
             Event::Back => {
                 lost_for.clear();
-                say(if pool.has_found(source) { "found again" } else { "found" }.to_owned());
+                log(if pool.has_found(source) { "found again" } else { "found" }.to_owned());
                 state.lost = None;
             }
         }
@@ -92,11 +92,11 @@ fn members(algorithm: Algorithm, listing: &Listing) -> Vec<Member> {
     used.iter().map(|found| Member { address: found.address.clone(), weight: found.weight }).collect()
 }
 
-fn say_all(ignored: &Ignored, say: &impl Fn(String)) {
+fn log_ignored(ignored: &Ignored, log: &impl Fn(String)) {
     for entry in ignored.examples().iter().take(MAX_EXAMPLES) {
-        say(format!("not taken, {}: \"{}\"", entry.reason, entry.text));
+        log(format!("not taken, {}: \"{}\"", entry.reason, entry.text));
     }
     if ignored.total() as usize > MAX_EXAMPLES {
-        say(format!("{} entries were not taken", ignored.total()));
+        log(format!("{} entries were not taken", ignored.total()));
     }
 }

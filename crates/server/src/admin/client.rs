@@ -20,19 +20,19 @@ use super::{
 };
 
 /// How long the process may take to take a request, to begin an answer, and between two pieces of one.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How often a socket that has no room for one more caller is tried.
-const TRY_AGAIN: Duration = Duration::from_millis(20);
+const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// How long connecting over TCP may take.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest answer that is read whole, in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
 
 /// What the head of an answer may hold.
-const LIMITS: Limits = Limits { head: 64 << 10, fields: 32, target: 0 };
+const HEAD_LIMITS: Limits = Limits { head: 64 << 10, fields: 32, target: 0 };
 
 /// Talks to a running process.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ impl Iterator for LogLines {
 impl AdminClient {
     /// A client of the process at `endpoint`. It connects for each request.
     pub fn new(endpoint: Endpoint, token: Option<String>) -> AdminClient {
-        AdminClient { endpoint, token, patience: PATIENCE }
+        AdminClient { endpoint, token, patience: ANSWER_TIMEOUT }
     }
 
     /// The same, giving up on an answer that does not begin in this time.
@@ -288,7 +288,7 @@ impl AdminClient {
                 Ok(Stream::Unix(stream))
             }
             Endpoint::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, self.patience.min(CONNECT))?;
+                let stream = TcpStream::connect_timeout(address, self.patience.min(CONNECT_TIMEOUT))?;
                 stream.set_read_timeout(Some(self.patience))?;
                 stream.set_write_timeout(Some(self.patience))?;
                 Ok(Stream::Tcp(stream))
@@ -328,12 +328,13 @@ impl AdminClient {
         let mut reader = BufReader::new(stream);
         let (mut head, mut spans) = (Vec::new(), Vec::new());
         loop {
-            let read = (&mut reader).take(LIMITS.head as u64).read_until(b'\n', &mut head).map_err(failed)?;
+            let read =
+                (&mut reader).take(HEAD_LIMITS.head as u64).read_until(b'\n', &mut head).map_err(failed)?;
             if read == 0 {
                 sent.map_err(failed)?;
                 return Err(self.foreign("it closed the connection without an answer"));
             }
-            match response::parse(&head, &LIMITS, &mut spans, Method::Get) {
+            match response::parse(&head, &HEAD_LIMITS, &mut spans, Method::Get) {
                 Ok(Parsed::Partial) => {}
                 Ok(Parsed::Complete(response)) => return Ok((response.head.status, reader)),
                 Err(_) => return Err(self.foreign("its answer is not HTTP")),
@@ -366,7 +367,7 @@ fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     loop {
         match connect(&socket, &address) {
             Ok(()) => break,
-            Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(TRY_AGAIN),
+            Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(RETRY_AFTER),
             Err(error) => return Err(error.into()),
         }
     }

@@ -27,13 +27,13 @@ use super::Endpoint;
 use crate::stderr::print_line;
 
 /// How many callers there may be at a time; more wait to be accepted.
-const CALLERS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// How long a connection may take until a request of its is let in, however it spends the time.
-const FIRST_REQUEST: Duration = Duration::from_secs(5);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long it may neither receive nor take anything after that.
-const SILENCE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A bound admin endpoint, not served yet. The file of a Unix socket is removed when this is dropped.
 pub struct Bound {
@@ -114,7 +114,7 @@ impl Bound {
         fs::set_permissions(path, Permissions::from_mode(mode))?;
         let metadata = fs::symlink_metadata(path)?;
         let file = SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) };
-        rustix::net::listen(&socket, CALLERS as i32)?;
+        rustix::net::listen(&socket, MAX_CONNECTIONS as i32)?;
         Ok(Bound {
             listener: Kind::Unix(socket.into()),
             endpoint: Endpoint::Unix(path.to_owned()),
@@ -138,7 +138,7 @@ impl Bound {
             Kind::Unix(listener) => Kind::Unix(UnixListener::from_std(listener)?),
             Kind::Tcp(listener) => Kind::Tcp(TcpListener::from_std(listener)?),
         };
-        let callers = Arc::new(Semaphore::new(CALLERS));
+        let callers = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         Ok(Listener { kind, callers, strangers: VecDeque::new(), _socket: self._socket })
     }
 }
@@ -213,7 +213,7 @@ fn check_directory(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A listener that takes [`CALLERS`] connections at a time.
+/// A listener that takes [`MAX_CONNECTIONS`] connections at a time.
 pub(super) struct Listener {
     kind: Kind<UnixListener, TcpListener>,
     callers: Arc<Semaphore>,
@@ -273,7 +273,7 @@ impl axum::serve::Listener for Listener {
                     let permit = self.place().await;
                     let (caller, (away, sent_away)) = (Caller::default(), oneshot::channel());
                     self.strangers.push_back((caller.clone(), away));
-                    let patience = Box::pin(sleep(FIRST_REQUEST));
+                    let patience = Box::pin(sleep(FIRST_REQUEST_TIMEOUT));
                     let sent_away = Some(sent_away);
                     return (Connection { stream, caller, patience, sent_away, _permit: permit }, address);
                 }
@@ -307,7 +307,7 @@ impl Connection {
     fn watch<T>(&mut self, context: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         let newly_known = self.caller.is_known() && self.sent_away.take().is_some();
         if newly_known || (progress.is_ready() && self.caller.is_known()) {
-            self.patience.as_mut().reset(Instant::now() + SILENCE);
+            self.patience.as_mut().reset(Instant::now() + IDLE_TIMEOUT);
         }
         if progress.is_ready() {
             return progress;

@@ -361,24 +361,24 @@ async fn log(
 }
 
 /// What there is.
-const CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /ban, /reload, /pool/add, /pool/remove or \
+const KNOWN_CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /ban, /reload, /pool/add, /pool/remove or \
                      /pool/drain";
 
 async fn unknown() -> Failure {
-    let refusal = Refusal::invalid("there is nothing at this address").instead(CALLS);
+    let refusal = Refusal::invalid("there is nothing at this address").instead(KNOWN_CALLS);
     Failure(StatusCode::NOT_FOUND, refusal)
 }
 
 async fn wrong_method() -> Failure {
-    let refusal = Refusal::invalid("this method does nothing here").instead(CALLS);
+    let refusal = Refusal::invalid("this method does nothing here").instead(KNOWN_CALLS);
     Failure(StatusCode::METHOD_NOT_ALLOWED, refusal)
 }
 
 /// How many bytes of lines go out in one piece.
-const PIECE: usize = 16 * 1024;
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// A silent stream sends an empty line this often, in seconds: both ends learn of a peer that is gone.
-const HEARTBEAT: u32 = 10;
+const HEARTBEAT_SECONDS: u32 = 10;
 
 /// Entries as they come, and now and then a line that says how many were skipped. It ends within a second after a reload
 /// revokes the caller's token.
@@ -410,7 +410,7 @@ impl hyper::body::Body for LogStream {
             return Poll::Ready(None);
         }
         let mut piece = BytesMut::new();
-        while piece.len() < PIECE {
+        while piece.len() < PIECE_BYTES {
             match self.subscription.poll_next(context) {
                 Poll::Ready(Some(line)) => piece.extend_from_slice(&line),
                 Poll::Ready(None) if piece.is_empty() => return Poll::Ready(None),
@@ -423,7 +423,7 @@ impl hyper::body::Body for LogStream {
                 return Poll::Ready(None);
             }
             self.silent += 1;
-            if self.silent >= HEARTBEAT {
+            if self.silent >= HEARTBEAT_SECONDS {
                 piece.extend_from_slice(b"\n");
             }
             if self.subscription.skipped() > self.reported {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use sandarac_message::printable::printable;
 
-use super::{json, table};
+use super::output::{json, table};
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, ChoiceDetail, ClassDetail, DrainBackend, Ordered, PoolDetail,
     RemoveBackend, SkillsDetail,
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::human::{count, grouped, lasting, percent};
 
 /// So many of the workers skilled in a class are shown.
-const SKILLED: usize = 6;
+const MAX_SKILLED_SHOWN: usize = 6;
 
 /// `pools`.
 pub fn pools(args: &PoolsArgs) -> Result<(), Failure> {
@@ -203,9 +203,9 @@ fn class_rows(classes: &[ClassDetail]) -> Vec<Vec<String>> {
             let known = if skill.by == "assumed" { " (assumed)" } else { "" };
             format!("{name} {}{known}", skill.score)
         };
-        let mut workers: Vec<String> = class.skilled.iter().take(SKILLED).map(worker).collect();
-        if class.skilled.len() > SKILLED {
-            workers.push(format!("{} more", class.skilled.len() - SKILLED));
+        let mut workers: Vec<String> = class.skilled.iter().take(MAX_SKILLED_SHOWN).map(worker).collect();
+        if class.skilled.len() > MAX_SKILLED_SHOWN {
+            workers.push(format!("{} more", class.skilled.len() - MAX_SKILLED_SHOWN));
         }
         vec![percent(class.share), printable(&class.name), workers.join(", ")]
     }));

@@ -14,13 +14,13 @@ use super::visitors::{Kind, Visitor, Wrong};
 use crate::load_client::{self, LoadClient, LoadResponse};
 
 /// How long one answer may take before it counts as an error.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a visitor waits after an error; a site that is down is not asked in a tight loop.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// How many errors are kept in words; all are counted.
-const EXAMPLES: usize = 3;
+const MAX_EXAMPLES: usize = 3;
 
 /// Who visits, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -89,12 +89,12 @@ impl Measured {
         self.errors += other.errors;
         self.leaks += other.leaks;
         self.examples.extend(other.examples);
-        self.examples.truncate(EXAMPLES);
+        self.examples.truncate(MAX_EXAMPLES);
     }
 
     fn error(&mut self, what: impl fmt::Display) {
         self.errors += 1;
-        if self.examples.len() < EXAMPLES {
+        if self.examples.len() < MAX_EXAMPLES {
             self.examples.push(what.to_string());
         }
     }
@@ -103,7 +103,7 @@ impl Measured {
         self.leaks += 1;
         // A leak displaces lesser errors: it must be among the examples.
         self.examples.insert(0, what.to_string());
-        self.examples.truncate(EXAMPLES);
+        self.examples.truncate(MAX_EXAMPLES);
         self.errors += 1;
     }
 }
@@ -142,14 +142,14 @@ async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measu
         if visitor.kind == Kind::Member && visitor.cookie.is_none() {
             if let Err(error) = sign_in(&mut client, &mut visitor, target).await {
                 measured.error(error);
-                sleep(PAUSE).await;
+                sleep(PAUSE_AFTER_ERROR).await;
             }
             continue;
         }
         let wish = visitor.choose();
         visitor.request(&wish, target, &mut request);
         let asked = Instant::now();
-        let wrong = match timeout(PATIENCE, client.ask(&request)).await {
+        let wrong = match timeout(ANSWER_TIMEOUT, client.ask(&request)).await {
             Ok(Ok(answer)) => match visitor.check(&wish, answer) {
                 Ok(()) => {
                     measured.latencies.record(asked.elapsed());
@@ -160,12 +160,16 @@ async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measu
             },
             Ok(Err(fault)) => {
                 measured.error(format_args!("{}: {fault}", wish.path()));
-                sleep(PAUSE).await;
+                sleep(PAUSE_AFTER_ERROR).await;
                 continue;
             }
             Err(_) => {
                 client.close();
-                measured.error(format_args!("{}: no answer within {} s", wish.path(), PATIENCE.as_secs()));
+                measured.error(format_args!(
+                    "{}: no answer within {} s",
+                    wish.path(),
+                    ANSWER_TIMEOUT.as_secs()
+                ));
                 continue;
             }
         };
@@ -173,7 +177,7 @@ async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measu
             Wrong::Leak { .. } => measured.leak(wrong),
             Wrong::Kept { .. } | Wrong::Status { .. } | Wrong::Body { .. } => measured.error(wrong),
         }
-        sleep(PAUSE).await;
+        sleep(PAUSE_AFTER_ERROR).await;
     }
     measured
 }
@@ -194,11 +198,11 @@ impl Measured {
 }
 
 async fn sign_in(client: &mut LoadClient, visitor: &mut Visitor, target: SocketAddr) -> Result<(), String> {
-    let answer = match timeout(PATIENCE, client.ask(&visitor.sign_in(target))).await {
+    let answer = match timeout(ANSWER_TIMEOUT, client.ask(&visitor.sign_in(target))).await {
         Ok(answer) => answer.map_err(|fault| format!("/login: {fault}"))?,
         Err(_) => {
             client.close();
-            return Err(format!("/login: no answer within {} s", PATIENCE.as_secs()));
+            return Err(format!("/login: no answer within {} s", ANSWER_TIMEOUT.as_secs()));
         }
     };
     let cookie = answer.set_cookie.as_deref().and_then(|cookie| cookie.split(|&byte| byte == b';').next());
@@ -248,7 +252,7 @@ mod tests {
             assert!(measured.errors < 200, "{}", measured.errors);
             (measured.errors >= 9).then_some(measured)
         });
-        assert_eq!(measured.examples.len(), EXAMPLES);
+        assert_eq!(measured.examples.len(), MAX_EXAMPLES);
     }
 
     #[test]

@@ -13,13 +13,13 @@ use super::{Filter, Format};
 pub type Line = Bytes;
 
 /// How many lines may wait for one watcher; more are skipped and counted.
-const WAITING: usize = 4096;
+const MAX_WAITING_LINES: usize = 4096;
 
 /// How many may watch at a time: each costs every exchange, and holds a place of the admin interface, of which others are to find some.
-const WATCHERS: usize = 16;
+const MAX_WATCHERS: usize = 16;
 
 /// How many of them may be readers only: the others are for those who also run the process.
-const READERS: usize = 12;
+const MAX_READERS: usize = 12;
 
 /// What a watcher may do besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Feed {
 
     /// Begins to watch what `filter` takes, at most `limit` records a second; `None` where as many watch as may.
     pub fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
-        let (lines, receiver) = mpsc::channel(WAITING);
+        let (lines, receiver) = mpsc::channel(MAX_WAITING_LINES);
         let number = self.0.next.fetch_add(1, Relaxed);
         let skipped = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&skipped);
@@ -113,7 +113,7 @@ impl Feed {
             Watcher { number, viewer, lines, skipped: counted, limit, filter, second: 0, in_second: 0 };
         let mut watchers = self.watchers();
         let readers = watchers.iter().filter(|watcher| watcher.viewer == Viewer::Reader).count();
-        if watchers.len() >= WATCHERS || (viewer == Viewer::Reader && readers >= READERS) {
+        if watchers.len() >= MAX_WATCHERS || (viewer == Viewer::Reader && readers >= MAX_READERS) {
             return None;
         }
         watchers.push(watcher);
@@ -184,15 +184,16 @@ mod tests {
     fn a_watcher_that_does_not_read_holds_a_bounded_number_of_lines() {
         let feed = Feed::new();
         let slow = feed.subscribe(Viewer::Operator, u64::MAX, Filter::default()).unwrap();
-        (0..WAITING + 7).for_each(|_| feed.publish(&example()));
+        (0..MAX_WAITING_LINES + 7).for_each(|_| feed.publish(&example()));
         assert_eq!(slow.skipped(), 7);
     }
 
     #[test]
     fn nothing_is_left_of_a_watcher_that_has_gone() {
         let feed = Feed::new();
-        let all: Vec<_> =
-            (0..WATCHERS).map(|_| feed.subscribe(Viewer::Operator, 1, Filter::default()).unwrap()).collect();
+        let all: Vec<_> = (0..MAX_WATCHERS)
+            .map(|_| feed.subscribe(Viewer::Operator, 1, Filter::default()).unwrap())
+            .collect();
         assert!(feed.subscribe(Viewer::Operator, 1, Filter::default()).is_none());
         drop(all);
         assert_eq!(feed.0.watching.load(Relaxed), 0);

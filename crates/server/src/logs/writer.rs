@@ -17,16 +17,16 @@ use super::Format;
 use crate::stderr::print_line;
 
 /// A batch is handed over when it holds this many bytes.
-const BATCH: usize = 32 * 1024;
+const BATCH_BYTES: usize = 32 * 1024;
 
 /// How many batches may wait for the writer: 8 MiB of lines, some 40 000 of them.
-const WAITING: usize = 256;
+const MAX_WAITING_BATCHES: usize = 256;
 
 /// How many batches are merged at most.
-const MERGED: usize = 16;
+const MAX_MERGED_BATCHES: usize = 16;
 
 /// How often the writer looks whether the file was moved away, and whether a failed one can be opened again.
-const LOOK: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where the access log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Counts {
 }
 
 /// How long the end waits for what was handed over.
-const LAST_LINES: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
 pub(super) struct Log {
@@ -128,7 +128,7 @@ impl Log {
     /// names it; later failures are told on standard error and cost lines, never requests.
     pub(super) fn open(destination: Destination, format: Format, counts: Arc<Counts>) -> io::Result<Log> {
         let mut sink = Sink::open(destination)?;
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
         let handle = LogHandle { sender, counts: Arc::clone(&counts), format };
         let writer =
             thread::Builder::new().name("log".to_owned()).spawn(move || sink.run(&receiver, &counts));
@@ -166,7 +166,7 @@ impl Log {
 
     /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
     pub(super) fn finish(&self) {
-        if !self.finished.swap(true, Relaxed) && !self.flush(LAST_LINES) {
+        if !self.finished.swap(true, Relaxed) && !self.flush(FLUSH_TIMEOUT) {
             print_line("sandarac: the last lines of the access log could not be written in time");
         }
     }
@@ -195,7 +195,7 @@ impl Batch {
     /// Appends one record; a full batch is handed over.
     pub(super) fn push(&mut self, record: &Record<'_>) {
         self.lines.push(record, self.handle.format);
-        if self.lines.bytes.len() >= BATCH {
+        if self.lines.bytes.len() >= BATCH_BYTES {
             self.send();
         }
     }
@@ -267,10 +267,10 @@ impl Sink {
         let mut looked = Instant::now();
         let mut batches = Vec::new();
         loop {
-            let mut received = receiver.recv_timeout(LOOK);
+            let mut received = receiver.recv_timeout(FILE_CHECK_INTERVAL);
             while let Ok(Message::Lines(lines)) = received {
                 batches.push(lines);
-                let next = if batches.len() < MERGED { receiver.try_recv().ok() } else { None };
+                let next = if batches.len() < MAX_MERGED_BATCHES { receiver.try_recv().ok() } else { None };
                 received = next.ok_or(RecvTimeoutError::Timeout);
             }
             if !batches.is_empty() {
@@ -287,7 +287,7 @@ impl Sink {
                 Ok(Message::Lines(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if looked.elapsed() >= LOOK {
+            if looked.elapsed() >= FILE_CHECK_INTERVAL {
                 looked = Instant::now();
                 self.look();
             }

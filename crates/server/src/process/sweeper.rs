@@ -11,7 +11,7 @@ use super::state::ProcessState;
 use crate::failure::with_context;
 
 /// How often the store is swept, and for how many places each time: a million objects in about a minute.
-const SWEEP_EVERY: Duration = Duration::from_millis(100);
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 const SWEEP_PLACES: usize = 2048;
 
 /// Starts the thread that sweeps the store for as long as the process is there.
@@ -21,7 +21,7 @@ pub(super) fn start_sweeper(state: Weak<ProcessState>) -> io::Result<()> {
             state.shared.store.sweep(SWEEP_PLACES, wall());
             state.shared.look_at_clients();
             drop(state);
-            thread::sleep(SWEEP_EVERY);
+            thread::sleep(SWEEP_INTERVAL);
         }
     });
     thread.map_err(|error| with_context("cannot start the sweeper", &error))?;

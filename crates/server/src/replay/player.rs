@@ -20,32 +20,32 @@ use crate::load_client::{LoadClient, LoadResponse, is_hit};
 use crate::signals::{Event, Signals};
 
 /// Requests read ahead of those that are made.
-const AHEAD: usize = 1024;
+const MAX_READ_AHEAD: usize = 1024;
 
 /// How long one answer may take. The balancer gives up before.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long a connection rests after it failed: what is not there is not asked in a tight loop.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
 
 /// A request that is made by so much later than it should be is late.
-const LATE: Duration = Duration::from_millis(100);
+const LATE_AFTER: Duration = Duration::from_millis(100);
 
 /// How often backlogs are looked at.
-const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long the reader may take to tell what it read, once nobody wants more.
-const LAST_WORD: Duration = Duration::from_millis(500);
+const READER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long what is in flight at the end of the time asked for may take to be answered. Longer than most answers, and no longer than
 /// somebody waits who asked for an end.
-const GRACE: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Nothing is waited for longer.
-const FOREVER: Duration = Duration::from_secs(100 * 366 * 86_400);
+const MAX_WAIT: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// How many failures, and how many errors, are kept in words; all are counted.
-const EXAMPLES: usize = 3;
+const MAX_EXAMPLES: usize = 3;
 
 /// How a log is played.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ pub(super) struct Plan {
     pub(super) connections: u32,
     /// The most requests in all.
     pub(super) requests: u64,
-    /// How long requests are begun; those in flight then have [`GRACE`] left.
+    /// How long requests are begun; those in flight then have [`END_TIMEOUT`] left.
     pub(super) span: Option<Duration>,
 }
 
@@ -114,7 +114,7 @@ async fn drive(
     sample: impl Fn() -> Option<f64>,
 ) -> io::Result<Played> {
     let mut signals = Signals::listen()?;
-    let (sender, receiver) = mpsc::channel(AHEAD);
+    let (sender, receiver) = mpsc::channel(MAX_READ_AHEAD);
     let (told, read) = oneshot::channel();
     thread::Builder::new().name("log-reader".to_owned()).spawn(move || {
         // Nobody listens any more after a signal.
@@ -129,14 +129,14 @@ async fn drive(
     });
     let mut visits = JoinSet::new();
     (0..plan.connections).for_each(|_| _ = visits.spawn_local(shared.clone().visit()));
-    let mut ticks = interval(SAMPLE_EVERY);
+    let mut ticks = interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let (mut sum, mut samples) = (0.0, 0_u64);
     let interrupted = loop {
         tokio::select! {
             visit = visits.join_next() => if visit.is_none() { break false },
             _ = ticks.tick() => {
-                if shared.end().is_some_and(|end| end.elapsed() >= GRACE) {
+                if shared.end().is_some_and(|end| end.elapsed() >= END_TIMEOUT) {
                     break false;
                 }
                 if let Some(value) = sample() {
@@ -153,11 +153,11 @@ async fn drive(
     if played.in_flight > 0 {
         played.failures += played.in_flight;
         played.elapsed = shared.begun.get().map_or(Duration::ZERO, Instant::elapsed);
-        if played.examples.len() < EXAMPLES {
+        if played.examples.len() < MAX_EXAMPLES {
             played.examples.push(format!("{} in flight when it ended", count(played.in_flight, "request")));
         }
     }
-    if let Ok(Ok((tally, ended))) = timeout(LAST_WORD, read).await {
+    if let Ok(Ok((tally, ended))) = timeout(READER_TIMEOUT, read).await {
         (played.log, played.error) = (tally, ended.err());
     }
     played.interrupted = interrupted;
@@ -202,14 +202,14 @@ impl Load {
     /// that is still to be made.
     async fn next(&self) -> Option<(LogRequest, Instant)> {
         let mut requests = self.requests.lock().await;
-        let end = self.end().unwrap_or_else(|| Instant::now() + FOREVER);
+        let end = self.end().unwrap_or_else(|| Instant::now() + MAX_WAIT);
         let request = timeout_at(end, requests.recv()).await.ok()??;
         let now = Instant::now();
         let due = match self.plan.pace {
             None => now,
             Some(pace) => {
-                let after = Duration::try_from_secs_f64(request.at.as_secs_f64() / pace).unwrap_or(FOREVER);
-                *self.begun.get_or_init(|| now) + after.min(FOREVER)
+                let after = Duration::try_from_secs_f64(request.at.as_secs_f64() / pace).unwrap_or(MAX_WAIT);
+                *self.begun.get_or_init(|| now) + after.min(MAX_WAIT)
             }
         };
         self.begun.get_or_init(|| now);
@@ -228,18 +228,23 @@ impl Load {
         let mut text = Vec::new();
         while let Some((request, due)) = self.next().await {
             write(&request, &mut text);
-            let late = due.elapsed() > LATE;
+            let late = due.elapsed() > LATE_AFTER;
             self.played.lock().in_flight += 1;
-            let answer = timeout(PATIENCE, client.ask(&text)).await;
+            let answer = timeout(ANSWER_TIMEOUT, client.ask(&text)).await;
             let answered = match answer {
                 Ok(answer) => self.note(&request, due, late, answer.map_err(|fault| fault.to_string())),
                 Err(_) => {
                     client.close();
-                    self.note(&request, due, late, Err(format!("no answer within {} s", PATIENCE.as_secs())))
+                    self.note(
+                        &request,
+                        due,
+                        late,
+                        Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),
+                    )
                 }
             };
             if !answered {
-                sleep(PAUSE).await;
+                sleep(PAUSE_AFTER_FAILURE).await;
             }
         }
     }
@@ -259,7 +264,7 @@ impl Load {
         match answer {
             Ok(answer) if answer.status >= 500 => {
                 *played.errors.entry(answer.status).or_default() += 1;
-                if played.error_examples.len() < EXAMPLES {
+                if played.error_examples.len() < MAX_EXAMPLES {
                     let why = answer.proxy_status.as_deref().unwrap_or(b"the backend says no more");
                     let why = String::from_utf8_lossy(why);
                     played
@@ -277,7 +282,7 @@ impl Load {
             }
             Err(why) => {
                 played.failures += 1;
-                if played.examples.len() < EXAMPLES {
+                if played.examples.len() < MAX_EXAMPLES {
                     played.examples.push(format!("{}: {why}", String::from_utf8_lossy(&request.target)));
                 }
                 false
