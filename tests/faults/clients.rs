@@ -97,6 +97,21 @@ fn a_client_that_takes_nothing_is_also_too_slow() {
     assert!(received < 32 << 20, "all {received} bytes were delivered");
 }
 
+/// Regression: the session waited for it a second time, and counted it again.
+#[test]
+fn a_client_that_takes_nothing_is_waited_for_once() {
+    let (proxy, _origin) =
+        start("[timeouts]\nwrite = \"1s\"", |_| reply(200).cache("no-store").body("x".repeat(32 << 20)));
+    let open = || proxy.metric("connections_open");
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer();
+    client.send(get("/").to_bytes());
+    client.response_head();
+    assert_eq!(open(), 1);
+    within("the connection to end", || (open() == 0).then_some(()));
+    assert_eq!(proxy.metric("clients_slow"), 1);
+}
+
 #[test]
 fn a_client_that_takes_too_slowly_is_cut_off() {
     let tables = "[limits]\nmin_rate_out = \"10MiB\"\nmin_rate_after = \"1s\"";

@@ -1,6 +1,6 @@
 //! Connections: how long they live, in what order they are answered, over what they run.
 
-use sandarac_test_support::{Conn, Listener, Origin, TempDir, get, http_date_in, reply, within};
+use sandarac_test_support::{Conn, Gate, Listener, Origin, TempDir, get, http_date_in, reply, within};
 
 use crate::{before, cache, sandarac};
 
@@ -166,4 +166,21 @@ fn date_is_added_only_where_the_origin_sent_none() {
         let added = proxy.get("/undated");
         [http_date_in(0), http_date_in(-1)].iter().any(|now| added.field("date") == Some(now)).then_some(())
     });
+}
+
+/// Regression: what did not fit the socket's buffer waited with the exchange of the next request.
+#[test]
+fn a_large_hit_is_not_held_up_by_the_fetch_of_the_next_request() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, _origin) = cache(move |request| match request.path() {
+        "/large" => reply(200).cache("max-age=60").body("x".repeat(8 << 20)),
+        _ => reply(200).cache("no-store").body("slow").hold(&held),
+    });
+    proxy.get("/large").expect(200);
+    let mut client = proxy.connect();
+    client.send([get("/large").to_bytes(), get("/slow").to_bytes()].concat());
+    assert!(client.response().expect(200).body.len() >= 8 << 20);
+    gate.open();
+    assert!(client.response().expect(200).text().starts_with("slow"));
 }

@@ -132,6 +132,59 @@ fn the_mode_of_a_unix_listener_changes_in_a_reload() {
 }
 
 #[test]
+fn a_reload_changes_no_file_that_has_taken_the_place_of_a_socket() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    let (path, other) = (proxy.dir().join("front"), proxy.dir().join("other"));
+    let listen = |mode: &str| {
+        format!("{text}\n[[listen]]\naddress = \"unix:{}\"\nmode = \"{mode}\"\n", path.display())
+    };
+    proxy.reload(&listen("0600")).success();
+    fs::rename(&path, proxy.dir().join("moved")).unwrap();
+    fs::write(&other, "").unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&other, &path).unwrap();
+    let output = proxy.reload(&listen("0666")).success();
+    assert!(output.stderr.contains("cannot set the mode of the socket"), "{}", output.stderr);
+    assert_eq!(fs::metadata(&other).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn connections_to_a_listener_that_is_taken_out_keep_what_was_configured_for_it() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    let path = proxy.dir().join("front");
+    let secure = format!("{text}\n[[listen]]\naddress = \"unix:{}\"\nscheme = \"https\"\n", path.display());
+    proxy.reload(&secure).success();
+    let mut client = Conn::to(&Address::Unix(path));
+    for configuration in [&secure, &text, &secure, &text] {
+        proxy.reload(configuration).success();
+        client.get("https://www.example/").expect(200);
+        assert_eq!(origin.last().field("x-forwarded-proto"), Some("https"));
+    }
+}
+
+#[test]
+fn a_listener_keeps_its_socket_when_another_of_the_same_address_goes() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let text = site(&origin.url(), "", "");
+    let listen = |keys: &str| format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{keys}\n");
+    let both =
+        text.replace(&listen("").trim_end(), &format!("{}{}", listen(""), listen("proxy_protocol = true")));
+    let one = text.replace(&listen("").trim_end(), &listen("proxy_protocol = true"));
+    let proxy = sandarac().config(both).start();
+    let [_, proxied] = proxy.addresses() else { panic!("two listeners") };
+    let proxied = proxied.clone();
+    proxy.reload(&one).success();
+    let mut client = Conn::to(&proxied);
+    client.send("PROXY TCP4 192.0.2.7 192.0.2.1 5000 80\r\n").send(get("/").to_bytes());
+    client.response().expect(200);
+    assert_eq!(origin.last().field("x-forwarded-for"), Some("192.0.2.7"));
+}
+
+#[test]
 fn the_file_of_a_unix_listener_goes_with_it_in_a_reload() {
     let origin = Origin::new(|_| reply(200));
     let text = site(&origin.url(), "", "");

@@ -178,7 +178,7 @@ impl Conn {
         };
         match self.transport.poll_flush(cx) {
             Poll::Ready(Err(error)) => {
-                self.fail();
+                self.reset();
                 Err(error)
             }
             _ => Ok(written),
@@ -222,9 +222,9 @@ impl Conn {
         self.queued + self.transport.held()
     }
 
-    /// Bytes that the transport took, in the life of the connection.
+    /// Bytes that the socket took, in the life of the connection.
     pub fn sent(&self) -> u64 {
-        self.sent
+        self.sent - self.transport.held() as u64
     }
 
     /// Writes the queue; ready when it is empty.
@@ -247,7 +247,8 @@ impl Conn {
             };
             let written = ready!(self.wrote(written))?;
             if written == 0 {
-                self.fail();
+                // The end of the connection may be that of the body, which would look whole.
+                self.reset();
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.queued -= written;

@@ -46,8 +46,9 @@ pub trait Service: Meter + 'static {
     /// A number for a connection that was accepted, different from all others.
     fn number(&self) -> u64;
 
-    /// Whether connections to a listener begin with a PROXY protocol header; it changes on reload.
-    fn expects_proxy_header(&self, listener: ListenerId) -> bool;
+    /// Whether connections to a listener begin with a PROXY protocol header; it changes on reload. `None` where the listener is
+    /// not known any more: what its clients send is not guessed at.
+    fn expects_proxy_header(&self, listener: ListenerId) -> Option<bool>;
 
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;

@@ -130,8 +130,8 @@ impl Service for Core {
         self.transaction()
     }
 
-    fn expects_proxy_header(&self, listener: ListenerId) -> bool {
-        self.site().listener(listener).is_some_and(|listener| listener.proxy_protocol)
+    fn expects_proxy_header(&self, listener: ListenerId) -> Option<bool> {
+        self.site().listener(listener).map(|listener| listener.proxy_protocol)
     }
 
     fn admit(&self) -> bool {

@@ -18,6 +18,9 @@ use std::time::Duration;
 /// time for one that stalls. Who takes less keeps for half a minute what is a sixty-fourth of 64 MiB.
 const UNDER_PRESSURE: MinimumRate = MinimumRate { bytes: 32 << 10, after: Duration::from_secs(2) };
 
+/// How many listeners that were taken out are remembered, for the connections to them that are still open.
+const MAX_GONE: usize = 64;
+
 /// A configuration made ready for use.
 pub struct Site {
     /// What was configured.
@@ -30,10 +33,12 @@ pub struct Site {
     pub(crate) introduction: Introduction,
     /// Bytes of a request body.
     pub(crate) body_limit: u64,
+    /// The listeners in force, and then those that are gone: connections to them may still be open.
     listeners: Vec<(ListenerId, SiteListener)>,
 }
 
 /// A listener, as it is configured.
+#[derive(Clone)]
 pub(crate) struct SiteListener {
     /// Whose forwarding fields are believed.
     trusted: Vec<Network>,
@@ -90,7 +95,7 @@ impl Site {
             fields: limits.fields.get() as usize,
             target: limits.target.get(),
         };
-        let listeners = config.listeners.iter().zip(bound).map(|(listener, bound)| {
+        let in_force = config.listeners.iter().zip(bound).map(|(listener, bound)| {
             let listener = SiteListener {
                 trusted: listener.trusted_proxies.clone(),
                 scheme: listener.scheme,
@@ -98,6 +103,9 @@ impl Site {
             };
             (bound.id, listener)
         });
+        let is_gone = |(id, _): &&(ListenerId, SiteListener)| bound.iter().all(|bound| bound.id != *id);
+        let gone = before.iter().flat_map(|site| &site.listeners).filter(is_gone).take(MAX_GONE);
+        let listeners = in_force.chain(gone.cloned());
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
@@ -166,7 +174,7 @@ impl Site {
         self.config.forwarded.name.as_str()
     }
 
-    /// What is configured for a listener. `None` where it was taken out while connections to it stay open.
+    /// What is configured for a listener, or was when it was taken out. `None` where that was many listeners ago.
     pub(crate) fn listener(&self, id: ListenerId) -> Option<&SiteListener> {
         self.listeners.iter().find(|(other, _)| *other == id).map(|(_, listener)| listener)
     }

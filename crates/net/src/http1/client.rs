@@ -67,6 +67,8 @@ pub(super) struct Http1Client<'c> {
     body_received: u64,
     rate_in: RateGauge<'c>,
     rate_out: RateGauge<'c>,
+    /// Whether the client took nothing in time, or too little.
+    is_cut_off: bool,
     /// A head that was begun and is not written yet.
     head: Vec<u8>,
     stage: Stage,
@@ -95,6 +97,7 @@ impl<'c> Http1Client<'c> {
             body_received: 0,
             rate_in: RateGauge::new(pressure),
             rate_out: RateGauge::new(pressure),
+            is_cut_off: false,
             head: Vec::new(),
             stage: Stage::Awaited,
         }
@@ -115,6 +118,9 @@ impl<'c> Http1Client<'c> {
 
     /// What becomes of the connection, now that the exchange is over.
     pub(super) async fn finish(mut self) -> Next {
+        if self.is_cut_off {
+            return Next::Reset;
+        }
         let keep_alive = match self.stage {
             Stage::Begun(Encoded { coding: Coding::UntilClose, .. }) | Stage::Tunnel => return Next::Reset,
             Stage::Ended(encoded) => encoded.keep_alive && !self.body_given_up,
@@ -317,7 +323,9 @@ impl Client for Http1Client<'_> {
 
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
         let Connection { conn, timer, .. } = &mut *self.connection;
-        poll_room(cx, conn, timer, window, &self.limits, &mut self.rate_out)
+        let room = poll_room(cx, conn, timer, window, &self.limits, &mut self.rate_out);
+        self.is_cut_off |= matches!(room, Poll::Ready(Err(_)));
+        room
     }
 
     fn switch(

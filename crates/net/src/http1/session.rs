@@ -47,13 +47,19 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
         _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
     };
     connection.timer.set(service.limits().head_timeout);
-    if service.expects_proxy_header(connection.peer.listener)
-        && !Box::pin(receive_proxy_header(&mut connection)).await
-    {
-        return;
+    match service.expects_proxy_header(connection.peer.listener) {
+        Some(true) if !Box::pin(receive_proxy_header(&mut connection)).await => return,
+        Some(_) => {}
+        None => return,
     }
     loop {
         match poll_fn(|cx| connection.poll_turn(cx, &*service, &sessions)).await {
+            // What was answered before is not held up by an exchange that takes its time.
+            Turn::Exchange(_)
+                if connection.conn.queued() > 0 && !Box::pin(flush(&mut connection, &*service)).await =>
+            {
+                return;
+            }
             Turn::Exchange(request) => match exchange(&*service, &mut connection, &sessions, request).await {
                 Next::KeepAlive => {
                     connection.conn.park();

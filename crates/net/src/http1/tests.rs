@@ -103,16 +103,22 @@ fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
 struct Echo {
     pressure: AtomicBool,
     file: Arc<File>,
+    /// Set when the response to `/file-until-close` has ended.
+    ended: Arc<AtomicBool>,
 }
 
 /// Bytes in the file.
 const FILE: usize = 3 << 20;
 
+/// Bytes that are announced of it where they are more than it has, and than a socket takes.
+const LONG: usize = 24 << 20;
+
 impl Echo {
     fn new() -> Rc<Echo> {
         let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
         file.write_all_at(&content(), 0).unwrap();
-        Rc::new(Echo { pressure: AtomicBool::new(false), file: Arc::new(file) })
+        let (pressure, ended) = (AtomicBool::new(false), Arc::default());
+        Rc::new(Echo { pressure, file: Arc::new(file), ended })
     }
 }
 
@@ -158,8 +164,8 @@ impl Service for Echo {
         1
     }
 
-    fn expects_proxy_header(&self, _: ListenerId) -> bool {
-        false
+    fn expects_proxy_header(&self, _: ListenerId) -> Option<bool> {
+        Some(false)
     }
 
     fn admit(&self) -> bool {
@@ -196,6 +202,17 @@ impl Service for Echo {
     }
 
     async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<()>>) {
+        if request.head.view().target == b"/file-until-close" {
+            client.begin(Response::new(200, b"OK", Base::Owned(FieldsBuf::new()), Length::Unknown));
+            let file = Piece::File(FileRange { file: self.file.clone(), start: 0, len: LONG });
+            poll_fn(|cx| {
+                Poll::Ready(client.share(cx, file.clone()).and_then(|()| client.end(cx, Fields::default())))
+            })
+            .await
+            .expect("the socket takes the beginning, and the rest waits");
+            self.ended.store(true, Ordering::Release);
+            return;
+        }
         let fields: FieldsBuf = [("X-Target", request.head.view().target)].into_iter().collect();
         client.interim(&mut Context::from_waker(std::task::Waker::noop()), 103, b"", Fields::default());
         client.begin(Response::new(200, b"OK", Base::Owned(fields), Length::Unknown));
@@ -309,4 +326,31 @@ fn a_file_that_has_become_shorter_ends_the_connection() {
         let at = received.windows(7).position(|bytes| bytes == b"before ").expect("the first piece");
         assert!(content()[10..FILE / 2].starts_with(&received[at + 7..]), "nothing follows what there was");
     }
+}
+
+/// Regression: the end of the connection is that of the body here, and had passed for one in order.
+#[test]
+fn a_file_that_has_become_shorter_resets_a_connection_whose_end_is_that_of_the_body() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let service = Echo::new();
+        service.file.set_len(LONG as u64 / 2).unwrap();
+        let ended = service.ended.clone();
+        let client = std::thread::spawn(move || {
+            theirs.write_all(b"GET /file-until-close HTTP/1.0\r\n\r\n").unwrap();
+            while !ended.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            theirs.read_to_end(&mut Vec::new()).map_err(|error| error.kind())
+        });
+        let transport = Stream::accepted(ours).into();
+        let new = NewConnection { transport, remote: None, listener: ListenerId::unused() };
+        serve(new, service, Rc::new(Sessions::default())).await;
+        let end = tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap();
+        assert_eq!(end, Err(io::ErrorKind::ConnectionReset));
+    });
 }

@@ -76,7 +76,10 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
     let (sent, fault) = match steps(&mut exchange, &mut down, judged, found).await {
         Ok(sent) => (sent, None),
         // After a response has begun none can follow.
-        Err(fault) if down.answered.is_some() => (Sent { status: 0, bytes: 0 }, Some(fault)),
+        Err(fault) if down.answered.is_some() => {
+            exchange.count(Some(&fault));
+            (Sent { status: 0, bytes: 0 }, Some(fault))
+        }
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
             exchange.handling.detail = Some(Detail::Fault(fault));

@@ -1,13 +1,12 @@
 //! Taking up another configuration while the process runs.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::mem;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sandarac_cache::Settings;
-use sandarac_config::Config;
+use sandarac_config::{Config, Listener as ConfiguredListener};
 use sandarac_net::{ListenAddress, Listener, ListenerId, Listeners};
 use sandarac_proxy::Site;
 
@@ -15,7 +14,7 @@ use super::connection_limit::connection_limit;
 use super::listeners::{bind, check_inherited, is_at, warn_of_mode};
 use super::log_target::log_target;
 use super::site::{DISCOVERY_PATIENCE, site};
-use super::socket_files::{identity, socket_files};
+use super::socket_files::{identity, set_mode, socket_files};
 use super::state::ProcessState;
 use crate::admin::{Refusal, Reloaded};
 use crate::check;
@@ -91,7 +90,7 @@ impl ProcessState {
         let site = site(config, &binding.bound, Some(&before));
         // Before anything is asked of it: a pool that is new finds its backends first.
         self.shared.set_site(site, DISCOVERY_PATIENCE);
-        self.listen_on(binding);
+        warnings.extend(self.listen_on(binding));
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }
@@ -103,19 +102,17 @@ impl ProcessState {
         let mut bound = Vec::with_capacity(config.listeners.len());
         let mut fresh = Vec::new();
         let mut modes = Vec::new();
-        for listener in &config.listeners {
-            let is_same = |at: &usize| !kept[*at] && listener.address == before.config.listeners[*at].address;
-            match (0..current.len()).find(is_same) {
+        let places = kept_places(&config.listeners, &before.config.listeners);
+        for (listener, place) in config.listeners.iter().zip(places) {
+            match place {
                 Some(at) => {
                     kept[at] = true;
-                    let mut same = current[at].clone();
-                    if let ListenAddress::Unix(path, mode) = &mut same.address
+                    if let ListenAddress::Unix(path, mode) = &current[at].address
                         && *mode != listener.mode
                     {
-                        *mode = listener.mode;
                         modes.push((path.clone(), listener.mode));
                     }
-                    bound.push(same);
+                    bound.push(current[at].clone());
                 }
                 None => {
                     let sockets = bind(listener, &self.inherited, self.cores.count())
@@ -130,8 +127,8 @@ impl ProcessState {
         Ok(Binding { bound, fresh, modes, gone: gone.collect() })
     }
 
-    /// Listens on what was bound, and closes the listeners that are gone.
-    fn listen_on(&self, binding: Binding) {
+    /// Listens on what was bound, and closes the listeners that are gone. Returns what could not be done.
+    fn listen_on(&self, binding: Binding) -> Vec<String> {
         // While the sockets are open, so that no other file can be taken for theirs.
         let mut files = socket_files(&binding.bound, &self.inherited);
         let mut current = self.socket_files.lock();
@@ -140,6 +137,7 @@ impl ProcessState {
             *file = current.get(path).copied().unwrap_or(*file);
         }
         let before = mem::replace(&mut *current, files);
+        let files = current.clone();
         drop(current);
         for (path, file) in before {
             let is_gone = !binding.bound.iter().any(|bound| is_at(&bound.address, &path));
@@ -150,16 +148,26 @@ impl ProcessState {
                 print_line(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));
             }
         }
+        let mut failed = Vec::new();
         for (path, mode) in binding.modes {
-            if self.inherited.addresses().any(|inherited| is_at(inherited, &path)) {
-                warn_of_mode(&path, mode);
-            } else if let Some(mode) = mode
-                && let Err(error) = fs::set_permissions(&path, Permissions::from_mode(mode))
-            {
-                print_line(format_args!(
-                    "sandarac: cannot set the mode of the socket {}: {error}",
-                    path.display()
-                ));
+            let done = match (files.get(&path), mode) {
+                (Some(file), Some(mode)) => set_mode(&path, *file, mode),
+                (Some(_), None) => Ok(()),
+                // The socket was passed to the process.
+                (None, mode) => {
+                    warn_of_mode(&path, mode);
+                    Ok(())
+                }
+            };
+            if let Err(error) = done {
+                failed.push(format!("cannot set the mode of the socket {}: {error}", path.display()));
+                continue;
+            }
+            for listener in self.listeners.lock().iter_mut() {
+                match &mut listener.address {
+                    ListenAddress::Unix(bound, bound_mode) if *bound == path => *bound_mode = mode,
+                    _ => {}
+                }
             }
         }
         for listener in binding.gone {
@@ -168,7 +176,27 @@ impl ProcessState {
         for sockets in binding.fresh {
             self.cores.listen(sockets);
         }
+        failed
     }
+}
+
+/// For each listener of a configuration, the place of the one before whose socket it keeps. One that is configured as before keeps its
+/// own before any other of the same address: several may ask for a free port.
+fn kept_places(listeners: &[ConfiguredListener], before: &[ConfiguredListener]) -> Vec<Option<usize>> {
+    let mut is_free = vec![true; before.len()];
+    let mut places = vec![None; listeners.len()];
+    let is_unchanged = |one: &ConfiguredListener, other: &ConfiguredListener| one == other;
+    let is_at_same_address =
+        |one: &ConfiguredListener, other: &ConfiguredListener| one.address == other.address;
+    for is_same in [is_unchanged, is_at_same_address] {
+        for (listener, place) in listeners.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+            *place = (0..before.len()).find(|&at| is_free[at] && is_same(listener, &before[at]));
+            if let Some(at) = *place {
+                is_free[at] = false;
+            }
+        }
+    }
+    places
 }
 
 /// What becomes of the listeners with another configuration.

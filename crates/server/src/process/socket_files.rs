@@ -1,9 +1,13 @@
 //! The files of Unix sockets that the process has made.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, fstat, open};
 use sandarac_net::{Inherited, ListenAddress, Listener};
 
 use super::listeners::is_at;
@@ -13,7 +17,22 @@ pub(super) type FileIdentity = (u64, u64);
 
 /// The identity of the file at a path, if there is one.
 pub(super) fn identity(path: &Path) -> Option<FileIdentity> {
-    std::fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Sets the permission bits of a socket's file.
+///
+/// # Errors
+/// Where another file, or a link to one, has taken its place: that keeps its own.
+pub(super) fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
+    let opened = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = fstat(&opened)?;
+    if (stat.st_dev, stat.st_ino) != file {
+        return Err(io::Error::other("another file has taken its place"));
+    }
+    // A descriptor of this kind can be changed by way of its link alone.
+    let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    fs::set_permissions(link, fs::Permissions::from_mode(mode))
 }
 
 /// The files of those of the sockets `bound` that were not passed to the process.
