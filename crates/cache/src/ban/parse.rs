@@ -16,7 +16,7 @@ const PATTERN: usize = 1 << 20;
 /// What is wrong with an expression, where, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// The bytes of the expression that are meant; empty at a place where something is missing.
+    /// The bytes of the expression that are wrong; empty if something is missing there.
     pub at: Range<usize>,
     /// What is wrong.
     pub what: String,
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
                         text.push(escaped);
                         chars.next();
                     }
-                    // As it stands: most of what regular expressions escape.
+                    // Keeps the backslash: most escapes belong to the regular expression.
                     _ => text.push('\\'),
                 },
                 char => text.push(char),
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Letters, digits and what else stands in field names.
+    /// Letters, digits and the other characters of field names.
     fn word(&mut self) -> &'a str {
         let rest = self.peek();
         let end = rest
@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// What is left, without leading white space.
+    /// The rest of the text, without leading white space.
     fn peek(&mut self) -> &'a str {
         let rest = self.text[self.at..].trim_ascii_start();
         self.at = self.text.len() - rest.len();

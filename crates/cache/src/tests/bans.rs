@@ -1,4 +1,4 @@
-//! Bans: expressions, the objects that they meet, and their end.
+//! Bans: expressions, the objects that they match, and their end.
 
 use super::*;
 use crate::Expression;
