@@ -40,7 +40,11 @@ fn error<T>(at: Range<usize>, what: impl Into<String>, instead: impl Into<String
 
 pub(super) fn parse(text: &str) -> Result<Node> {
     if text.len() > LENGTH {
-        return error(LENGTH..text.len(), format!("longer than {LENGTH} bytes"), "make several bans of it");
+        return error(
+            LENGTH..text.len(),
+            format!("longer than {LENGTH} bytes"),
+            "split it into several bans",
+        );
     }
     let mut parser = Parser { text, at: 0, depth: 0 };
     let node = parser.any()?;
@@ -80,7 +84,7 @@ impl<'a> Parser<'a> {
     fn one(&mut self) -> Result<Node> {
         let at = self.next_range();
         if self.depth == DEPTH {
-            return error(at, format!("nested deeper than {DEPTH}"), "make several bans of it");
+            return error(at, format!("nested deeper than {DEPTH}"), "split it into several bans");
         }
         self.depth += 1;
         let node = if self.take("!") {
@@ -112,7 +116,7 @@ impl<'a> Parser<'a> {
                     self.compare(Subject::Field(name.as_bytes().into()))
                 }
                 Some(_) => error(at, "no field name after `field.`", "write for instance field.Content-Type"),
-                None => error(at, format!("`{subject}` is nothing that can be tested"), SUBJECTS),
+                None => error(at, format!("`{subject}` cannot be tested"), SUBJECTS),
             },
         }
     }
@@ -157,8 +161,8 @@ impl<'a> Parser<'a> {
                         cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
                     return error(
                         at,
-                        format!("no regular expression: {cause}"),
-                        "put \\\\ before what is meant literally",
+                        format!("invalid regular expression: {cause}"),
+                        "write \\\\ before characters meant literally",
                     );
                 }
             }
@@ -175,7 +179,7 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Result<(String, Range<usize>)> {
         let at = self.next_range();
         if !self.take("\"") {
-            return error(at, "no text in quotes", "write it as \"text\"");
+            return error(at, "the text is not in quotes", "write it as \"text\"");
         }
         let mut text = String::new();
         let mut chars = self.text[self.at..].char_indices();
