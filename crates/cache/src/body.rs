@@ -14,7 +14,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// The body, where it is whole.
+    /// The body, if it is whole.
     pub(crate) fn whole(&self) -> Option<&Whole> {
         match self {
             Content::Whole(whole) => Some(whole),

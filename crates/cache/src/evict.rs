@@ -79,7 +79,7 @@ impl Store {
         (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
     }
 
-    /// Evicts one object. False where there is none.
+    /// Evicts one object. False if there is none.
     fn evict(&self) -> bool {
         let index = usize::try_from(self.shards.index_bytes.load(Relaxed)).unwrap_or(0);
         let turn = self.evictions.fetch_add(1, Relaxed);

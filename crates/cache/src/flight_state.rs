@@ -18,7 +18,7 @@ pub(crate) struct Flying {
     pub(crate) state: Mutex<State>,
 }
 
-/// What a fetch is for, among all responses a key may have.
+/// The response that a fetch is for, among all that a key may have.
 pub(crate) struct Errand {
     /// The variant, if the names of the fields it varies on are known.
     pub(crate) variant: Option<VaryKey>,

@@ -42,8 +42,8 @@ impl Key {
 /// Parts that together are shorter than this are digested in one go.
 const INLINE: usize = 256;
 
-/// Stands in place of a length of one byte: a length of eight bytes follows. Most keys are short and fit one
-/// block of the digest.
+/// Replaces a length of one byte: a length of eight bytes follows. Most keys are short and fit one block of
+/// the digest.
 const LONG: u8 = u8::MAX;
 
 /// Digests the parts of a key. Every part is preceded by its length, so that no two lists of parts give the

@@ -18,7 +18,7 @@ use crate::{Key, Mark, Object};
 /// The number of passed proxies is compared only up to this one, because clients can claim any number.
 const MOST_PASSED: usize = 8;
 
-/// What the store has for a request.
+/// The result of a lookup.
 #[must_use]
 pub enum Lookup {
     /// An object to serve: fresh, or as fresh as the request requires. Its body may be arriving.

@@ -5,7 +5,7 @@ use sandarac_message::Timestamp;
 use crate::Key;
 use crate::budget::held;
 
-/// What is known about a key whose responses cannot be shared.
+/// A mark of a key whose responses cannot be shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Do not wait for other fetches, but store the response if it turns out to be storable.

@@ -25,7 +25,7 @@ pub struct NewObject<'a> {
     pub tags: &'a [Tag],
     /// The part of the representation it holds, if not all of it.
     pub range: Option<ContentRange>,
-    /// Bytes in the body, where known.
+    /// Bytes in the body, if known.
     pub len: Option<u64>,
     /// The longest body that may be stored, if the route sets a limit. The store's own limit applies in any
     /// case.

@@ -54,7 +54,7 @@ const CONDEMNED: u32 = 1 << 31;
 /// The frequency at which counting stops.
 pub(crate) const FREQUENT: u8 = 3;
 
-/// What few objects have, kept in an allocation of its own.
+/// Rare properties of an object, in an allocation of their own.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
@@ -142,7 +142,7 @@ impl Object {
         self.key
     }
 
-    /// Which requests for its key it answers.
+    /// The requests for its key that it answers.
     pub fn vary(&self) -> &VaryKey {
         &self.vary
     }

@@ -11,7 +11,7 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Key, Tag};
 
-/// What a purge does to objects.
+/// The effect of a purge on objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// Removes them.

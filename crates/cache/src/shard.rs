@@ -106,7 +106,7 @@ impl Judge {
     }
 }
 
-/// What the index has for a request.
+/// The result of a search in the index.
 pub(crate) enum Found {
     /// The newest object that answers such requests and holds the requested part.
     Object(u32),

@@ -152,7 +152,7 @@ impl Whole {
         }
     }
 
-    /// The segments, where there are several.
+    /// The segments, if there are several.
     pub(crate) fn segments(&self) -> &[Segment] {
         match self {
             Whole::One(_) => &[],

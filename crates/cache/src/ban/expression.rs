@@ -12,7 +12,7 @@ use crate::Object;
 /// `==` and `!=` compare bytes, `~` and `!~` search by regular expression (of the `regex` crate), and
 /// `status` may also be compared by `<`, `<=`, `>` and `>=`. A field test holds if it holds for one of the
 /// field's lines. A negated one holds if it holds for none of them, including when the field is missing.
-/// Hosts are compared in lower case. `&&` binds tighter than `||`; text stands in double quotes, with `\"`
+/// Hosts are compared in lower case. `&&` binds tighter than `||`; text is in double quotes, with `\"`
 /// and `\\` in it.
 #[derive(Clone, Debug)]
 pub struct Expression {

@@ -13,12 +13,12 @@ const LENGTH: usize = 4096;
 /// The largest compiled regular expression, in bytes.
 const PATTERN: usize = 1 << 20;
 
-/// What is wrong with an expression, where, and what to write instead.
+/// An error in an expression: its position, the fault, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     /// The bytes of the expression that are wrong; empty if something is missing there.
     pub at: Range<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// What to write instead.
     pub instead: String,

@@ -230,7 +230,7 @@ impl World {
         let recounted =
             recount(&self.store, self.writers.iter().flat_map(BodyWriter::holds), &self.held, &self.readers);
         assert_eq!(stats.bytes as usize, recounted, "{stats:?}");
-        // What readers hold of objects outside the store cannot be evicted.
+        // Eviction cannot free the objects that readers hold outside the store.
         let pinned = self.pinned();
         assert!(stats.bytes as usize <= self.limit.max(pinned), "{stats:?}, {pinned} pinned");
     }
