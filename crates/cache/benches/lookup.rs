@@ -1,4 +1,5 @@
-//! Instructions per operation of the store, by callgrind: the same in every run, on a machine however busy.
+//! Instructions per operation of the store, counted by callgrind: the same in every run, however busy the
+//! machine.
 //!
 //! `cargo bench -p sandarac-cache` runs every operation a number of times and twice as often, and divides the
 //! difference.
@@ -16,10 +17,10 @@ use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 const HOST: &[u8] = b"www.example.org";
 
-/// Times an operation is run, so that its first runs do not count.
+/// How often an operation is run, so that the cost of its first runs cancels out.
 const TIMES: usize = 20_000;
 
-/// What is measured: its name, the objects in the store, and one operation on the n-th.
+/// An operation to measure: its name, the objects in the store, and the function that runs it on the n-th.
 type Operation = (&'static str, usize, fn(&Bench, usize));
 
 const OPERATIONS: &[Operation] = &[
@@ -46,7 +47,7 @@ const OPERATIONS: &[Operation] = &[
 
 struct Bench {
     store: Arc<Store>,
-    /// A key that is there, and one that isn't.
+    /// A key that is stored, and one that is not.
     keys: Vec<(Key, Key)>,
     head: StoredHead,
     gzip: FieldsBuf,
@@ -68,7 +69,7 @@ fn key(n: usize) -> Key {
 }
 
 fn hit(bench: &Bench, n: usize) {
-    // In no order, so that neighbours are not asked for one after the other.
+    // In scattered order, so that consecutive lookups do not hit neighbours.
     let place = n.wrapping_mul(7_919) % bench.keys.len();
     match bench.lookup(bench.keys[place].0, Fields::default()) {
         Lookup::Hit(object) => drop(black_box(object)),
@@ -97,7 +98,7 @@ impl Bench {
     fn new(objects: usize) -> Bench {
         let fields: FieldsBuf =
             [("Content-Type", "text/html"), ("ETag", "\"0123456789abcdef\"")].into_iter().collect();
-        // Full at 40 000 objects.
+        // With 40 000 objects, the store is full.
         let limit = if objects == 40_000 { 32 << 20 } else { 4 << 30 };
         let bench = Bench {
             store: Arc::new(Store::new(Settings::new(limit))),
@@ -162,7 +163,7 @@ fn main() {
     }
 }
 
-/// Instructions of this program running one operation so many times.
+/// Instructions that this program executes to run one operation `times` times.
 fn instructions(operation: usize, times: usize) -> Option<u64> {
     let program = std::env::current_exe().ok()?;
     let output = Command::new("valgrind")

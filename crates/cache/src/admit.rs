@@ -19,21 +19,21 @@ use crate::store::Store;
 use crate::whole_body::{Segment, Whole};
 use crate::{Mark, Object, Tag};
 
-/// A body that is whole from the start is one segment up to this length.
+/// A body that is whole from the start is kept in segments of this many bytes.
 const ONE: usize = 256 << 10;
 
-/// When what is stored for the same requests leaves the store.
+/// When the objects that the new one replaces leave the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Superseded {
-    /// As the new object enters it.
+    /// When the new object enters it.
     Now,
-    /// When the new object is whole: it is combined with a part, which is all there is should the rest not
-    /// come.
+    /// When the new object is whole. It is combined with a stored part, which must survive if the rest does
+    /// not arrive.
     Later,
 }
 
 impl Store {
-    /// Stores a head whose body is to come, and may be combined with a stored part.
+    /// Stores a head whose body is to follow. The body may be combined with a stored part.
     pub(crate) fn admit(
         self: &Arc<Store>,
         landing: LandedFlight,
@@ -59,7 +59,7 @@ impl Store {
         BodyWriter::new(self.clone(), object, limit, resumable, combination)
     }
 
-    /// Stores a response whose body is there.
+    /// Stores a response with its whole body.
     pub(crate) fn admit_whole(
         self: &Arc<Store>,
         landing: LandedFlight,
@@ -136,15 +136,15 @@ impl Store {
         object
     }
 
-    /// The body of a stored object under another head, for one client. It is charged to the store as long as
-    /// it is there, but it is not in it.
+    /// The body of a stored object under another head, for one client. The new object is charged to the store
+    /// while it lives, but is not in it.
     pub fn under(&self, object: &Object, head: StoredHead, lifetimes: Lifetimes) -> Arc<Object> {
         let parts = Parts { head, lifetimes, ..object.parts() };
         let charged = self.reserve(parts.base_bytes() + object.content.own_bytes());
         Arc::new(parts.build(object.content.clone(), charged.then(|| self.budget.clone())))
     }
 
-    /// Whether a body of `len` bytes may be stored, where the route sets a limit.
+    /// Whether a body of `len` bytes may be stored under the route's limit, if it sets one.
     pub fn takes(&self, len: u64, route: Option<u64>) -> bool {
         len <= self.limit(route)
     }
@@ -176,8 +176,8 @@ impl Store {
         self.fit();
     }
 
-    /// Puts an object into the index, unless a purge or a ban since its fetch began meets it, and hands it to
-    /// those who wait.
+    /// Puts an object into the index, unless a purge or a ban made since its fetch began matches it, and
+    /// hands it to the waiters.
     fn land(
         &self,
         landing: LandedFlight,
@@ -218,7 +218,7 @@ impl Store {
         self.fit();
     }
 
-    /// Hands an object to those who wait for it.
+    /// Hands an object to the waiters.
     fn arrive(&self, landing: LandedFlight, object: &Arc<Object>) {
         if let Some(flying) = landing.flying {
             self.ground(&flying);
@@ -226,7 +226,7 @@ impl Store {
         }
     }
 
-    /// Locks the shard of an object that has been tested against every ban. `None` where one meets it.
+    /// Locks the shard of an object after testing it against every ban. `None` if a ban matches.
     fn lock_tested(&self, object: &Object) -> Option<Locked<'_>> {
         loop {
             let shard = self.lock(object.key());
@@ -240,7 +240,7 @@ impl Store {
         }
     }
 
-    /// The longest body that may be stored, where the route sets this limit.
+    /// The longest body that may be stored under the route's limit, if it sets one.
     fn limit(&self, route: Option<u64>) -> u64 {
         let route = route.unwrap_or(u64::MAX);
         route.min(self.settings().max_object.unwrap_or(u64::MAX)).min(self.budget.limit() as u64)
@@ -266,7 +266,7 @@ fn text(new: &NewObject<'_>) -> Box<[u8]> {
     [short(new.host), short(new.path)].concat().into()
 }
 
-/// As much of a text as is kept for bans.
+/// The start of a text, as much as is kept for bans.
 fn short(text: &[u8]) -> &[u8] {
     &text[..text.len().min(u16::MAX as usize)]
 }

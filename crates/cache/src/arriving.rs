@@ -1,7 +1,8 @@
-//! Bodies that are arriving: one writes, any number read along.
+//! Bodies that are arriving: one writer, any number of readers.
 //!
 //! A body is kept whole while it is stored. Once it is not (it outgrew a limit, or was evicted), it streams:
-//! what all readers have read is let go, and the writer is held back while the slowest is a window behind.
+//! bytes that all readers have read are freed, and the writer waits while the slowest reader is a window
+//! behind.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -19,12 +20,12 @@ use crate::growth::{Growth, Room};
 use crate::wait_list::{Entries, Wake, keep};
 use crate::whole_body::{Segment, Whole};
 
-/// Why a body ends before its end.
+/// Why a body ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The fill gave up: the origin broke off, or its response was found to be malformed.
+    /// The fill was given up: the origin broke off, or its response is malformed.
     Aborted,
-    /// This reader was too slow for an object that isn't stored, and held up others.
+    /// This reader was too slow for an object that is not stored, and held up others.
     TooSlow,
 }
 
@@ -39,19 +40,19 @@ impl std::fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// What writer and readers of an arriving body share.
+/// The state that the writer and the readers of an arriving body share.
 pub(crate) struct Arriving {
     text: Box<[u8]>,
     expected: Option<u64>,
     ended: OnceLock<Ended>,
-    /// What its queue counts for it. Changed under the shard's lock only.
+    /// Its weight in its queue. Changed under the shard's lock only.
     weight: AtomicUsize,
     state: Mutex<State>,
-    /// For this itself.
+    /// The charge for this struct.
     _charge: Charge,
 }
 
-/// A body that is stored and all there.
+/// A body that is complete and stored.
 struct Ended {
     whole: Whole,
     trailers: Option<FieldsBuf>,
@@ -59,28 +60,28 @@ struct Ended {
 
 struct State {
     mode: Mode,
-    /// Full segments, without gaps. While it streams, those that some reader has yet to read.
+    /// Full segments, without gaps. While the body streams, those that some reader has yet to read.
     segments: VecDeque<Segment>,
     tail: Tail,
-    /// A copy of some of the tail that readers at the live edge share.
+    /// A copy of part of the tail, shared by the readers at the live edge.
     edge: Option<Segment>,
     len: u64,
     readers: Entries<Reading>,
-    /// The writer, held back.
+    /// The waker of a writer that waits for room.
     writer: Option<Waker>,
     /// Since when the window has been full.
     full_since: Option<Timestamp>,
-    /// For the tail.
+    /// The charge for the tail.
     charge: Charge,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// All of it is kept.
+    /// The whole body is kept.
     Storing,
-    /// What has been read by all is let go.
+    /// Bytes that all readers have read are freed.
     Streaming,
-    /// It is all there, or streamed to its end.
+    /// The whole body has arrived, or was streamed to its end.
     Complete,
     /// The writer gave up.
     Broken,
@@ -91,10 +92,10 @@ pub(crate) enum Mode {
 struct Tail {
     at: u64,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that count; what is beyond is zeros to read into.
+    /// Bytes of the buffer that are filled; the rest is zeros to read into.
     filled: usize,
     capacity: usize,
-    /// The writer has the buffer and reads into it.
+    /// Whether the writer has the buffer and reads into it.
     lent: bool,
 }
 
@@ -102,12 +103,12 @@ struct Tail {
 struct Reading {
     at: u64,
     waker: Option<Waker>,
-    /// It held up the others for too long.
+    /// Whether it was cut off because it held up the others for too long.
     cut: bool,
 }
 
 impl Arriving {
-    /// A body of no bytes yet. `charge` is for [`Arriving::base_bytes`].
+    /// An empty body. `charge` is for [`Arriving::base_bytes`].
     pub(crate) fn new(text: Box<[u8]>, expected: Option<u64>, mode: Mode, mut charge: Charge) -> Arriving {
         let base = charge.take();
         Arriving {
@@ -130,7 +131,7 @@ impl Arriving {
         }
     }
 
-    /// What one takes before any byte has arrived.
+    /// Bytes taken before any byte has arrived.
     pub(crate) fn base_bytes(text: usize) -> usize {
         held(size_of::<Arriving>() + 16) + held(text)
     }
@@ -155,7 +156,7 @@ impl Arriving {
         self.weight.load(Relaxed)
     }
 
-    /// The shard's lock is held.
+    /// Adds to the weight in its queue. The shard's lock MUST be held.
     pub(crate) fn add_weight(&self, bytes: usize) {
         self.weight.store(self.weight() + bytes, Relaxed);
     }
@@ -168,12 +169,12 @@ impl Arriving {
         self.state.lock().mode
     }
 
-    /// Whether anybody reads it.
+    /// Whether it has readers.
     pub(crate) fn has_readers(&self) -> bool {
         self.state.lock().readers.len() > 0
     }
 
-    /// No longer stored: from now on it streams.
+    /// Makes it stream from now on, because it is no longer stored.
     pub(crate) fn detach(&self) {
         let mut state = self.state.lock();
         if state.mode == Mode::Storing {
@@ -185,7 +186,7 @@ impl Arriving {
         }
     }
 
-    /// The state of the tail, or `None` where the body is not kept whole any more.
+    /// The state of the tail; `None` if the body is no longer kept whole.
     pub(crate) fn tail(&self) -> Option<Room> {
         let state = self.state.lock();
         let tail = &state.tail;
@@ -196,8 +197,8 @@ impl Arriving {
         })
     }
 
-    /// Lets a full tail grow, or makes it a segment and begins a new one; charged already. Returns whether
-    /// that was done, which it isn't where the body streams.
+    /// Grows a full tail, or makes it a segment and begins a new one. The caller has charged the growth.
+    /// Returns false, and does nothing, if the body streams.
     pub(crate) fn extend(&self, growth: &Growth) -> bool {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
@@ -214,7 +215,7 @@ impl Arriving {
         true
     }
 
-    /// Adds bytes for which there is [`Arriving::tail`], or any while it streams.
+    /// Adds bytes that fit the [tail](Arriving::tail), or any number while the body streams.
     pub(crate) fn append(&self, bytes: &[u8]) {
         let mut state = self.state.lock();
         match state.mode {
@@ -228,7 +229,7 @@ impl Arriving {
         wake.wake();
     }
 
-    /// Adds a segment of another body, after it has been weighed.
+    /// Adds a segment of another body, already weighed.
     pub(crate) fn share(&self, segment: &Segment) {
         let mut state = self.state.lock();
         state.seal();
@@ -243,7 +244,7 @@ impl Arriving {
         wake.wake();
     }
 
-    /// Lends the unfilled part of the tail, so that no lock is held while it is read into.
+    /// Lends the unfilled part of the tail to the writer, so that no lock is held while it is read into.
     pub(crate) fn lend(&self) -> (Vec<u8>, usize) {
         let mut state = self.state.lock();
         state.tail.lent = true;
@@ -254,7 +255,7 @@ impl Arriving {
         (buffer, filled)
     }
 
-    /// Takes it back with `read` more bytes in it.
+    /// Takes the tail back, with `read` more bytes in it.
     pub(crate) fn give_back(&self, buffer: Vec<u8>, read: usize) {
         let mut state = self.state.lock();
         state.tail.buffer = buffer;
@@ -270,8 +271,8 @@ impl Arriving {
         wake.wake();
     }
 
-    /// Whether there is room in the window for more; always, while it is stored. Readers that have filled the
-    /// window for `patience`, while others have read all there is, are cut off.
+    /// Ready when the window has room for more; always, while the body is stored. Cuts off readers that have
+    /// kept the window full for `patience` while others have read everything.
     pub(crate) fn poll_room(
         &self,
         cx: &mut Context<'_>,
@@ -285,7 +286,7 @@ impl Arriving {
             return Poll::Ready(());
         }
         if !state.is_waited_for() {
-            // Slow readers hold up nobody but themselves.
+            // The slow readers hold up no other reader.
             state.full_since = None;
             keep(&mut state.writer, cx);
             return Poll::Pending;
@@ -307,21 +308,21 @@ impl Arriving {
         self.state.lock().full_since
     }
 
-    /// The segments that have arrived, the last of them as a buffer, to make a whole of. The state keeps the
-    /// former: readers go on with them until [`Arriving::end`].
+    /// The segments that have arrived and the tail buffer, from which a whole body is made. The state keeps
+    /// the segments: readers go on with them until [`Arriving::end`].
     pub(crate) fn take_whole(&self) -> Option<(Vec<Segment>, Vec<u8>)> {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
             return None;
         }
-        // A reader that comes by meanwhile is woken by the end.
+        // A reader that finds the tail lent is woken by the end.
         state.tail.lent = true;
         let mut tail = std::mem::take(&mut state.tail.buffer);
         tail.truncate(state.tail.filled);
         Some((state.segments.iter().cloned().collect(), tail))
     }
 
-    /// All that has come, in segments, where it is kept and no more will come.
+    /// All segments of a body that is kept whole but will not be completed.
     pub(crate) fn seal(&self) -> Option<Vec<Segment>> {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
@@ -331,21 +332,21 @@ impl Arriving {
         Some(state.segments.iter().cloned().collect())
     }
 
-    /// The charge for the tail.
+    /// Takes the charge for the tail.
     pub(crate) fn take_charge(&self) -> Charge {
         self.state.lock().charge.take()
     }
 
-    /// It is all there.
+    /// Ends the body: all of it has arrived.
     pub(crate) fn end(&self, whole: Option<Whole>, trailers: Option<FieldsBuf>) {
         if let Some(whole) = whole {
-            // Only the one writer gets here.
+            // There is one writer, so this is set once.
             _ = self.ended.set(Ended { whole, trailers });
         }
         self.close(Mode::Complete);
     }
 
-    /// Nothing more will come.
+    /// Ends the body early.
     pub(crate) fn abort(&self) {
         self.close(Mode::Broken);
     }
@@ -368,8 +369,8 @@ impl Arriving {
 
 #[cfg(test)]
 impl Arriving {
-    /// What ought to be charged for it and for its segments, and by what they can be told. Where it is no
-    /// longer stored, what is charged for the tail is taken as it is.
+    /// The bytes that should be charged for it and for each segment, with an address that identifies each. If
+    /// the body is no longer stored, the tail's actual charge is used.
     pub(crate) fn recount(&self) -> Vec<(usize, usize)> {
         let base = if self._charge.bytes() == 0 { 0 } else { Arriving::base_bytes(self.text.len()) };
         let state = self.state.lock();
@@ -405,15 +406,15 @@ impl State {
         }
     }
 
-    /// Adds bytes to a body that streams. They are in passing, and nobody's memory for long: their bound is
-    /// the window.
+    /// Adds bytes to a body that streams. They are not charged, because the window bounds them and they are
+    /// soon freed.
     fn push(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() && self.readers.len() > 0 {
             self.segments.push_back(Segment::passing(self.len, Bytes::copy_from_slice(bytes)));
         }
     }
 
-    /// The place of the slowest reader.
+    /// The position of the slowest reader.
     fn slowest(&mut self) -> Option<u64> {
         self.readers.iter_mut().filter(|(_, reading)| !reading.cut).map(|(_, reading)| reading.at).min()
     }
@@ -423,13 +424,13 @@ impl State {
         self.slowest().map_or(0, |at| self.len - at)
     }
 
-    /// Whether some reader has read all there is.
+    /// Whether some reader has read everything so far.
     fn is_waited_for(&mut self) -> bool {
         let len = self.len;
         self.readers.iter_mut().any(|(_, reading)| !reading.cut && reading.at == len)
     }
 
-    /// While it streams, lets go what all have read.
+    /// Frees what all readers have read, if the body streams.
     fn let_go(&mut self) {
         if self.mode == Mode::Storing {
             return;
@@ -440,7 +441,7 @@ impl State {
         }
     }
 
-    /// Cuts off all who are a window behind.
+    /// Cuts off all readers that are a window behind.
     fn cut(&mut self, window: u64) -> Wake {
         let mut wake = Wake::default();
         let limit = (self.len + 1).saturating_sub(window);
@@ -462,7 +463,7 @@ impl State {
         wake
     }
 
-    /// The bytes from `at` on, as far as they are in one piece.
+    /// The contiguous bytes from `at` on.
     fn chunk(&mut self, at: u64) -> Option<Piece> {
         if at >= self.tail.at && self.tail.filled > 0 && !self.tail.lent {
             return Some(self.edge(at));
@@ -472,8 +473,8 @@ impl State {
         Some(segment.piece.slice((at - segment.at) as usize..segment.piece.len()))
     }
 
-    /// The bytes of the tail from `at` on: copied, because the tail is still written to, but once for all
-    /// readers.
+    /// The bytes of the tail from `at` on. They are copied, because the tail is still written to, but once
+    /// for all readers.
     fn edge(&mut self, at: u64) -> Piece {
         if let Some(edge) = self.edge.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
             return edge.piece.slice((at - edge.at) as usize..edge.piece.len());
@@ -486,8 +487,8 @@ impl State {
 }
 
 impl Arriving {
-    /// Enters a reader at the start: `Some(None)` where none is needed any more, `None` where the start is
-    /// gone.
+    /// Registers a reader at the start of the body. `Some(None)` if no entry is needed any more; `None` if
+    /// the start was already freed.
     pub(crate) fn register(&self) -> Option<Option<usize>> {
         let mut state = self.state.lock();
         if self.whole().is_some() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::arriving::Arriving;
 use crate::whole_body::{Slices, Whole};
 
-/// Where the body is, and the text of host and path with it, so that they share an allocation.
+/// The body, with the text of host and path so that they share an allocation.
 #[derive(Clone)]
 pub(crate) enum Content {
     Whole(Whole),
@@ -14,7 +14,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// The body, where it is whole.
+    /// The body, if it is whole.
     pub(crate) fn whole(&self) -> Option<&Whole> {
         match self {
             Content::Whole(whole) => Some(whole),
@@ -22,7 +22,7 @@ impl Content {
         }
     }
 
-    /// What is charged with the object.
+    /// The bytes that are charged with the object.
     pub(crate) fn own_bytes(&self) -> usize {
         match self {
             Content::Whole(whole) => whole.own_bytes(),
@@ -31,11 +31,10 @@ impl Content {
     }
 }
 
-/// The body of an object. How it is kept is the store's own business: what comes out are reference-counted
-/// segments.
+/// The body of an object. Its representation is private to the store; it yields reference-counted segments.
 ///
-/// Whoever sends segments SHOULD keep the object until they are handed to the system: bytes are charged as
-/// long as their object lives.
+/// The sender of segments SHOULD keep the object until they are handed to the system: bytes are charged while
+/// their object lives.
 #[derive(Clone, Copy)]
 pub struct Body<'a> {
     content: &'a Content,
@@ -47,7 +46,7 @@ impl<'a> Body<'a> {
         Body { content, text }
     }
 
-    /// The body, once it is all there; read without a lock.
+    /// The body, if it is whole; read without a lock.
     pub(crate) fn whole(self) -> Option<&'a Whole> {
         match self.content {
             Content::Whole(whole) => Some(whole),
@@ -55,12 +54,12 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether all of it is there. If not, it is read by [`crate::Object::reader`].
+    /// Whether the body is whole. If not, read it through [`crate::Object::reader`].
     pub fn is_whole(self) -> bool {
         self.whole().is_some()
     }
 
-    /// Bytes in the body; while it arrives, what the origin announced.
+    /// Bytes in the body; while it arrives, the length that the origin announced.
     pub fn len(self) -> Option<u64> {
         match (self.whole(), self.content) {
             (Some(whole), _) => Some(whole.len(self.text)),
@@ -74,13 +73,13 @@ impl<'a> Body<'a> {
         self.len() == Some(0)
     }
 
-    /// The segments of a whole body; none of one that is arriving. No segment is empty.
+    /// The segments of a whole body; none if it is arriving. No segment is empty.
     pub fn segments(self) -> Slices<'a> {
         self.slice(0..u64::MAX)
     }
 
-    /// The bytes at `range` of a whole body, as far as it goes; nothing of one that is arriving. Costs a
-    /// search among the segments, not a walk.
+    /// The bytes at `range` of a whole body, cut at its end; none if it is arriving. Costs a search among the
+    /// segments, not a walk.
     pub fn slice(self, range: Range<u64>) -> Slices<'a> {
         match self.whole() {
             Some(whole) => whole.slice(range, self.text),

@@ -18,8 +18,8 @@ use crate::store::Store;
 use crate::whole_body::{Segment, Whole};
 use crate::{Object, Reader};
 
-/// What has come of a body that broke off is kept from this length on: an origin sends as much in the first
-/// round trip of a connection (RFC 6928), and it takes one to ask for the rest.
+/// A body that broke off is kept from this length on. An origin sends as much in the first round trip of a
+/// connection (RFC 6928), and asking for the rest takes one round trip.
 const WORTHWHILE: u64 = 16 << 10;
 
 /// Why an object is not kept whole.
@@ -27,7 +27,7 @@ const WORTHWHILE: u64 = 16 << 10;
 pub enum Unstored {
     /// It is larger than its route, or the store, allows.
     TooLarge,
-    /// The store has no room for it that it may take.
+    /// The store has no room for it.
     NoRoom,
 }
 
@@ -35,7 +35,7 @@ impl Unstored {
     /// Every reason.
     pub const ALL: [Unstored; 2] = [Unstored::TooLarge, Unstored::NoRoom];
 
-    /// The reason as Cache-Status `detail`, logs and counters write it.
+    /// The reason as written in the Cache-Status `detail`, logs and counters.
     pub const fn text(self) -> &'static str {
         match self {
             Unstored::TooLarge => "too-large",
@@ -44,16 +44,16 @@ impl Unstored {
     }
 }
 
-/// Fills the body of an object. Dropped before [`BodyWriter::finish`] or [`BodyWriter::break_off`], it is
-/// spoiled: readers get an error after what they have, and the object leaves the store together with the part
-/// that it was combined with.
+/// Fills the body of an object. If it is dropped before [`BodyWriter::finish`] or [`BodyWriter::break_off`],
+/// the object is spoiled: readers get an error after the bytes that have arrived, and the object leaves the
+/// store together with the part that it was combined with.
 #[must_use = "a dropped writer spoils its object"]
 pub struct BodyWriter {
     store: Arc<Store>,
     object: Arc<Object>,
     /// The longest body that may be stored.
     limit: u64,
-    /// Whether what has come may be kept where the origin breaks off.
+    /// Whether an incomplete body may be kept when the origin breaks off.
     resumable: bool,
     /// How the body is combined with a stored part.
     combination: Option<Combination>,
@@ -76,28 +76,28 @@ impl BodyWriter {
         &self.object
     }
 
-    /// The reader of the request that fetches it. MUST be made before the first byte is appended; what is
-    /// there already of a part that it is combined with can be read at once.
+    /// The reader of the request that fetches it. MUST be made before the first byte is appended. The bytes
+    /// of a stored part that comes first can be read at once.
     pub fn reader(&mut self) -> Option<Reader> {
         let reader = self.object.reader();
         self.begin();
         reader
     }
 
-    /// Whether it is kept whole. If not, it was too large, there is no room, or it was evicted: it streams to
-    /// those who read it.
+    /// Whether the body is kept whole. If not (it was too large, there is no room, or it was evicted), it
+    /// streams to its readers.
     pub fn is_stored(&self) -> bool {
         self.arriving().is_some_and(|arriving| arriving.mode() == Mode::Storing)
     }
 
-    /// Why it is not kept whole, if it isn't.
+    /// Why the body is not kept whole, if it isn't.
     pub fn unstored(&self) -> Option<Unstored> {
         let arriving = self.arriving().filter(|arriving| arriving.mode() != Mode::Storing)?;
         let known = arriving.expected().unwrap_or(0).max(arriving.len());
         Some(if known > self.limit { Unstored::TooLarge } else { Unstored::NoRoom })
     }
 
-    /// Whether anybody can still use it: it is in the store, or somebody reads it. If not, the fetch may be
+    /// Whether the object can still be used: it is in the store or has readers. If not, the fetch may be
     /// broken off.
     pub fn is_wanted(&self) -> bool {
         self.arriving().is_some_and(Arriving::has_readers) || self.store.holds(&self.object)
@@ -113,9 +113,9 @@ impl BodyWriter {
         self.len() == 0
     }
 
-    /// Whether more may be appended now. Always, unless the object streams and a reader is a window behind:
-    /// then the task of `cx` is woken when that reader has caught up, and the reader is cut off if this is
-    /// polled again after [`BodyWriter::deadline`].
+    /// Ready when more may be appended. Pending only if the object streams and a reader is a window behind.
+    /// The task of `cx` is woken when that reader has caught up. A poll after [`BodyWriter::deadline`] cuts
+    /// the reader off.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now: Timestamp) -> Poll<()> {
         let settings = self.store.settings();
         match self.arriving() {
@@ -124,13 +124,13 @@ impl BodyWriter {
         }
     }
 
-    /// When a reader that holds up the others is to be cut off.
+    /// When a reader that holds up the others will be cut off.
     pub fn deadline(&self) -> Option<Timestamp> {
         Some(self.arriving()?.full_since()?.plus(self.store.settings().patience))
     }
 
-    /// Adds bytes: copied, so that the buffer they stand in can be used again. While the object streams, call
-    /// only when there is [room](BodyWriter::poll_room).
+    /// Appends a copy of `bytes`. While the object streams, call this only when there is
+    /// [room](BodyWriter::poll_room).
     pub fn append(&mut self, bytes: &[u8]) {
         self.begin();
         let wanted = match &mut self.combination {
@@ -154,9 +154,9 @@ impl BodyWriter {
         }
     }
 
-    /// Lets `read` fill memory of the object itself, up to the announced length or a segment, and say how
-    /// many bytes it has put there. `None` where the object streams, is already as long as announced or has
-    /// no use for the next bytes; then [`BodyWriter::append`] takes what comes. No lock is held meanwhile.
+    /// Lets `read` fill memory of the object itself, up to the announced length or the end of a segment, and
+    /// return the number of bytes read. No lock is held meanwhile. `None` if the object streams, has its
+    /// announced length already, or does not need the next bytes: use [`BodyWriter::append`] then.
     pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         self.begin();
         let left = match &self.combination {
@@ -179,10 +179,10 @@ impl BodyWriter {
         Some(result)
     }
 
-    /// Ends the body where the origin broke off: readers get an error after what they have. What has come
-    /// takes the place of the object, as a part, where the response allows it and it is long enough. Else the
-    /// object leaves the store, and the part that it was combined with stays, unless that happens for the
-    /// second time.
+    /// Ends the body where the origin broke off: readers get an error after the bytes that have arrived. If
+    /// the response allows it and they are many enough, these bytes are kept as a part, in place of the
+    /// object. Otherwise the object leaves the store. The part that it was combined with stays, unless this
+    /// is the second time.
     pub fn break_off(mut self) {
         self.finished = true;
         if let Some(kept) = self.keep() {
@@ -191,7 +191,7 @@ impl BodyWriter {
         self.abort(false);
     }
 
-    /// Stores what has come as a part.
+    /// Stores the bytes that have arrived as a part.
     fn keep(&self) -> Option<Arc<Object>> {
         let held = self.held().filter(|_| self.resumable)?;
         let mut parts = self.object.parts();
@@ -202,8 +202,8 @@ impl BodyWriter {
         self.store.complete(&self.object, &whole, parts)
     }
 
-    /// What has come of the representation, where it is worth to be kept: it begins where the object does and
-    /// has no gap.
+    /// The range of the representation that has arrived, if it is worth keeping. It starts where the object
+    /// does and has no gap.
     fn held(&self) -> Option<ContentRange> {
         let (first, complete) = match self.object.range() {
             Some(announced) => (announced.range.first, announced.complete),
@@ -220,14 +220,14 @@ impl BodyWriter {
         (len >= least && within).then_some(held)
     }
 
-    /// Ends the body. Returns the object as it is stored now. A body of another length than announced is
-    /// spoiled instead.
+    /// Ends the body. Returns the object as it is stored now. If the length differs from the announced one,
+    /// the object is spoiled instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
         self.finished = true;
         self.begin();
         let mut trailers = trailers;
         if let Some(combination) = self.combination.take() {
-            // They say something of a part only.
+            // The trailers describe a part only.
             trailers = None;
             match combination.end() {
                 Some(after) => after.iter().for_each(|part| self.lay_in(part)),
@@ -255,8 +255,8 @@ impl BodyWriter {
         after.unwrap_or_else(|| self.object.clone())
     }
 
-    /// What has arrived in one. Where that is one segment, what is charged for it stays with those who still
-    /// read the arriving object: they might outlive the one that is stored.
+    /// The whole body made of what has arrived. If that is one segment, its charge stays with the readers of
+    /// the arriving object, because they might outlive the stored one.
     fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
         let text = arriving.text();
         if segments.is_empty() {
@@ -273,22 +273,22 @@ impl BodyWriter {
 
     fn many(&self, segments: Vec<Segment>) -> Whole {
         let text = self.arriving().map_or(&[][..], Arriving::text);
-        // These bytes are few, so that they may be there before there is room for them.
+        // These bytes are few, so they may be added before there is room for them.
         let list = Whole::list_bytes(segments.len(), text.len());
         self.store.budget.add(list);
         self.store.fit();
         Whole::many(segments, text, Charge::of(&self.store.budget, list))
     }
 
-    /// Lays in the stored part that comes first, if that has not been done.
+    /// Adds the stored part that comes first, if that has not been done.
     fn begin(&mut self) {
         if let Some(part) = self.combination.as_mut().and_then(Combination::take_before) {
             self.lay_in(&part);
         }
     }
 
-    /// Adds the body of a stored part. Its long segments are shared; short ones are copied, so that a body
-    /// combined of many small parts does not stay in crumbs.
+    /// Adds the body of a stored part. Its long segments are shared. Short ones are copied, so that a body
+    /// combined from many small parts does not stay fragmented.
     fn lay_in(&mut self, part: &Object) {
         let Some(whole) = part.body().whole() else { return };
         if whole.segments().is_empty() {
@@ -306,8 +306,7 @@ impl BodyWriter {
         }
     }
 
-    /// Bytes that fit without asking for more, after asking for `wanted` more where there were none. `None`
-    /// where the object streams.
+    /// Bytes that fit now. If there is no room, asks for `wanted` more first. `None` if the object streams.
     fn room(&self, wanted: usize) -> Option<usize> {
         let arriving = self.arriving()?;
         loop {
@@ -350,16 +349,15 @@ impl BodyWriter {
 
 #[cfg(test)]
 impl BodyWriter {
-    /// The objects it keeps alive: its own, and the part that is yet to be laid in.
+    /// The objects that the writer keeps alive: its own, and the stored part until it has been added.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Arc<Object>> {
         std::iter::once(&self.object).chain(self.combination.iter().filter_map(Combination::part))
     }
 }
 
 impl Store {
-    /// Exchanges an arriving object for one made of `parts` and all of its body there will be, and removes
-    /// the part that it was combined with. `None` where it has left the store, or leaves it now because there
-    /// is no room.
+    /// Replaces an arriving object by one made of `parts` and its final body, and removes the part that it
+    /// was combined with. `None` if the object has left the store, or leaves it now for lack of room.
     fn complete(&self, before: &Arc<Object>, whole: &Whole, parts: Parts) -> Option<Arc<Object>> {
         let content = Content::Whole(whole.clone());
         if !self.reserve(parts.base_bytes() + content.own_bytes()) {
@@ -382,9 +380,9 @@ impl Store {
         exchanged.map(|_| after)
     }
 
-    /// Removes an arriving object that came to nothing. The part that it was combined with stays, but for where
-    /// its rest can never come: once the rest that the origin sends is `spoiled`, or has broken off twice
-    /// without adding anything, the origin is asked for the whole.
+    /// Removes an arriving object that failed. The part that it was combined with stays, unless its rest can
+    /// never come: if the rest is `spoiled`, or has broken off twice without adding anything, the part is
+    /// removed too, and the origin is asked for the whole.
     fn give_up(&self, object: &Arc<Object>, spoiled: bool) {
         let mut shard = self.lock(object.key());
         let Some(slot) = shard.slot_of(object) else { return };
@@ -404,7 +402,7 @@ impl Store {
         reserved
     }
 
-    /// Counts `bytes` that are charged already to an arriving object.
+    /// Adds `bytes` that are already charged to the weight of an arriving object.
     fn weigh(&self, object: &Arc<Object>, bytes: usize) {
         let mut shard = self.lock(object.key());
         if let Some(slot) = shard.slot_of(object) {
@@ -421,7 +419,7 @@ impl Drop for BodyWriter {
     }
 }
 
-/// Memory of an arriving body that is being read into; given back even if reading panics.
+/// Memory of an arriving body that is being read into; returned even if reading panics.
 struct Loan<'a> {
     arriving: &'a Arriving,
     buffer: Vec<u8>,

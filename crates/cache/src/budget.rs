@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The bytes a store holds, and the most it may. Every allocation that lives as long as an object is charged
-/// before it is made and released when it is freed, whoever frees it.
+/// The bytes a store holds, and its limit. Every allocation that lives as long as an object is charged before
+/// it is made and released when it is freed, on whichever thread that is.
 pub(crate) struct Budget {
     used: AtomicUsize,
     limit: AtomicUsize,
@@ -23,7 +23,7 @@ impl Budget {
             .is_ok()
     }
 
-    /// Charges `bytes` that are held already. The caller MUST evict until it fits.
+    /// Charges `bytes` that are held already. The caller MUST evict until the limit is kept.
     pub(crate) fn add(&self, bytes: usize) {
         self.used.fetch_add(bytes, Relaxed);
     }
@@ -50,14 +50,14 @@ impl Budget {
     }
 }
 
-/// Bytes charged for as long as this lives.
+/// Bytes charged while this lives.
 pub(crate) struct Charge {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
 impl Charge {
-    /// For `bytes` that were charged before.
+    /// A charge for `bytes` that were added to the budget before.
     pub(crate) fn of(budget: &Arc<Budget>, bytes: usize) -> Charge {
         Charge { budget: budget.clone(), bytes }
     }
@@ -71,13 +71,13 @@ impl Charge {
         self.bytes += bytes;
     }
 
-    /// Leaves `bytes` of it to somebody who gives them back to the budget himself.
+    /// Gives up `bytes` of it without releasing them; the caller MUST release them to the returned budget.
     pub(crate) fn hand_over(&mut self, bytes: usize) -> Arc<Budget> {
         self.bytes -= bytes;
         self.budget.clone()
     }
 
-    /// All of it, as a charge of its own.
+    /// All of it, as a separate charge.
     pub(crate) fn take(&mut self) -> Charge {
         Charge { budget: self.budget.clone(), bytes: std::mem::take(&mut self.bytes) }
     }
@@ -89,13 +89,13 @@ impl Drop for Charge {
     }
 }
 
-/// What an allocation of `size` bytes takes from the system: the next size class, four to a doubling as in
-/// jemalloc and no finer than glibc's sixteen bytes with eight in front.
+/// Bytes that an allocation of `size` bytes takes from the system: the next size class. Classes are four to a
+/// doubling as in jemalloc, and no finer than glibc's sixteen bytes with an eight-byte header.
 pub(crate) const fn held(size: usize) -> usize {
     match size {
         0 => 0,
         1..=24 => 32,
-        // glibc's header and rounding, which are the coarser ones here.
+        // glibc's header and rounding, which are coarser than jemalloc's classes here.
         25..=128 => (size + 8).next_multiple_of(16),
         _ => {
             let step = (size - 1).ilog2() - 2;

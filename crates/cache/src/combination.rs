@@ -7,24 +7,24 @@ use sandarac_message::range::ByteRange;
 
 use crate::Object;
 
-/// A stored part of a representation, and what is wanted of the body of another that touches it.
+/// A stored part of a representation, and the range that is wanted of an arriving body that touches it.
 pub struct Combination {
-    /// The stored part, where it comes first and has yet to be laid in.
+    /// The stored part, if it comes first and has not been added yet.
     before: Option<Arc<Object>>,
-    /// The stored part, where it comes last.
+    /// The stored part, if it comes last.
     after: Option<Arc<Object>>,
-    /// What is wanted of the arriving body: the stored part has the rest.
+    /// The range wanted of the arriving body: the rest is in the stored part.
     wanted: Range<u64>,
     /// Bytes in the stored part.
     held: u64,
-    /// Bytes of the arriving body so far, and in all.
+    /// Bytes of the arriving body so far, and in total.
     received: u64,
     len: u64,
 }
 
 impl Combination {
-    /// How a body of the bytes `part` is combined with a stored part. `None` where they do not touch, where
-    /// nothing of what is stored is needed, and where that is still arriving or not as long as it says.
+    /// How a body with the bytes `part` is combined with a stored part. `None` if they do not touch, if
+    /// nothing of the stored part is needed, or if it is still arriving or not as long as announced.
     pub fn of(stored: Arc<Object>, part: ByteRange) -> Option<Combination> {
         let held = stored.range()?.range;
         let body = stored.body();
@@ -42,7 +42,7 @@ impl Combination {
         Some(Combination { before: Some(stored), wanted: skipped.min(len)..len, ..combination })
     }
 
-    /// The stored part, as long as it has not been laid in.
+    /// The stored part that comes first, until it has been added.
     #[cfg(test)]
     pub(crate) fn part(&self) -> Option<&Arc<Object>> {
         self.before.as_ref().or(self.after.as_ref())
@@ -58,17 +58,17 @@ impl Combination {
         self.held + (self.wanted.end - self.wanted.start)
     }
 
-    /// The part to be laid in before anything else; once.
+    /// The part that comes before everything else; returned once.
     pub(crate) fn take_before(&mut self) -> Option<Arc<Object>> {
         self.before.take()
     }
 
-    /// The part to be laid in at the end, if any. `None` where the arriving body was not as long as it said.
+    /// The part that comes last, if any. `None` if the arriving body did not have its announced length.
     pub(crate) fn end(self) -> Option<Option<Arc<Object>>> {
         (self.received == self.len).then_some(self.after)
     }
 
-    /// What of the next bytes of the body is wanted.
+    /// The wanted part of the next bytes of the body.
     pub(crate) fn select<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let within = |at: u64| {
             usize::try_from(at.saturating_sub(self.received)).map_or(bytes.len(), |at| at.min(bytes.len()))
@@ -78,12 +78,12 @@ impl Combination {
         &bytes[from..to]
     }
 
-    /// How many of the next bytes of the body are all wanted.
+    /// How many of the next bytes of the body are wanted without a gap.
     pub(crate) fn left(&self) -> u64 {
         if self.received < self.wanted.start { 0 } else { self.wanted.end.saturating_sub(self.received) }
     }
 
-    /// Counts bytes that were all wanted.
+    /// Counts received bytes, all of them wanted.
     pub(crate) fn received(&mut self, bytes: u64) {
         self.received += bytes;
     }

@@ -1,9 +1,9 @@
-//! Moving stored objects together after the limit was lowered.
+//! Compaction of stored objects after the limit was lowered.
 //!
-//! Small allocations share pages, and a page goes back to the system only when nothing in it is in use.
-//! Eviction leaves the few objects that survive a lower limit scattered over nearly all pages of the many
-//! before: of 256 MiB of objects of 1 KB, 143 MiB stayed resident at a limit of 32 MiB. Copies of the
-//! survivors fill the gaps of few pages, and the rest are freed.
+//! Small allocations share pages, and a page goes back to the system only when nothing in it is in use. The
+//! few objects that survive a lower limit are scattered over nearly all pages: of 256 MiB of objects of 1 KB,
+//! 143 MiB stayed resident at a limit of 32 MiB. Copies of the survivors fill the gaps of few pages, and the
+//! other pages are freed.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::store::Store;
 use crate::sweep_position::{BATCH, SweepPosition};
 use crate::whole_body::Whole;
 
-/// A body of more bytes has pages of its own: size classes of jemalloc share pages up to 14 KiB.
+/// A body of more bytes has its own pages: size classes of jemalloc share pages up to 14 KiB.
 const SHARES_PAGES: usize = 14 << 10;
 
 impl Store {
-    /// Goes on with moving objects: `budget` of them, or a few more.
+    /// Moves the next `budget` objects, or a few more.
     pub(crate) fn compact(&self, position: &mut SweepPosition, budget: usize) {
-        // The originals are freed after the last copy is made, because a copy could take the place of one
+        // The originals are freed after the last copy is made: a copy could take the place of an original
         // freed before it.
         let mut originals = Vec::new();
         while let Some((at, from)) = position.uncompacted
@@ -41,15 +41,15 @@ impl Store {
         self.fit();
     }
 
-    /// Puts a copy in the place of an object, and returns the original. None where it is arriving or has left
-    /// the store, or is one of the few with [`Extras`](crate::object::Extras).
+    /// Replaces an object by a copy, and returns the original. `None` if it is arriving, has left the store,
+    /// or is one of the few with [`Extras`](crate::object::Extras).
     fn relocate(&self, object: &Arc<Object>) -> Option<Arc<Object>> {
         let content = match object.content.whole().filter(|_| !object.has_extras())? {
             Whole::One(bytes) if bytes.len() <= SHARES_PAGES => Content::Whole(Whole::one(bytes.to_vec())),
             whole => Content::Whole(whole.clone()),
         };
         let parts = object.parts();
-        // For the moment until the original is freed, which nothing needs to be evicted for.
+        // Charged only until the original is freed, so nothing is evicted for it.
         self.budget.add(parts.base_bytes() + content.own_bytes());
         let copy = Arc::new(parts.build(content, Some(self.budget.clone())));
         let mut shard = self.lock(object.key());

@@ -1,14 +1,14 @@
-//! Making room.
+//! Eviction: making room in the store.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::shard::{Judge, Queue, Victim};
 use crate::store::Store;
 
-/// S3-FIFO gives a tenth to objects that have yet to show their worth.
+/// The small queue of S3-FIFO, for objects without proven worth, gets a tenth.
 const SHARE: usize = 10;
 
-/// An index of more than this part of the store is looked at for what it no longer needs, after so many
+/// An index that takes more than this part of the store is checked for unneeded memory, every `LOOK_AFTER`
 /// evictions.
 const LARGE_INDEX: usize = 8;
 const LOOK_AFTER: usize = 64;
@@ -18,7 +18,7 @@ impl Store {
         Judge { limit: self.budget.limit(), desperate: false }
     }
 
-    /// Charges `bytes`, evicting until they fit. False where they never will.
+    /// Charges `bytes`, evicting until they fit. False if they never will.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
         if bytes > self.budget.limit() {
             return false;
@@ -31,12 +31,12 @@ impl Store {
         true
     }
 
-    /// Charges `bytes` for the body of an object that is arriving and holds `held` already. False where it is
+    /// Charges `bytes` for the body of an object that is arriving and holds `held` already. False if it has
     /// to stream.
     ///
-    /// Readers may be slow, and nothing that they hold can be freed. So what has yet to show its worth,
-    /// readers or not, takes only from its like what goes beyond its share, and of memory that is free it
-    /// leaves the last share to what is small. Otherwise a few clients that ask for large objects and do not
+    /// Readers may be slow, and nothing that they hold can be freed. So objects without proven worth, with or
+    /// without readers, may exceed their share only by displacing other such objects, and leave the last
+    /// share of free memory to small objects. Otherwise a few clients that ask for large objects and do not
     /// read would empty the main queue.
     pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
         let limit = self.budget.limit();
@@ -55,8 +55,7 @@ impl Store {
         }
     }
 
-    /// Bytes of objects that have yet to show their worth, and of those that have left the index but are
-    /// being read.
+    /// Bytes of objects without proven worth, and of objects that have left the index but are being read.
     fn unproven_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.main_bytes, &self.shards.index_bytes])
     }
@@ -69,7 +68,7 @@ impl Store {
     pub(crate) fn fit(&self) {
         while !self.budget.fits() {
             if !self.evict() {
-                // What does not fit may be index that has become too large for what it holds.
+                // The excess may be an index that has become too large for its content.
                 self.shrink();
                 return;
             }
@@ -80,7 +79,7 @@ impl Store {
         (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
     }
 
-    /// Evicts one object. False where there is none.
+    /// Evicts one object. False if there is none.
     fn evict(&self) -> bool {
         let index = usize::try_from(self.shards.index_bytes.load(Relaxed)).unwrap_or(0);
         let turn = self.evictions.fetch_add(1, Relaxed);
@@ -94,11 +93,12 @@ impl Store {
         tries.any(|(queue, desperate)| self.evict_from(queue, desperate))
     }
 
-    /// Evicts one object of a queue. False where there is none, or, unless `desperate`, only such as have
-    /// been asked for or are being read.
+    /// Evicts one object of a queue. False if there is none, or, unless `desperate`, only objects that have
+    /// had hits or are being read.
     fn evict_from(&self, queue: Queue, desperate: bool) -> bool {
         let judge = Judge { desperate, ..self.judge() };
-        // Hits that come meanwhile could save every object for ever: so this ends, and desperation comes.
+        // Hits that arrive meanwhile could save every object for ever, so the search ends and is repeated as
+        // desperate.
         let mut empty = 0;
         for _ in 0..8 * self.shards() {
             let victim = self.shard(self.turn(queue)).evict(queue, judge);
@@ -117,12 +117,12 @@ impl Store {
         false
     }
 
-    /// The shard that gives the next victim: they take turns, but of two the one gives that has more objects
-    /// in the queue. So the queues stay equally long, and all together are like one.
+    /// The shard that gives the next victim. Shards take turns, but of two the one with more objects in the
+    /// queue is taken. So the queues stay equally long and act like a single one.
     fn turn(&self, queue: Queue) -> usize {
         let hand = self.hand.fetch_add(1, Relaxed);
         let last = self.shards() - 1;
-        // Every pair of neighbours at some distance meets in the course of time.
+        // The distance varies, so that in time every shard is compared with every other.
         let (one, other) = (hand & last, (hand + 1 + hand / self.shards()) & last);
         let len = |at: usize| self.shards.queue_len(at, queue);
         if len(one) >= len(other) { one } else { other }

@@ -1,12 +1,12 @@
-//! Flights: the sole right to fill a key, and those who wait for it.
+//! Flights: the sole right to fill a key, and the waiters for it.
 //!
 //! ```text
 //!            Miss ── Flight ──┬── store ───── waiters get the object as it arrives
 //!                             ├── refresh ─── waiters get the freshened object
 //!                             ├── mark ────── waiters look up again
-//!                             ├── fail ────── waiters are told
+//!                             ├── fail ────── waiters fail too
 //!                             ├── release ─── one waiter takes over; the next time, some try at once
-//!                             ├── scatter ─── waiters try for themselves
+//!                             ├── scatter ─── waiters try by themselves
 //!                             └── dropped ─── one waiter takes over
 //! ```
 //! Locks are taken in one order: the shard's, then the flight's.
@@ -26,14 +26,14 @@ use crate::store::Store;
 use crate::wait_list::keep;
 use crate::{Key, Mark, Object, Tag};
 
-/// The right to fill a key. Dropped unused, it passes to one of those who wait.
+/// The right to fill a key. If it is dropped unused, it passes to a waiter.
 #[must_use = "a dropped flight passes to another request"]
 pub struct Flight {
     store: Arc<Store>,
     key: Key,
     begun: Begun,
     candidate: Option<Arc<Object>>,
-    /// None where others may fill the key at the same time, and nobody waits for this.
+    /// None if other requests may fill the key at the same time; there are no waiters then.
     flying: Option<Arc<Flying>>,
 }
 
@@ -57,36 +57,36 @@ impl Flight {
     }
 
     /// The stored object to validate, and to serve if the origin fails and its lifetimes allow it. It may be
-    /// a part of what is wanted; see [`Object::range`].
+    /// a part of what was requested; see [`Object::range`].
     pub fn candidate(&self) -> Option<&Arc<Object>> {
         self.candidate.as_ref()
     }
 
-    /// Tells which target the response will be of, where it will carry the [`Tag::target`] of one: who comes
-    /// after a purge of that does not wait for it.
+    /// Sets the [`Tag::target`] that the response will carry, if any. After a purge of that tag, new requests
+    /// do not wait for this flight.
     pub fn aim(&self, target: Option<Tag>) {
         if let (Some(flying), Some(_)) = (&self.flying, target) {
             flying.state.lock().target = target;
         }
     }
 
-    /// Stores a response whose body is to come. Those who wait get it now.
+    /// Stores a response whose body is to follow. The waiters get it now.
     pub fn store(mut self, new: NewObject<'_>) -> BodyWriter {
         let (store, landing) = self.leave();
         store.admit(landing, new, None)
     }
 
-    /// Stores a response that carries a part, combined with a part that is stored: the object shares the bytes
-    /// of the latter. `new` has the head and the range of both together; its `len` does not matter. The
-    /// caller MUST have found that both share a strong validator (RFC 9111 §3.4).
+    /// Stores a partial response, combined with a stored part: the object shares the bytes of the latter.
+    /// `new` has the head and the range of both together; its `len` is ignored. The caller MUST have found
+    /// that both share a strong validator (RFC 9111 §3.4).
     pub fn combine(mut self, new: NewObject<'_>, combination: Combination) -> BodyWriter {
         let (store, landing) = self.leave();
         let new = NewObject { len: Some(combination.combined_len()), ..new };
         store.admit(landing, new, Some(combination))
     }
 
-    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. Where it cannot
-    /// be stored the object is made all the same, for those who want it now.
+    /// Stores a response whose body is whole: `body` in pieces of any size, which are copied. If it cannot be
+    /// stored, the object is made all the same, for this request and the waiters.
     pub fn store_complete(
         mut self,
         new: NewObject<'_>,
@@ -97,22 +97,21 @@ impl Flight {
         store.admit_whole(landing, new, body, trailers)
     }
 
-    /// Freshens the candidate with the head and the lifetimes that a 304 makes of it: the same body, the
-    /// range it had, and what else `new` says; its `len` and `limit` do not matter. `None` where there is no
-    /// candidate.
+    /// Freshens the candidate with the head and the lifetimes updated by a 304: it keeps its body and range
+    /// and takes the rest from `new`, whose `len` and `limit` are ignored. `None` if there is no candidate.
     pub fn refresh(mut self, new: NewObject<'_>) -> Option<Arc<Object>> {
         let candidate = self.candidate.take()?;
         let (store, landing) = self.leave();
         Some(store.refresh(landing, candidate, new))
     }
 
-    /// The same right, which leaves the candidate where it is, whatever becomes of it.
+    /// The same right, but the candidate stays in the store whatever the outcome.
     pub fn sparing(mut self) -> Flight {
         self.candidate = None;
         self
     }
 
-    /// Marks the key until then, so that nobody waits for the like of this response. The candidate leaves the
+    /// Marks the key until `until`, so that no request waits for such a response. The candidate leaves the
     /// store.
     pub fn mark(mut self, mark: Mark, until: Timestamp, now: Timestamp) {
         let candidate = self.candidate.take();
@@ -120,14 +119,15 @@ impl Flight {
         store.mark(landing, candidate, mark, until, now);
     }
 
-    /// The origin could not answer: those who wait are told, instead of trying one after the other.
+    /// Ends the flight because the origin could not answer. All waiters fail, instead of trying one after the
+    /// other.
     pub fn fail(self) {
         self.end(Stage::Failed);
     }
 
-    /// The origin could not answer, which may lie in this one request: one of those who wait takes over.
-    /// Where that brings no answer either, up to `most` of them try for themselves, all at once, and the
-    /// others look up again and wait for one of them.
+    /// Ends the flight because the origin could not answer, perhaps because of this one request: one waiter
+    /// takes over. If that fetch brings no answer either, up to `most` waiters try by themselves at once, and
+    /// the others look up again and wait for one of them.
     pub fn release(mut self, most: usize) {
         let (store, landing) = self.leave();
         let Some(flying) = landing.flying else { return };
@@ -139,13 +139,12 @@ impl Flight {
         }
     }
 
-    /// The origin answered this one request with something that others may not get: all who wait try for
-    /// themselves, at once.
+    /// Ends the flight because the response may not be shared: all waiters try by themselves, at once.
     pub fn scatter(self) {
         self.end(Stage::Released(usize::MAX));
     }
 
-    /// Leaves nothing, and tells those who wait.
+    /// Stores nothing, and wakes the waiters.
     fn end(mut self, stage: Stage) {
         let (store, landing) = self.leave();
         if let Some(flying) = landing.flying {
@@ -154,13 +153,13 @@ impl Flight {
         }
     }
 
-    /// Leaves the flight without passing it on.
+    /// Ends the flight without passing it on.
     fn leave(&mut self) -> (Arc<Store>, LandedFlight) {
         (self.store.clone(), LandedFlight { key: self.key, begun: self.begun, flying: self.flying.take() })
     }
 }
 
-/// A body that is still arriving cannot be given to another head.
+/// The candidate, if it is whole: a body that is still arriving cannot be given another head.
 fn settled(candidate: Option<Arc<Object>>) -> Option<Arc<Object>> {
     candidate.filter(|object| object.body().is_whole())
 }
@@ -173,12 +172,12 @@ impl Drop for Flight {
     }
 }
 
-/// What a waiter is told.
+/// The outcome for a waiter.
 #[must_use]
 pub enum Waited {
     /// The response, which may still be arriving.
     Object(Arc<Object>),
-    /// The fetch was given up, and this request takes it over, or failed, and this request tries for itself.
+    /// The fetch was given up and this request takes it over, or it failed and this request tries by itself.
     Lead(Flight),
     /// The response does not answer this request, or was not worth waiting for: look up again.
     Again,
@@ -186,7 +185,7 @@ pub enum Waited {
     Failed,
 }
 
-/// A request that waits for another's fetch.
+/// A request that waits for another request's fetch.
 pub struct Waiter {
     store: Arc<Store>,
     flying: Arc<Flying>,
@@ -203,8 +202,8 @@ impl Waiter {
         self.flying.state.lock().candidate.is_some()
     }
 
-    /// What has become of the fetch. `query` MUST be the one that was looked up. Once ready, it isn't to be
-    /// polled again.
+    /// Ready with the outcome of the fetch. `query` MUST be the one that was looked up. MUST NOT be polled
+    /// again once ready.
     pub fn poll(&mut self, cx: &mut Context<'_>, query: &Query<'_>, now: Timestamp) -> Poll<Waited> {
         let mut state = self.flying.state.lock();
         let waited = match &mut state.stage {
@@ -234,7 +233,7 @@ impl Waiter {
             state.waiters.remove(entry);
         }
         let Some(waited) = waited else {
-            // What happened before this moment cannot taint a fetch that begins after it.
+            // Purges and bans before this moment cannot affect a fetch that begins after it.
             let begun = self.store.begun();
             state.stage = Stage::Open;
             state.begun = begun;
@@ -265,8 +264,8 @@ impl Drop for Waiter {
     }
 }
 
-/// Whether a response that has just arrived answers a request that waited for it. What the request asked of
-/// stored responses (no-cache, max-age) is met by one that came after it.
+/// Whether a response that has just arrived answers a request that waited for it. It meets the request's
+/// directives for stored responses (no-cache, max-age), because it is newer than the request.
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
     object.vary().matches(query.fields)

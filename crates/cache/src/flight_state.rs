@@ -1,4 +1,4 @@
-//! The state of a fetch in progress, which its flight, its waiters and its shard share.
+//! The state of a fetch in progress, shared by its flight, its waiters and its shard.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -10,28 +10,28 @@ use sandarac_message::vary::VaryKey;
 use crate::wait_list::{Entries, Wake};
 use crate::{Key, Object, Tag};
 
-/// A fetch in progress, as its shard knows it.
+/// A fetch in progress, as its shard refers to it.
 pub(crate) struct Flying {
     pub(crate) key: Key,
-    /// What it is for.
+    /// What it fetches.
     pub(crate) errand: Errand,
     pub(crate) state: Mutex<State>,
 }
 
-/// What a fetch is for, of all that there may be of a key.
+/// The response that a fetch is for, among all that a key may have.
 pub(crate) struct Errand {
-    /// Which requests, where the names they vary on are known.
+    /// The variant, if the names of the fields it varies on are known.
     pub(crate) variant: Option<VaryKey>,
-    /// The part that it is to bring; `None` where that is all of the representation.
+    /// The part to fetch; `None` for the whole representation.
     pub(crate) part: Option<RangeSpec>,
-    /// Proxies that the request had passed.
+    /// Proxies that the request had passed through.
     pub(crate) passed: usize,
 }
 
 impl Errand {
-    /// Whether what this fetch brings is what `other` would. All of the representation serves those who want
-    /// a part of it. A request that passed more proxies may be this very fetch, come back to us, and would
-    /// wait for itself.
+    /// Whether the response to this fetch would serve `other`. The whole representation serves a request for
+    /// a part. A request that has passed through more proxies may be this very fetch, looped back to us: it
+    /// would wait for itself.
     pub(crate) fn serves(&self, other: &Errand) -> bool {
         let brings = self.part.is_none() || self.part == other.part;
         brings && self.variant == other.variant && self.passed >= other.passed
@@ -41,9 +41,9 @@ impl Errand {
 pub(crate) struct State {
     pub(crate) stage: Stage,
     pub(crate) begun: Begun,
-    /// The tag of the target that the response will carry, if it will.
+    /// The tag of the target that the response will carry, if any.
     pub(crate) target: Option<Tag>,
-    /// Whether a fetch has brought no answer already.
+    /// Whether an earlier fetch brought no answer.
     pub(crate) failed: bool,
     pub(crate) candidate: Option<Arc<Object>>,
     pub(crate) waiters: Entries<Option<Waker>>,
@@ -58,13 +58,13 @@ pub(crate) enum Stage {
     Landed(Arc<Object>),
     /// The origin could not answer.
     Failed,
-    /// Nor could it here: so many waiters may try for themselves.
+    /// The retry failed too: this many waiters may try by themselves.
     Released(usize),
-    /// Nothing that would help those who wait.
+    /// Nothing that would help the waiters.
     Over,
 }
 
-/// Which purges and bans had happened when a fetch began: those after it count against what it brings.
+/// The purges and bans there had been when a fetch began. Later ones apply to its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     pub(crate) purges: u64,
@@ -90,7 +90,7 @@ impl Flying {
         self.state.lock().waiters.len()
     }
 
-    /// Tells all who wait. The flight MUST have left its shard.
+    /// Wakes all waiters with this stage. The flight MUST have left its shard.
     pub(crate) fn close(&self, stage: Stage) {
         let mut state = self.state.lock();
         if !matches!(stage, Stage::Released(_)) {
@@ -113,7 +113,7 @@ impl Flying {
         self.close(Stage::Over);
     }
 
-    /// Offers the flight to one who waits. The shard's lock is held. `None` where nobody does.
+    /// Offers the flight to a waiter. The shard's lock is held. `None` if there is none.
     pub(crate) fn offer(&self) -> Option<Wake> {
         let mut state = self.state.lock();
         let (id, waker) = state.waiters.iter_mut().next()?;

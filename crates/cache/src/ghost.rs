@@ -1,14 +1,14 @@
-//! The ghost of S3-FIFO: keys that were evicted from the small queue not long ago.
+//! The ghost of S3-FIFO: keys that were recently evicted from the small queue.
 
 use crate::budget::held;
 
 /// Entries in a bucket: one cache line.
 const WAYS: usize = 16;
 
-/// Fingerprints of evicted keys, in buckets of one cache line. An entry is remembered until as many evictions
-/// have followed as there are entries in all, or its bucket needs the place: both forget the oldest first.
+/// Fingerprints of evicted keys, in buckets of one cache line. The oldest are forgotten first: an entry lasts
+/// until as many evictions have followed as the table has entries, or until its bucket needs the place.
 pub(crate) struct Ghost {
-    /// Fingerprint in the upper half, the time of the eviction in the lower.
+    /// Fingerprint in the upper half, time of the eviction in the lower.
     buckets: Box<[[u32; WAYS]]>,
     evictions: u32,
 }
@@ -23,12 +23,12 @@ impl Ghost {
         held(size_of_val(&*self.buckets))
     }
 
-    /// Remembers an eviction. `objects` is the number of objects in the shard, as many as are worth
-    /// remembering.
+    /// Remembers an eviction. `objects`, the number of objects in the shard, is also the number of entries
+    /// worth keeping.
     pub(crate) fn insert(&mut self, hash: u32, objects: usize) {
         let wanted = objects.div_ceil(WAYS).max(1);
         if self.buckets.len() < wanted || self.buckets.len() > wanted * 4 {
-            // What was remembered is lost; it would be soon in any case.
+            // The old entries are lost; they would soon expire in any case.
             self.buckets = vec![[0; WAYS]; wanted + wanted / 8].into();
         }
         self.evictions = self.evictions.wrapping_add(1);
@@ -40,7 +40,7 @@ impl Ghost {
         entries[oldest] = fingerprint(hash) << 16 | u32::from(time);
     }
 
-    /// Whether the key was evicted lately. It is forgotten by the question.
+    /// Whether the key was evicted recently. Removes the entry.
     pub(crate) fn take(&mut self, hash: u32) -> bool {
         if self.buckets.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! The growth of an arriving body: how much memory its writer asks for next.
+//! Growth of an arriving body: how much memory its writer asks for next.
 
 use crate::budget::held;
 use crate::whole_body::Whole;
@@ -7,32 +7,32 @@ use crate::whole_body::Whole;
 const FIRST: usize = 2 << 10;
 /// A segment of a body.
 pub(crate) const SEGMENT: usize = 64 << 10;
-/// A segment of a body that is larger than [`LARGE`] already.
+/// A segment of a body that has outgrown [`LARGE`].
 const LARGE_SEGMENT: usize = 256 << 10;
 const LARGE: u64 = 1 << 20;
 
-/// What the writer has to know of the tail.
+/// The tail, as far as the writer needs to know it.
 pub(crate) struct Room {
-    /// Bytes that fit it.
+    /// Free bytes in it.
     pub(crate) room: usize,
-    /// Bytes that fit it when it is empty.
+    /// Bytes it can hold in total.
     pub(crate) capacity: usize,
     /// Bytes of the body so far.
     pub(crate) len: u64,
 }
 
-/// How the tail of a body is to grow.
+/// How the tail of a body grows.
 pub(crate) struct Growth {
-    /// Bytes that the tail has room for afterwards.
+    /// Capacity of the tail afterwards, in bytes.
     pub(crate) capacity: usize,
-    /// Whether that is the tail there was; if not, it is full, and a new one begins.
+    /// Whether the existing tail grows. If not, it is full and a new one begins.
     pub(crate) in_place: bool,
-    /// What is to be charged for it.
+    /// Bytes to charge for it.
     pub(crate) cost: usize,
 }
 
 impl Growth {
-    /// For a body whose tail is full, to which `wanted` bytes are to be added, and which may grow by `most`.
+    /// The growth of a body whose tail is full, `wanted` bytes are to be added, and that may grow by `most`.
     pub(crate) fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize) -> Growth {
         let segment = if tail.len < LARGE { SEGMENT } else { LARGE_SEGMENT };
         let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);

@@ -1,9 +1,9 @@
-//! Keys that objects are stored under, and tags that they may be purged by.
+//! Keys that objects are stored under, and tags that they are purged by.
 
 use sandarac_message::vary::VaryKey;
 
-/// The key of a stored response: 128 bits of the BLAKE3 digest of its parts. A cryptographic digest, because
-/// clients choose the parts and must not be able to choose a collision.
+/// The key of a stored response: 128 bits of the BLAKE3 digest of its parts. The digest is cryptographic
+/// because clients choose the parts and must not be able to construct a collision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u64; 2]);
 
@@ -39,19 +39,19 @@ impl Key {
     }
 }
 
-/// Parts shorter than this together are digested in one go.
+/// Parts that together are shorter than this are digested in one go.
 const INLINE: usize = 256;
 
-/// In place of a length of one byte: one of eight bytes follows. Most keys are short, and fit one block of
+/// Replaces a length of one byte: a length of eight bytes follows. Most keys are short and fit one block of
 /// the digest.
 const LONG: u8 = u8::MAX;
 
-/// Digests the parts of a key. Every part goes in with its length, so that no two lists of parts are one byte
-/// string.
+/// Digests the parts of a key. Every part is preceded by its length, so that no two lists of parts give the
+/// same byte string.
 pub struct KeyBuilder {
     buffer: [u8; INLINE],
     filled: usize,
-    /// Once the parts have outgrown the buffer.
+    /// The hasher, once the parts have outgrown the buffer.
     hasher: Option<blake3::Hasher>,
 }
 
@@ -64,7 +64,7 @@ impl KeyBuilder {
         builder
     }
 
-    /// Adds a part: whatever else the configuration has the response depend on.
+    /// Adds a part: anything else that, by the configuration, the response depends on.
     pub fn part(&mut self, part: &[u8]) -> &mut KeyBuilder {
         match u8::try_from(part.len()) {
             Ok(len) if len < LONG => self.write(&[len]),
@@ -124,8 +124,8 @@ impl Tag {
         Tag(high)
     }
 
-    /// What every response to a target carries whose key has more to it than the target, so that all of them
-    /// can be found: no group, and no tag either.
+    /// The tag of all responses to a target whose keys have parts beside the target, so that all of them can
+    /// be found. It equals no group and no other tag.
     pub fn target(host: &[u8], path_and_query: &[u8]) -> Tag {
         let (_, high) = halves(&KeyBuilder::new(b"target", host, path_and_query).digest());
         Tag(high)

@@ -1,20 +1,20 @@
 //! The RAM store: stored responses, shared by all cores, within one limit in bytes.
 //!
-//! A request is looked up by [`Key`]; what it may use is a [`Hit`](Lookup::Hit), and where nothing may be
-//! used, one request gets the right to fill the key, a [`Flight`], while the others [wait](Waiter). What the
-//! flight brings is an [`Object`], served to all who wait while it arrives.
+//! A request is looked up by [`Key`]. The result is a [`Hit`](Lookup::Hit) with an object to serve, or, on a
+//! miss, a [`Flight`]: the right to fill the key. One request gets it; the others [wait](Waiter). The
+//! response it stores is an [`Object`], which is served to all waiters while it arrives.
 //!
 //! # Memory
-//! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding, those of
-//! objects still arriving included, and those of objects that have left the store for as long as somebody
-//! reads them. Before anything is added, objects are evicted until it fits. Beside head, body and key (its
-//! digest, the text of host and path, and what it varies on), an object takes at most 256 bytes; each of its
-//! tags takes 24 more, and each 64 KiB of a long body 112.
+//! Bytes charged are bytes held: heads, bodies, keys, tags, index and the allocator's rounding. They include
+//! objects that are still arriving, and objects that have left the store while a reader holds them. Objects
+//! are evicted before anything is added that would not fit. Beside head, body and key (its digest, the text
+//! of host and path, and what it varies on), an object takes at most 256 bytes. Each of its tags takes 24
+//! more, and each 64 KiB of a long body 112.
 //!
 //! # Locks
 //! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or
-//! the freeing of objects. A body that is whole is read without any lock. Order: an arriving body's lock and
-//! a flight's are never held while a shard's is taken; a flight's may be taken under a shard's.
+//! the freeing of objects. A whole body is read without a lock. Lock order: the lock of an arriving body or
+//! of a flight is never held while a shard's lock is taken; a flight's lock may be taken under a shard's.
 
 mod admit;
 mod arriving;

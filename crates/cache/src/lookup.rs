@@ -1,4 +1,4 @@
-//! Lookups: what the store has for a request, and the right to ask the origin for what it has not.
+//! Lookups: what the store has for a request, or the right to ask the origin for it.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Key, Mark, Object};
 
-/// Beyond so many proxies that requests passed, fetches for them are not told apart: clients can claim any
-/// number.
+/// The number of passed proxies is compared only up to this one, because clients can claim any number.
 const MOST_PASSED: usize = 8;
 
-/// What the store has for a request.
+/// The result of a lookup.
 #[must_use]
 pub enum Lookup {
-    /// An object to serve: fresh, or as fresh as the request asks. Its body may be arriving.
+    /// An object to serve: fresh, or as fresh as the request requires. Its body may be arriving.
     Hit(Arc<Object>),
-    /// A stale object to serve at once. The first to find it gets the right to validate it in the background.
+    /// A stale object to serve at once. The first request to find it gets the right to validate it in the
+    /// background.
     Stale(Arc<Object>, Option<Flight>),
     /// Nothing to serve without asking the origin, and the right to ask.
     Miss(Flight),
-    /// Another request is asking.
+    /// Another request is asking the origin.
     Wait(Waiter),
     /// The key's responses are not shared: ask the origin without waiting for others, and, for
     /// [`Mark::HitForMiss`], store what turns out to be storable.
@@ -39,8 +39,7 @@ pub enum Lookup {
 }
 
 impl Store {
-    /// What there is for a request. On the way of a hit nothing is allocated, and one lock is taken and let
-    /// go.
+    /// What the store has for a request. A hit allocates nothing and takes one lock.
     pub fn lookup(self: &Arc<Store>, key: Key, query: &Query<'_>, now: Timestamp) -> Lookup {
         loop {
             let mut shard = self.lock(key);
@@ -85,14 +84,14 @@ impl Store {
         }
     }
 
-    /// The right to store a response for a key beside others who may hold it too: from another tier, or of a
-    /// request that wasn't looked up.
+    /// The right to store a response for a key that others may be filling too: a response from another tier,
+    /// or to a request that was not looked up.
     pub fn open(self: &Arc<Store>, key: Key) -> Flight {
         Flight::new(self.clone(), key, self.begun(), None)
     }
 
-    /// The right to freshen a stored object with what the origin said of it otherwise than by a 304, as in a
-    /// response to HEAD (RFC 9111 §4.3.5).
+    /// The right to freshen a stored object by a response other than a 304, such as the response to HEAD (RFC
+    /// 9111 §4.3.5).
     pub fn open_for(self: &Arc<Store>, object: &Arc<Object>) -> Flight {
         Flight::new(self.clone(), object.key(), self.begun(), Some(object.clone()))
     }
@@ -139,7 +138,7 @@ impl Store {
         })
     }
 
-    /// The flight for a request, or another's that is on its way for such requests.
+    /// A flight for a request, or an existing one that will answer it.
     fn take_off(
         self: &Arc<Store>,
         shard: &mut Shard,
@@ -158,7 +157,7 @@ impl Store {
         let candidate = candidate.cloned();
         let eq = |flying: &Arc<Flying>| flying.key == key && flying.errand.serves(&errand);
         if let Some(flying) = shard.flights.find_mut(hash, eq) {
-            // One that began before a purge or a ban may bring what that was to remove.
+            // A fetch that began before a purge or a ban may bring what that should remove.
             let before = flying.begun();
             if before.bans == begun.bans && !self.purges.may_meet(before.purges, key, flying.target()) {
                 return Err(flying.clone());
@@ -172,7 +171,7 @@ impl Store {
     }
 }
 
-/// Which variant of a key a request asks for, where the newest object of the key tells what it varies on.
+/// The variant of a key that a request selects, if the newest object of the key varies.
 fn variant(shard: &Shard, key: Key, request: Fields<'_>) -> Option<VaryKey> {
     let (_, newest) = shard.variants(key).find(|(_, object)| !object.vary().is_empty())?;
     Some(spec(newest.vary()).key(request))

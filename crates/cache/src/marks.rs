@@ -5,10 +5,10 @@ use sandarac_message::Timestamp;
 use crate::Key;
 use crate::budget::held;
 
-/// What is known of a key whose responses cannot be shared.
+/// A mark of a key whose responses cannot be shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Do not wait for others' fetches; but store the response if it turns out to be storable.
+    /// Do not wait for other fetches, but store the response if it turns out to be storable.
     HitForMiss,
     /// Pass requests to the origin and store nothing.
     HitForPass,
@@ -17,8 +17,8 @@ pub enum Mark {
 /// Entries in a bucket.
 const WAYS: usize = 4;
 
-/// Marks in buckets, as many as have been needed and no more than a share of the store: marks are hints, and
-/// where a flood of uncacheable responses fills the table, those that would end first make room.
+/// Marks in buckets. The table grows as needed, up to a share of the store. Marks are hints: if a flood of
+/// uncacheable responses fills the table, those that would end first make room.
 pub(crate) struct Marks {
     buckets: Box<[[Entry; WAYS]]>,
     most: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Marks {
 #[derive(Clone, Copy)]
 struct Entry {
     key: Key,
-    /// Milliseconds, the lowest bit of which tells the kind; zero where the entry is free.
+    /// Milliseconds, with the kind in the lowest bit; zero if the entry is free.
     until: u64,
 }
 
@@ -40,7 +40,7 @@ impl Entry {
 }
 
 impl Marks {
-    /// Marks that take at most so many bytes.
+    /// Marks that take at most `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Marks {
         let most = (bytes / size_of::<[Entry; WAYS]>()).max(1);
         Marks { buckets: Box::new([]), most: 1 << most.ilog2() }
@@ -51,7 +51,7 @@ impl Marks {
         held(size_of_val(&*self.buckets))
     }
 
-    /// Whether there may be any.
+    /// Whether there may be any marks.
     pub(crate) fn any(&self) -> bool {
         !self.buckets.is_empty()
     }
@@ -91,7 +91,7 @@ impl Marks {
         let more = (self.buckets.len() * 2).max(4).min(self.most);
         let before = std::mem::replace(&mut self.buckets, vec![[FREE; WAYS]; more].into());
         for entry in before.iter().flatten().filter(|entry| entry.holds(now)) {
-            // A bucket becomes two, so there is always a place.
+            // Splitting a bucket leaves room in both, so there is always a place.
             if let Some(free) =
                 self.bucket_mut(entry.key).and_then(|bucket| bucket.iter_mut().find(|e| e.until == 0))
             {

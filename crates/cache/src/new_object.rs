@@ -1,4 +1,4 @@
-//! New objects: responses that are to be stored.
+//! New objects: responses to be stored.
 
 use sandarac_message::caching::Lifetimes;
 use sandarac_message::range::ContentRange;
@@ -15,23 +15,23 @@ pub struct NewObject<'a> {
     pub lifetimes: Lifetimes,
     /// What it varies on.
     pub vary: &'a VarySpec,
-    /// The fields of the request it answers, as they were looked up with.
+    /// The fields of the request it answers, as used in the lookup.
     pub request: Fields<'a>,
-    /// The host it was asked for, for bans. No more than 65535 bytes are kept.
+    /// The host it was requested from, for bans. No more than 65535 bytes are kept.
     pub host: &'a [u8],
-    /// The path and query it was asked for, for bans. No more than 65535 bytes are kept.
+    /// The path and query it was requested by, for bans. No more than 65535 bytes are kept.
     pub path: &'a [u8],
-    /// The tags and groups it may be purged by.
+    /// The tags and groups it can be purged by.
     pub tags: &'a [Tag],
-    /// The part of the representation it is, where it isn't all of it.
+    /// The part of the representation it holds, if not all of it.
     pub range: Option<ContentRange>,
-    /// Bytes in the body, where known.
+    /// Bytes in the body, if known.
     pub len: Option<u64>,
-    /// The longest body that may be stored, where the route sets one. The store's own limit applies in any
+    /// The longest body that may be stored, if the route sets a limit. The store's own limit applies in any
     /// case.
     pub limit: Option<u64>,
-    /// Whether what has come of it may be kept as a part where the origin breaks off (RFC 9111 §3.3). MUST be
-    /// false for what has no strong validator.
+    /// Whether an incomplete body may be kept as a part when the origin breaks off (RFC 9111 §3.3). MUST be
+    /// false for a response without a strong validator.
     pub resumable: bool,
     /// The transaction number of the fetch.
     pub transaction: u64,

@@ -14,11 +14,11 @@ use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
 
-/// A stored response: immutable but for counters, shared by the store and all who serve it. Its bytes are
-/// charged to the store until the last of them lets go.
+/// A stored response: immutable but for counters, shared by the store and its readers. Its bytes are charged
+/// to the store until the last reference is dropped.
 ///
-/// A fill in progress is an object as well, whose [`Body`] is arriving; when it ends, the store exchanges it
-/// for one whose body is whole, and the old one reads the same.
+/// A fill in progress is an object too, whose [`Body`] is arriving. When the fill ends, the store replaces it
+/// by an object whose body is whole; the old one reads the same.
 pub struct Object {
     head: StoredHead,
     lifetimes: Lifetimes,
@@ -26,42 +26,42 @@ pub struct Object {
     vary: VaryKey,
     pub(crate) content: Content,
     extras: Option<Box<Extras>>,
-    /// None where it was never stored, and so never charged.
+    /// None if it was never stored, and so never charged.
     budget: Option<Arc<Budget>>,
     transaction: u64,
     hits: AtomicU32,
-    /// Seconds from receipt to a soft purge, and one more; zero where there was none. [`CONDEMNED`] is added
-    /// by a hard one.
+    /// Seconds from receipt to a soft purge, plus one; zero if there was none. A hard purge adds
+    /// [`CONDEMNED`].
     purged: AtomicU32,
     /// The last ban it was tested against.
     pub(crate) bans: AtomicU32,
-    /// The first of its tags in its shard's index. Belongs to the shard's lock.
+    /// The first of its tags in its shard's index. Protected by the shard's lock.
     pub(crate) tags: AtomicU32,
     host_len: u16,
     path_len: u16,
-    /// Whether the rest of this part was asked for once already and did not come.
+    /// Whether the rest of this part was fetched once already and did not arrive.
     stalled: AtomicBool,
-    /// Hits since the last time eviction looked, up to [`FREQUENT`]; and the queue. Both belong to the
+    /// Hits since eviction last examined it, up to [`FREQUENT`], and its queue. Both are protected by the
     /// shard's lock.
     pub(crate) frequency: AtomicU8,
     pub(crate) queue: AtomicU8,
 }
 
-/// The bit of an object that was purged, and is only kept until somebody has the time to free it. Requests
-/// that found it before may still use it: a soft purge before that goes on to count.
+/// The bit of an object that was purged and only waits to be freed. Requests that found it before may still
+/// use it, so an earlier soft purge stays in effect.
 const CONDEMNED: u32 = 1 << 31;
 
-/// The greatest frequency that is told apart.
+/// The frequency at which counting stops.
 pub(crate) const FREQUENT: u8 = 3;
 
-/// What few objects have.
+/// Rare properties of an object, in an allocation of their own.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
     pub(crate) trailers: Option<FieldsBuf>,
 }
 
-/// What makes an object, besides its body.
+/// The parts of an object, besides its body.
 pub(crate) struct Parts {
     pub(crate) head: StoredHead,
     pub(crate) lifetimes: Lifetimes,
@@ -75,12 +75,12 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// What the object will be charged, but for its body.
+    /// Bytes charged for the object without its body.
     pub(crate) fn base_bytes(&self) -> usize {
         Object::base_bytes(&self.head, &self.vary, !self.extras.is_empty(), self.extras.trailers.as_ref())
     }
 
-    /// The object. `budget` is there where it was charged for the object.
+    /// The object. `budget` is present if the object was charged to it.
     pub(crate) fn build(self, content: Content, budget: Option<Arc<Budget>>) -> Object {
         Object {
             head: self.head,
@@ -116,7 +116,7 @@ impl Object {
         &self.head
     }
 
-    /// The fields of the head that rules go by.
+    /// The fields of the head that rules are applied to.
     pub fn fields(&self) -> Fields<'_> {
         self.head.fields()
     }
@@ -137,22 +137,22 @@ impl Object {
         self.lifetimes.received()
     }
 
-    /// What it is stored under.
+    /// The key it is stored under.
     pub fn key(&self) -> Key {
         self.key
     }
 
-    /// Which requests for its key it answers.
+    /// The requests for its key that it answers.
     pub fn vary(&self) -> &VaryKey {
         &self.vary
     }
 
-    /// The host it was asked for.
+    /// The host it was requested from.
     pub fn host(&self) -> &[u8] {
         &self.text()[..self.host_len as usize]
     }
 
-    /// The path and query it was asked for.
+    /// The path and query it was requested by.
     pub fn path(&self) -> &[u8] {
         &self.text()[self.host_len as usize..]
     }
@@ -162,7 +162,7 @@ impl Object {
         Body::new(&self.content, self.text_len())
     }
 
-    /// The trailer fields, once the body is there.
+    /// The trailer fields, once the body is whole.
     pub fn trailers(&self) -> Option<&FieldsBuf> {
         match (&self.extras, &self.content) {
             (Some(extras), _) if extras.trailers.is_some() => extras.trailers.as_ref(),
@@ -171,17 +171,17 @@ impl Object {
         }
     }
 
-    /// The part of the representation that this is, where it isn't all of it.
+    /// The part of the representation that it holds, if not all of it.
     pub fn range(&self) -> Option<ContentRange> {
         self.extras.as_ref().and_then(|extras| extras.range)
     }
 
-    /// Whether it answers a request for `part`, or for the whole where that is `None`.
+    /// Whether it answers a request for `part`, or for the whole if that is `None`.
     pub fn answers(&self, part: Option<RangeSpec>) -> bool {
         self.range().is_none_or(|range| range.answers(part))
     }
 
-    /// The transaction number of the fetch it came by.
+    /// The transaction number of the fetch that brought it.
     pub fn transaction(&self) -> u64 {
         self.transaction
     }
@@ -191,13 +191,13 @@ impl Object {
         self.hits.load(Relaxed)
     }
 
-    /// Whether what comes in its place can be of use to those who wait for it: not where the origin wants to
-    /// be asked for every request. One that was too old when it came may be followed by one that is not.
+    /// Whether the response that replaces it may serve waiters. False if the origin requires validation for
+    /// every request. A response that was too old on arrival may be followed by one that is not.
     pub(crate) fn is_shareable(&self) -> bool {
         !self.lifetimes.no_cache() && self.lifetimes.is_ever_fresh()
     }
 
-    /// Counts a hit. The shard's lock is held, so that reading and writing need not be one step.
+    /// Counts a hit. The shard's lock is held, so this needs no atomic read-modify-write.
     pub(crate) fn hit(&self) {
         self.hits.store(self.hits.load(Relaxed).wrapping_add(1), Relaxed);
         let frequency = self.frequency.load(Relaxed);
@@ -206,14 +206,14 @@ impl Object {
         }
     }
 
-    /// Makes it stale from `now` on; the first time counts.
+    /// Makes it stale from `now` on; only the first soft purge counts.
     pub(crate) fn purge_softly(&self, now: Timestamp) {
         let since = u32::try_from(now.since(self.received()).as_secs()).unwrap_or(u32::MAX);
         _ = self.purged.compare_exchange(0, since.min(CONDEMNED - 2) + 1, Relaxed, Relaxed);
     }
 
-    /// Lets it answer nobody any more, wherever it stands. Returns whether it did until now. The shard's lock
-    /// is held.
+    /// Makes it unusable for any later request, wherever it is. Returns whether it was usable until now. The
+    /// shard's lock is held.
     pub(crate) fn condemn(&self) -> bool {
         self.purged.fetch_or(CONDEMNED, Relaxed) & CONDEMNED == 0
     }
@@ -222,7 +222,7 @@ impl Object {
         self.purged.load(Relaxed) & CONDEMNED != 0
     }
 
-    /// Bytes that go when it goes, as far as this object knows: its weight in a queue.
+    /// Bytes freed with it, as far as it can tell: its weight in a queue.
     pub(crate) fn weight(&self) -> usize {
         let base = if self.budget.is_some() { self.base() } else { 0 };
         base + match &self.content {
@@ -238,7 +238,7 @@ impl Object {
         }
     }
 
-    /// What makes another object of the same response with another body.
+    /// The parts for another object of the same response, with another body.
     pub(crate) fn parts(&self) -> Parts {
         Parts {
             head: self.head.clone(),
@@ -253,7 +253,7 @@ impl Object {
         }
     }
 
-    /// Takes over what was counted on `before`, whose place it takes. The shard's lock is held.
+    /// Takes over the counts of `before`, which it replaces. The shard's lock is held.
     pub(crate) fn succeed(&self, before: &Object) {
         self.hits.store(before.hits.load(Relaxed), Relaxed);
         self.bans.fetch_max(before.bans.load(Relaxed), Relaxed);
@@ -261,24 +261,24 @@ impl Object {
         self.queue.store(before.queue.load(Relaxed), Relaxed);
     }
 
-    /// Takes over that `before`, the same response, was purged. The shard's lock is held.
+    /// Takes over the purge of `before`, the same response. The shard's lock is held.
     pub(crate) fn inherit_purge(&self, before: &Object) {
         self.purged.store(before.purged.load(Relaxed), Relaxed);
     }
 
-    /// Notes that the rest of this part did not come. Returns whether that has happened before.
+    /// Records that the rest of this part did not arrive. Returns whether that has happened before.
     pub(crate) fn stall(&self) -> bool {
         self.stalled.swap(true, Relaxed)
     }
 
-    /// It was evicted.
+    /// Makes an arriving body stream, because the object was evicted.
     pub(crate) fn evicted(&self) {
         if let Content::Arriving(arriving) = &self.content {
             arriving.detach();
         }
     }
 
-    /// Whether it has what few objects have.
+    /// Whether it has [`Extras`].
     pub(crate) fn has_extras(&self) -> bool {
         self.extras.is_some()
     }
@@ -315,12 +315,13 @@ impl Object {
 
 #[cfg(test)]
 impl Object {
-    /// What ought to be charged for it alone.
+    /// The bytes that should be charged for it alone.
     pub(crate) fn recount_own(&self) -> usize {
         if self.budget.is_some() { self.base() + self.content.own_bytes() } else { 0 }
     }
 
-    /// What ought to be charged for what it may share with others, and by what that can be told.
+    /// The bytes that should be charged for what it may share with others, each with an address that
+    /// identifies it.
     pub(crate) fn recount_shared(&self) -> Vec<(usize, usize)> {
         let (arriving, whole) = match &self.content {
             Content::Whole(whole) => (None, Some(whole)),
@@ -334,7 +335,7 @@ impl Object {
         arriving.chain(many.into_iter().flatten()).collect()
     }
 
-    /// What ought to be charged for it in all.
+    /// The bytes that should be charged for it in total.
     pub(crate) fn recount(&self) -> usize {
         self.recount_own() + self.recount_shared().iter().map(|(_, bytes)| bytes).sum::<usize>()
     }

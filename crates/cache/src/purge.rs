@@ -1,7 +1,7 @@
-//! Purges: by key, by tags and groups, of everything.
+//! Purges: by key, by tag or group, of everything.
 //!
-//! A stored object is removed or made stale at once. A response that was being fetched is caught when it
-//! arrives: the store remembers the last purges, and a response that one of them meets is served to its
+//! A stored object is removed or made stale at once. A response that was being fetched is checked when it
+//! arrives: the store remembers the last purges, and a response that one of them matches is served to its
 //! waiters and to no later request.
 
 use sandarac_message::Timestamp;
@@ -11,20 +11,20 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Key, Tag};
 
-/// What a purge does to objects.
+/// The effect of a purge on objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// Removes them.
     Hard,
-    /// Makes them stale: they are validated before the next use, or served within their grace meanwhile.
+    /// Makes them stale: they are validated before the next use, or meanwhile served within their grace.
     Soft,
 }
 
-/// Objects, or tags, that are dealt with in one hold of a shard's lock.
+/// Objects, or tags, that are processed while a shard's lock is held once.
 const BATCH: usize = 64;
 
 impl Store {
-    /// Purges every object of a key. Returns how many there were.
+    /// Purges every object of a key. Returns their number.
     pub fn purge(&self, key: Key, purge: Purge, now: Timestamp) -> usize {
         self.purges.note([Purged::Key(key)]);
         let mut shard = self.lock(key);
@@ -41,15 +41,14 @@ impl Store {
         slots.len()
     }
 
-    /// Purges every object that carries one of these tags or groups. Returns how many there were. When this
-    /// returns, none of them is served any more; the memory of many is freed by eviction and by
-    /// [`Store::sweep`].
+    /// Purges every object that carries one of these tags or groups. Returns their number. None of them is
+    /// served once this has returned. Eviction and [`Store::sweep`] free their memory.
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
         self.purge_tagged(tags, purge, now)
     }
 
-    /// The same of a [`Tag::target`].
+    /// Purges every object that carries this [`Tag::target`], as [`Store::purge_tags`] does.
     pub fn purge_target(&self, target: Tag, purge: Purge, now: Timestamp) -> usize {
         self.purges.note([Purged::Target(target)]);
         self.purge_tagged(&[target], purge, now)
@@ -77,7 +76,7 @@ impl Store {
         purged
     }
 
-    /// Purges everything, marks included. Returns how many objects there were.
+    /// Purges everything, marks included. Returns the number of objects.
     pub fn purge_all(&self, purge: Purge, now: Timestamp) -> usize {
         self.purges.note_all();
         (0..self.shards())
@@ -87,7 +86,7 @@ impl Store {
                     let purged = shard.len();
                     let cleared = shard.clear();
                     drop(shard);
-                    // Objects are freed without the lock.
+                    // Objects are freed without holding the lock.
                     drop(cleared);
                     purged
                 }

@@ -1,4 +1,4 @@
-//! The log of purges: a response that was being fetched meanwhile is tested against it.
+//! The log of purges, against which a response is tested that was being fetched meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,19 +7,19 @@ use parking_lot::Mutex;
 
 use crate::{Key, Tag};
 
-/// Purges that are remembered. A fetch that began before all of these counts as purged.
+/// The number of purges remembered. A fetch that began before all of them counts as purged.
 const REMEMBERED: usize = 4096;
 
 /// The last purges.
 pub(crate) struct PurgeLog {
-    /// The number of purges there have been.
+    /// The number of purges so far.
     epoch: AtomicU64,
     recent: Mutex<Recent>,
 }
 
 struct Recent {
     entries: VecDeque<(u64, Purged)>,
-    /// Every fetch begun before so many purges is met.
+    /// Every fetch that began before this many purges counts as purged.
     all_before: u64,
 }
 
@@ -41,7 +41,7 @@ impl PurgeLog {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Notes purges. They MUST be noted before the first shard is walked.
+    /// Records purges. MUST be called before the first shard is walked.
     pub(crate) fn note(&self, purged: impl IntoIterator<Item = Purged>) {
         let mut recent = self.recent.lock();
         let epoch = self.epoch() + 1;
@@ -64,8 +64,8 @@ impl PurgeLog {
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// Whether a purge since `begun` meets what a fetch brought. The shard's lock MUST be held until it is
-    /// stored.
+    /// Whether a purge since `begun` matches a fetched response. The shard's lock MUST be held until the
+    /// response is stored.
     pub(crate) fn meets(&self, begun: u64, key: Key, tags: &[Tag]) -> bool {
         self.meets_any(begun, |purged| match purged {
             Purged::Key(purged) => *purged == key,
@@ -73,8 +73,8 @@ impl PurgeLog {
         })
     }
 
-    /// Whether a purge since `begun` may meet what a fetch is to bring, of which nobody knows the tags yet,
-    /// but that of its target, if it carries one.
+    /// Whether a purge since `begun` may match the response to a fetch. Its tags are not known yet, except
+    /// the one of its target, if it carries one.
     pub(crate) fn may_meet(&self, begun: u64, key: Key, target: Option<Tag>) -> bool {
         self.meets_any(begun, |purged| match purged {
             Purged::Key(purged) => *purged == key,

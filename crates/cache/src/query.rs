@@ -7,22 +7,22 @@ use sandarac_message::range::RangeSpec;
 /// A request to be looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// Its fields, for `Vary`.
+    /// Its fields, for matching `Vary`.
     pub fields: Fields<'a>,
     /// Its cache directives.
     pub directives: &'a RequestDirectives,
-    /// The part of the representation it wants; `None` where that is all of it, or several ranges.
+    /// The part of the representation it requests; `None` for all of it, or for several ranges.
     pub part: Option<RangeSpec>,
-    /// What it would do with a miss.
+    /// What to do on a miss.
     pub intent: Intent,
 }
 
-/// What a request would do with a miss.
+/// What to do on a miss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Intent {
-    /// Fetch, or wait for another's fetch.
+    /// Fetch, or wait for another fetch.
     #[default]
     Fill,
-    /// Nothing: it only wants to know what is there, as with `only-if-cached`.
+    /// Nothing: the request only uses what is stored, as with `only-if-cached`.
     Peek,
 }

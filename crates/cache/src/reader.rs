@@ -13,13 +13,13 @@ use crate::body::Content;
 pub struct Reader {
     object: Arc<Object>,
     at: u64,
-    /// Its entry, where the body was arriving when it began.
+    /// Its entry among the readers, if the body was arriving when it began.
     entry: Option<usize>,
 }
 
 impl Object {
-    /// Reads the body from its start, while it is arriving or when it is whole. `None` where the start is no
-    /// longer held, because the object outgrew its limit and streams by: such a request looks up again.
+    /// Reads the body from its start, whether it is arriving or whole. `None` if the start is no longer held
+    /// because the object outgrew its limit and streams; the request should look up again.
     pub fn reader(self: &Arc<Object>) -> Option<Reader> {
         let entry = match &self.content {
             Content::Whole(_) => None,
@@ -40,7 +40,7 @@ impl Reader {
         self.at
     }
 
-    /// The next bytes, never none; `None` at the end. Wakes the task of `cx` when there is more to say.
+    /// The next bytes, never empty; `None` at the end. Wakes the task of `cx` when there is more to read.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, Broken>>> {
         let body = self.object.body();
         if body.is_whole() {
@@ -54,7 +54,7 @@ impl Reader {
         let polled = arriving.poll_chunk(entry, cx);
         match &polled {
             Poll::Ready(Some(Ok(chunk))) => self.at += chunk.len() as u64,
-            // It became whole between the two looks.
+            // The body became whole between the two checks.
             Poll::Ready(None) if body.is_whole() && self.at < body.len().unwrap_or(0) => {
                 return self.poll_chunk(cx);
             }

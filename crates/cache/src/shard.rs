@@ -1,8 +1,8 @@
-//! One shard: an index, two queues and their ghost, tags, marks and flights, all under one lock that is held
+//! One shard: an index, two queues and their ghost, tags, marks and flights, under one lock that is held
 //! briefly.
 //!
-//! Eviction is S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new
-//! objects enter a small queue, those that are asked for again while there move on to the main one, and keys
+//! Eviction is S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023). New
+//! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back.
 
@@ -34,17 +34,17 @@ impl Queue {
     }
 }
 
-/// Objects that one search for a victim looks at before it gives up the lock.
+/// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
 
 /// An object that takes more than this part of the store is a large one.
 const LARGE: usize = 64;
 
-/// Where an object stands in its shard.
+/// An object's entry in its shard.
 pub(crate) struct Place {
     object: Option<Arc<Object>>,
     hash: u32,
-    /// Neighbours in the queue. A free place uses `next` for the list of free ones.
+    /// Neighbours in the queue. A free place uses `next` for the free list.
     prev: u32,
     next: u32,
     /// The next object of the same key, stored before this one.
@@ -67,7 +67,7 @@ impl Slot for Place {
     }
 }
 
-/// The ends and the weight of a queue.
+/// The ends, the length and the weight of a queue.
 struct Line {
     head: u32,
     tail: u32,
@@ -75,40 +75,40 @@ struct Line {
     bytes: usize,
 }
 
-/// What the search for a victim came to.
+/// The outcome of a search for a victim.
 pub(crate) enum Victim {
     Evicted(Arc<Object>),
-    /// None yet, but some that have lost a part of their merit.
+    /// None yet, but some objects have used up some of their hits.
     Passed,
-    /// The queue is empty, or as far as it was looked at all are being read.
+    /// The queue is empty, or all objects examined are being read.
     None,
 }
 
-/// How eviction judges objects: what it needs to know of the store.
+/// How eviction judges objects.
 #[derive(Clone, Copy)]
 pub(crate) struct Judge {
     pub(crate) limit: usize,
-    /// Nothing could be freed so far: hits do not count.
+    /// Whether nothing could be freed so far. Hits do not count then.
     pub(crate) desperate: bool,
 }
 
 impl Judge {
-    /// Hits that earn an object of this weight its place: the more of the store it takes, the more.
+    /// Whether an object has enough hits to keep its place. Larger objects need more.
     fn earned(self, object: &Object) -> bool {
         let weight = object.weight();
         let needed = 1 + u8::from(weight > self.limit / 1024) + u8::from(weight > self.limit / LARGE);
         !self.desperate && object.frequency.load(Relaxed) >= needed
     }
 
-    /// Whether an object is whole and somebody reads it.
+    /// Whether an object is whole and being read.
     fn is_held(self, object: &Arc<Object>) -> bool {
         !self.desperate && Arc::strong_count(object) > 1 && object.body().is_whole()
     }
 }
 
-/// What the index has for a request.
+/// The result of a search in the index.
 pub(crate) enum Found {
-    /// The newest object that answers such requests and holds the part that is wanted.
+    /// The newest object that answers such requests and holds the requested part.
     Object(u32),
     /// Only an object that holds another part.
     Partial(u32),
@@ -124,10 +124,10 @@ pub(crate) struct Shard {
     pub(crate) marks: Marks,
     pub(crate) flights: HashTable<Arc<Flying>>,
     pub(crate) counters: Counters,
-    /// Slots whose objects were condemned, if they still stand there; and how many do.
+    /// Slots whose objects were condemned, though some may have been reused since. The number below is exact.
     condemned: Vec<u32>,
     condemned_objects: usize,
-    /// What was charged for all this when it was last looked at.
+    /// Bytes last charged for the index.
     charged: usize,
 }
 
@@ -170,7 +170,7 @@ impl Shard {
         self.lines[queue as usize].len
     }
 
-    /// Bytes of the index, less what it had when this was last asked.
+    /// Bytes by which the index has grown since the last call.
     pub(crate) fn growth(&mut self) -> isize {
         let before = self.charged;
         self.charged = self.index_bytes();
@@ -230,8 +230,8 @@ impl Shard {
         older.filter(|(_, other)| other.vary() == object.vary()).map(|(slot, _)| slot).next()
     }
 
-    /// Adds an object as the newest of its key. It enters the main queue where its key was evicted lately and
-    /// `expected` bytes are no great part of the store.
+    /// Adds an object as the newest of its key. It enters the main queue if its key was evicted recently and
+    /// `expected` bytes are not a large part of the store.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let returns = self.ghost.take(key.hash());
@@ -269,8 +269,8 @@ impl Shard {
         Some(object)
     }
 
-    /// Lets the objects in these slots answer nobody any more, those at least that carry a tag; they are
-    /// freed by and by. Returns how many did until now.
+    /// Condemns the objects in these slots that carry a tag: they answer no later request and are freed
+    /// gradually. Returns how many were usable until now.
     pub(crate) fn condemn(&mut self, slots: &[u32], tag: Tag) -> usize {
         let before = self.condemned_objects;
         for &slot in slots {
@@ -296,7 +296,7 @@ impl Shard {
         None
     }
 
-    /// Everything that is stored here, taken out.
+    /// Takes everything out of the shard.
     pub(crate) fn clear(&mut self) -> Shard {
         let mut before = std::mem::replace(self, Shard::new(0));
         self.counters = before.counters;
@@ -308,8 +308,8 @@ impl Shard {
         before
     }
 
-    /// Puts `after` in the place of the object in a slot. Without `tags` it is the same response, its body
-    /// whole now; with them, it is that response freshened.
+    /// Replaces the object in a slot by `after`. Without `tags`, it is the same response, whose body is now
+    /// whole. With them, it is that response freshened.
     pub(crate) fn exchange(
         &mut self,
         slot: u32,
@@ -332,8 +332,9 @@ impl Shard {
         self.places.get_mut(slot).object.replace(after)
     }
 
-    /// Counts that an arriving object has grown by so many bytes. One that came back after an eviction and
-    /// turns out to be large, which nothing announced, leaves the main queue again.
+    /// Records that an arriving object has grown by `bytes`. If it entered the main queue because it came
+    /// back after an eviction, and turns out to be large without having announced it, it leaves that queue
+    /// again.
     pub(crate) fn grown(&mut self, slot: u32, bytes: usize, judge: Judge) {
         let Some(object) = self.object(slot) else { return };
         let queue = Queue::of(object);
@@ -346,7 +347,7 @@ impl Shard {
         }
     }
 
-    /// Makes the objects in these slots stale, those at least that carry a tag. Returns how many.
+    /// Makes the objects in these slots that carry a tag stale. Returns their number.
     pub(crate) fn purge_softly(&self, slots: &[u32], tag: Tag, now: Timestamp) -> usize {
         let objects = slots.iter().filter_map(|&slot| self.object(slot));
         let tagged = objects.filter(|object| !object.is_condemned() && self.carries(object, tag));
@@ -358,8 +359,8 @@ impl Shard {
         self.tags.of(object.tags.load(Relaxed)).any(|other| other == tag)
     }
 
-    /// Looks for a victim in one queue. A whole object that is being read is passed over: it would free
-    /// nothing, and be fetched again beside the copy that is still held.
+    /// Looks for a victim in one queue. A whole object that is being read is passed over: evicting it would
+    /// free nothing, and it would be fetched again beside the copy that is still held.
     pub(crate) fn evict(&mut self, queue: Queue, judge: Judge) -> Victim {
         if let Some(object) = self.reclaim() {
             return Victim::Evicted(object);
@@ -392,7 +393,7 @@ impl Shard {
         passed
     }
 
-    /// Moves everything into an index as small as it can be.
+    /// Rebuilds the index as small as possible.
     pub(crate) fn shrink(&mut self) {
         if self.places.len() * 4 > self.places.end() as usize && !self.tags.is_slack() {
             return;
@@ -415,7 +416,7 @@ impl Shard {
         self.table = HashTable::new();
         self.places = Slab::new();
         let before = std::mem::replace(&mut self.tags, TagIndex::new());
-        // The oldest first, so that of one key the newest comes to stand in front as before.
+        // Oldest first, so that the newest of each key comes first again.
         objects.sort_by_key(|object| object.received());
         let judge = Judge { limit: 0, desperate: false };
         for object in objects {
@@ -440,7 +441,7 @@ impl Shard {
         self.table.find(spread(key.hash()), eq).copied().unwrap_or(NONE)
     }
 
-    /// Takes a slot out of the list of its key.
+    /// Removes a slot from the list of its key.
     fn unlink(&mut self, slot: u32, key: Key) {
         let after = self.places.get(slot).variant;
         let mut at = self.head(key);
@@ -505,8 +506,7 @@ impl Shard {
     }
 }
 
-/// A hash of 64 bits from one of 32: the table takes its place from the low end and its tag from the high
-/// end.
+/// A 64-bit hash from a 32-bit one: the table takes the place from the low end and its tag from the high end.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

@@ -1,4 +1,4 @@
-//! The shards of a store, each under its lock, and what they hold together.
+//! The shards of a store, each under its lock, and their totals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -37,8 +37,8 @@ impl Padded {
 }
 
 impl Shards {
-    /// So many shards, a power of two. The marks of each take at most `marks` bytes; what the index takes is
-    /// charged to `budget`.
+    /// `count` shards, a power of two. The marks of each take at most `marks` bytes. The index is charged to
+    /// `budget`.
     pub(crate) fn new(count: usize, marks: usize, budget: Arc<Budget>) -> Shards {
         Shards {
             shards: (0..count).map(|_| Padded::new(marks)).collect(),
@@ -71,8 +71,8 @@ impl Shards {
     }
 }
 
-/// A shard, locked. When it is let go after a change, the totals of all shards follow how its index and its
-/// queues have grown.
+/// A locked shard. After a change, unlocking it adds the growth of its index and its queues to the totals of
+/// all shards.
 pub(crate) struct Locked<'a> {
     shard: MutexGuard<'a, Shard>,
     all: &'a Shards,
@@ -98,7 +98,7 @@ impl std::ops::DerefMut for Locked<'_> {
 }
 
 impl Locked<'_> {
-    /// What the shard counts. To count is no change.
+    /// The shard's counters. Counting is not a change.
     pub(crate) fn counters(&mut self) -> &mut Counters {
         &mut self.shard.counters
     }

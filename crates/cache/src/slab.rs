@@ -1,5 +1,4 @@
-//! Slots with small numbers for names, in chunks, so that growth moves nothing and costs no more than a
-//! chunk.
+//! Slots with small numbers, in chunks, so that growth moves nothing and costs no more than a chunk.
 
 use crate::budget::held;
 
@@ -9,7 +8,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Slots in a chunk.
 const CHUNK: usize = 64;
 
-/// What stands in a slab: it lends one of its numbers to the list of free slots.
+/// A value in a slab. When free, it lends one of its numbers to the list of free slots.
 pub(crate) trait Slot: Default {
     fn link(&self) -> u32;
     fn set_link(&mut self, next: u32);
@@ -31,7 +30,7 @@ impl<T: Slot> Slab<T> {
         self.len
     }
 
-    /// One past the greatest slot there may be.
+    /// One past the greatest possible slot.
     pub(crate) fn end(&self) -> u32 {
         (self.chunks.len() * CHUNK) as u32
     }
@@ -75,7 +74,7 @@ impl<T: Slot> Slab<T> {
 
     fn grow(&mut self) {
         let start = self.end();
-        // By an eighth, not by doubling: the list of chunks of a large store is large itself.
+        // Grow by an eighth, not by doubling: the list of chunks of a large store is itself large.
         self.chunks.reserve_exact(if self.chunks.len() == self.chunks.capacity() {
             self.chunks.len() / 8 + 4
         } else {

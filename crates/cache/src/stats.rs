@@ -5,13 +5,13 @@
 pub enum Removal {
     /// To make room.
     Evicted,
-    /// By a newer response to the same requests, or a mark.
+    /// Replaced by a newer response to the same requests, or by a mark.
     Replaced,
     /// By a hard purge.
     Purged,
     /// By a ban.
     Banned,
-    /// Past every use.
+    /// Past every permitted use.
     Expired,
     /// Its body broke off while it arrived.
     Broken,
@@ -45,7 +45,7 @@ impl Removal {
     }
 }
 
-/// What a shard counts, under its lock.
+/// The counters of a shard, under its lock.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub(crate) hits: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Counters {
     pub(crate) removed: [u64; Removal::ALL.len()],
 }
 
-/// What the store holds and has done. Counters only grow.
+/// The content and the activity of the store. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Objects in the store, those arriving included.
@@ -70,21 +70,21 @@ pub struct Stats {
     pub bytes: u64,
     /// The most bytes that may be held.
     pub limit: u64,
-    /// Of the bytes, those of objects that have left the store and are being read.
+    /// Of these bytes, those of objects that have left the store and are being read.
     pub held_bytes: u64,
-    /// Of the bytes, those of the index.
+    /// Of these bytes, those of the index.
     pub index_bytes: u64,
-    /// Of the bytes, those of objects in the small queue.
+    /// Of these bytes, those of objects in the small queue.
     pub small_bytes: u64,
-    /// Of the bytes, those of objects in the main queue.
+    /// Of these bytes, those of objects in the main queue.
     pub main_bytes: u64,
-    /// Lookups that found an object to serve, fresh or as fresh as the request asks.
+    /// Lookups that found an object to serve, fresh or as fresh as the request requires.
     pub hits: u64,
     /// Lookups that found a stale object to serve while it is validated.
     pub stale: u64,
     /// Lookups that led to a fetch.
     pub misses: u64,
-    /// Lookups that joined another's fetch.
+    /// Lookups that joined another request's fetch.
     pub waits: u64,
     /// Lookups that found a mark.
     pub marked: u64,
@@ -92,15 +92,16 @@ pub struct Stats {
     pub stored: u64,
     /// Objects freshened by a 304.
     pub refreshed: u64,
-    /// Responses that were to be stored and were not: too large, no room, or purged while they were fetched.
+    /// Responses that should have been stored and were not: too large, no room, or purged while being
+    /// fetched.
     pub unstored: u64,
     /// Objects whose body broke off, kept as parts.
     pub kept: u64,
     /// Objects that left the store, by [`Removal`].
     pub removed: [u64; Removal::ALL.len()],
-    /// Keys that are being fetched.
+    /// Keys being fetched.
     pub flights: u64,
-    /// Requests that wait for another's fetch.
+    /// Requests that wait for another request's fetch.
     pub waiters: u64,
     /// Bans that some object has not been tested against.
     pub bans: u64,

@@ -1,4 +1,4 @@
-//! The store: shards, one budget, and what goes over more than one shard.
+//! The store: shards, one budget, and the operations that involve more than one shard.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -34,7 +34,8 @@ impl Store {
     /// An empty store.
     pub fn new(settings: Settings) -> Store {
         let count = settings.shard_count();
-        // Marks are hints for the flood of what cannot be cached: a hundredth of the store is plenty.
+        // Marks only limit the effect of a flood of uncacheable responses: a hundredth of the store is
+        // plenty.
         let marks = settings.limit / 128 / count;
         let budget = Budget::new(settings.limit);
         Store {
@@ -49,13 +50,13 @@ impl Store {
         }
     }
 
-    /// How it is set up.
+    /// The settings in force.
     pub fn settings(&self) -> Settings {
         *self.settings.read()
     }
 
-    /// Changes the settings, but for the number of shards. A lower limit is kept when this returns, as far as
-    /// readers let go what they read; the next [sweeps](Store::sweep) move together what is left.
+    /// Changes the settings, except the number of shards. A lower limit is met on return, except for bytes
+    /// that readers still hold. The next [sweeps](Store::sweep) compact the objects that remain.
     pub fn configure(&self, settings: Settings) {
         let before = self.settings();
         *self.settings.write() = Settings { shards: before.shards, ..settings };
@@ -66,13 +67,13 @@ impl Store {
         }
     }
 
-    /// Whether a purge or a ban since `begun` may be about the response to a request for a key, and for a
-    /// target if it carries the tag of one. Its other tags are not known before its fields are edited.
+    /// Whether a purge or a ban since `begun` may match the response to a request for a key, and for a target
+    /// if it carries the tag of one. Its other tags are not known before its fields are edited.
     pub fn may_be_purged_since(&self, begun: Begun, key: Key, target: Option<Tag>) -> bool {
         self.bans.latest() != begun.bans || self.purges.may_meet(begun.purges, key, target)
     }
 
-    /// What it holds and has done. Takes every shard's lock in turn.
+    /// Statistics of all shards. Takes each shard's lock in turn.
     pub fn stats(&self) -> Stats {
         let mut stats =
             Stats { limit: self.budget.limit() as u64, bans: self.bans.len() as u64, ..Stats::default() };
@@ -91,19 +92,19 @@ impl Store {
         stats
     }
 
-    /// Bytes of objects that have left the store and cannot be freed, because somebody reads them. Takes no
-    /// lock: while others store and evict, it is off by what they are about.
+    /// Bytes of objects that have left the store and cannot be freed because they are being read. Takes no
+    /// lock, so concurrent changes make it inexact.
     pub fn held_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
     }
 
-    /// Bytes that are charged for other things than these.
+    /// Bytes charged for anything else than these.
     pub(crate) fn used_beside(&self, these: &[&AtomicIsize]) -> usize {
         let these: isize = these.iter().map(|bytes| bytes.load(Relaxed)).sum();
         self.budget.used().saturating_sub(usize::try_from(these).unwrap_or(0))
     }
 
-    /// Which purges and bans there have been by now.
+    /// The purges and bans there have been so far.
     pub fn begun(&self) -> Begun {
         Begun { purges: self.purges.epoch(), bans: self.bans.latest() }
     }
@@ -120,12 +121,12 @@ impl Store {
         self.shards.lock_for(key)
     }
 
-    /// Takes a flight out of its shard.
+    /// Removes a flight from its shard.
     pub(crate) fn ground(&self, flying: &Arc<Flying>) {
         ground(&mut self.lock(flying.key), flying);
     }
 
-    /// Gives an abandoned flight to one who waits.
+    /// Passes an abandoned flight to a waiter.
     pub(crate) fn pass_on(&self, flying: &Arc<Flying>) {
         let mut shard = self.lock(flying.key);
         if let Some(wake) = flying.offer() {

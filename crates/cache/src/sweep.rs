@@ -1,4 +1,4 @@
-//! The sweep in the background: it tests bans and frees objects that are past every use, a little at a time.
+//! The background sweep: tests bans and frees objects that are past every use, a little at a time.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::store::Store;
 use crate::sweep_position::BATCH;
 use crate::{Key, Object};
 
-/// The most bans in force. One more waits until the oldest have met every object.
+/// The most bans in force. Adding another sweeps until the oldest have been tested against every object.
 const BANS: usize = 1024;
 
-/// What a step of the sweep has done.
+/// The outcome of a step of the sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Places looked at, with an object or without.
+    /// Places examined, with or without an object.
     pub examined: usize,
     /// Objects removed: expired, banned or purged.
     pub removed: usize,
-    /// Whether this step ended a round over the whole store. Bans that were in force when the round began are
-    /// dropped.
+    /// Whether this step ended a round over the whole store. Bans that were in force when the round began
+    /// have been dropped.
     pub round: bool,
 }
 
 impl Store {
-    /// Bans what an expression describes: no object that is stored or being fetched now, and for which it
-    /// holds, is served from here on.
+    /// Bans the objects that match an expression: none that is stored or being fetched now is served from
+    /// here on.
     pub fn ban(&self, expression: Expression, now: Timestamp) {
         self.bans.add(expression);
         while self.bans.len() > BANS {
@@ -40,9 +40,9 @@ impl Store {
         self.bans.texts()
     }
 
-    /// Looks at the next `budget` places of the store, or a few more, up to the end of a round: tests bans
-    /// and removes what is banned or past every use. After the limit was lowered, moves as many objects
-    /// together. To be called periodically, often enough that a round takes a minute or so.
+    /// Examines the next `budget` places of the store, or a few more, up to the end of a round: tests bans
+    /// and removes objects that are banned or past every use. After the limit was lowered, also compacts as
+    /// many objects. Call this periodically, often enough that a round takes a minute or so.
     pub fn sweep(&self, budget: usize, now: Timestamp) -> Swept {
         let mut position = self.sweep_position.lock();
         let mut swept = self.reclaim(budget);
@@ -86,7 +86,7 @@ impl Store {
         swept
     }
 
-    /// Sweeps some slots of a shard. Returns how many, and whether they were the last.
+    /// Sweeps some slots of a shard. Returns their number, and whether they were the last.
     fn sweep_batch(&self, at: usize, from: u32, now: Timestamp, removed: &mut usize) -> (usize, bool) {
         loop {
             let mut shard = self.shard(at);
@@ -107,8 +107,8 @@ impl Store {
             if untested.is_empty() {
                 return (to.saturating_sub(from) as usize, to >= end);
             }
-            // Tested without the lock. Then the slots are looked at again: objects may have taken each
-            // other's place.
+            // The tests run without the lock. The slots are examined again afterwards, because their objects
+            // may have been replaced.
             for object in untested {
                 if self.bans.meet(&object) && self.discard(&object, Removal::Banned) {
                     *removed += 1;

@@ -49,13 +49,13 @@ impl TagIndex {
         crate::budget::held(self.first.allocation_size()) + self.nodes.bytes()
     }
 
-    /// Whether most of its memory has no tag any more.
+    /// Whether most of its memory is unused.
     pub(crate) fn is_slack(&self) -> bool {
         self.nodes.len() * 4 < self.nodes.end() as usize
     }
 
-    /// Enters the object in `slot` under `tags`, each of which is there once; returns the head of its list of
-    /// tags.
+    /// Adds the object in `slot` under `tags`, which contain no duplicates. Returns the head of the object's
+    /// list of tags.
     pub(crate) fn insert(&mut self, slot: u32, tags: &[Tag]) -> u32 {
         let mut sibling = NONE;
         for &tag in tags {

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-/// Values by small numbers that are used again.
+/// Values under small numbers that are reused.
 pub(crate) struct Entries<T> {
     entries: Vec<Option<T>>,
     free: Vec<usize>,
@@ -47,7 +47,7 @@ impl<T> Entries<T> {
     }
 }
 
-/// Wakers taken out under a lock, to be woken after it.
+/// Wakers collected under a lock, to be woken after it is released.
 #[derive(Default)]
 #[must_use = "dropped wakers wake nobody"]
 pub(crate) struct Wake(Vec<Waker>);
@@ -62,7 +62,7 @@ impl Wake {
     }
 }
 
-/// Keeps the waker of `cx` in `place`, cloning only where it would wake another task.
+/// Keeps the waker of `cx` in `place`. Clones it only if the present one would wake another task.
 pub(crate) fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
     match place {
         Some(waker) => waker.clone_from(cx.waker()),

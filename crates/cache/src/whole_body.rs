@@ -8,15 +8,15 @@ use sandarac_message::Piece;
 
 use crate::budget::{Budget, Charge, held};
 
-/// What a [`Bytes`] that is shared keeps beside the bytes.
+/// Overhead of a shared [`Bytes`].
 const SHARED: usize = 24;
-/// What it keeps beside those of a segment: two words of its own, and what is charged.
+/// Overhead of a segment's [`Bytes`]: two words, and [`Charged`].
 const SEGMENT: usize = 16 + size_of::<Charged>();
 
 /// A body that has arrived whole.
 #[derive(Clone)]
 pub(crate) enum Whole {
-    /// One segment, and behind it in the same allocation the text of host and path.
+    /// One segment, followed by the text of host and path in the same allocation.
     One(Bytes),
     /// Several segments.
     Many(Arc<Many>),
@@ -27,21 +27,21 @@ pub(crate) struct Many {
     segments: Box<[Segment]>,
     text: Box<[u8]>,
     len: u64,
-    /// What it takes, its segments included.
+    /// Bytes it takes, including its segments.
     bytes: usize,
-    /// For the list of segments. Not with the object, because a refreshed object shares the list with the one
-    /// before.
+    /// The charge for the list of segments. It is not part of the object's charge, because a refreshed object
+    /// shares the list with its predecessor.
     _charge: Charge,
 }
 
-/// A piece of a body. It is charged by itself, for as long as anybody holds it: bodies that were combined of
-/// parts share segments with what they were combined of.
+/// A piece of a body. It has its own charge, which lasts while it is referenced, because combined bodies
+/// share segments with the parts they were combined from.
 #[derive(Clone)]
 pub(crate) struct Segment {
-    /// Its place in the body.
+    /// Its position in the body.
     pub(crate) at: u64,
     pub(crate) piece: Piece,
-    /// What is charged for it; nothing where it is only passing.
+    /// Bytes charged for it; zero if it is only streamed.
     pub(crate) charged: u32,
 }
 
@@ -64,8 +64,8 @@ impl Drop for Charged {
 }
 
 impl Segment {
-    /// A segment that takes over what is charged for its buffer, and lets go what that has too much; not
-    /// charged where nothing is.
+    /// A segment that takes over the charge for its buffer and releases the excess. It is not charged if the
+    /// buffer was not.
     pub(crate) fn new(at: u64, buffer: Vec<u8>, mut charge: Charge) -> Segment {
         let bytes: Box<[u8]> = buffer.into();
         if charge.bytes() == 0 {
@@ -82,7 +82,7 @@ impl Segment {
         Segment { at, piece: bytes.into(), charged: 0 }
     }
 
-    /// The same bytes at another place.
+    /// The same bytes at another position.
     pub(crate) fn moved(&self, at: u64) -> Segment {
         Segment { at, ..self.clone() }
     }
@@ -106,22 +106,22 @@ impl Whole {
         Whole::Many(Arc::new(Many { segments, text, len, bytes, _charge: charge }))
     }
 
-    /// What one segment with the text takes.
+    /// Bytes taken by a single segment with the text.
     pub(crate) fn one_bytes(len: usize) -> usize {
         held(len) + held(SHARED)
     }
 
-    /// What one of several segments takes.
+    /// Bytes taken by one of several segments.
     pub(crate) fn segment_bytes(len: usize) -> usize {
         held(len) + held(SEGMENT)
     }
 
-    /// What the list of so many segments takes, the text included.
+    /// Bytes taken by the list of several segments, including the text.
     pub(crate) fn list_bytes(segments: usize, text: usize) -> usize {
         held(size_of::<Many>() + 16) + held(segments * size_of::<Segment>()) + held(text)
     }
 
-    /// What it takes, where it isn't charged for itself.
+    /// Bytes it takes that it does not charge itself.
     pub(crate) fn own_bytes(&self) -> usize {
         match self {
             Whole::One(bytes) => Whole::one_bytes(bytes.len()),
@@ -129,7 +129,7 @@ impl Whole {
         }
     }
 
-    /// What it takes in all.
+    /// Bytes it takes in total.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Whole::One(bytes) => Whole::one_bytes(bytes.len()),
@@ -137,7 +137,7 @@ impl Whole {
         }
     }
 
-    /// The last `len` bytes beside the body: the text of host and path.
+    /// The text of host and path, `len` bytes, stored with the body.
     pub(crate) fn text(&self, len: usize) -> &[u8] {
         match self {
             Whole::One(bytes) => &bytes[bytes.len() - len..],
@@ -152,7 +152,7 @@ impl Whole {
         }
     }
 
-    /// The segments, where there are several.
+    /// The segments, if there are several.
     pub(crate) fn segments(&self) -> &[Segment] {
         match self {
             Whole::One(_) => &[],
@@ -175,7 +175,7 @@ impl Whole {
 
 #[cfg(test)]
 impl Segment {
-    /// What ought to be charged for it, and by what it can be told from others.
+    /// The bytes that should be charged for it, with an address that identifies it.
     pub(crate) fn recount(&self) -> (usize, usize) {
         let bytes = if self.charged == 0 { 0 } else { Whole::segment_bytes(self.piece.len()) };
         (self.piece.bytes().expect("a segment in memory").as_ptr() as usize, bytes)
@@ -184,7 +184,7 @@ impl Segment {
 
 #[cfg(test)]
 impl Many {
-    /// The same of it and of its segments.
+    /// The same for the list and for each segment.
     pub(crate) fn recount(&self) -> impl Iterator<Item = (usize, usize)> {
         let list = if self._charge.bytes() == 0 {
             0
@@ -196,12 +196,12 @@ impl Many {
     }
 }
 
-/// Bytes that take no more room than they have to, and whose clones allocate nothing.
+/// Bytes that take no more memory than they need, and whose clones allocate nothing.
 pub(crate) fn shared(mut buffer: Vec<u8>) -> Bytes {
-    // Bytes would keep the spare room.
+    // `Bytes` would keep the spare capacity.
     buffer.shrink_to_fit();
     let bytes = Bytes::from(buffer);
-    // The first clone of such bytes allocates the count they are shared by: now, and not on a hit.
+    // The first clone allocates the reference count: do it now, not on a hit.
     drop(bytes.clone());
     bytes
 }

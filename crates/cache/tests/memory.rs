@@ -1,4 +1,4 @@
-//! What the store says it holds, against what it really allocates.
+//! The bytes that the store reports, against those it really allocates.
 
 #![allow(unsafe_code)]
 
@@ -12,11 +12,11 @@ use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 
-/// Counts what is allocated, as glibc rounds it: eight bytes in front, and multiples of sixteen.
+/// Counts allocated bytes as glibc rounds them: an eight-byte header, and multiples of sixteen.
 struct Counting;
 
 thread_local! {
-    // Of each thread for itself: that of the test runner allocates now and then, too.
+    // Counted per thread, because the test runner's thread allocates now and then, too.
     static HELD: Cell<usize> = const { Cell::new(0) };
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
@@ -25,18 +25,18 @@ fn chunk(layout: Layout) -> usize {
     (layout.size() + 8).next_multiple_of(16).max(32)
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.set(HELD.get().wrapping_add(chunk(layout)));
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         HELD.set(HELD.get().wrapping_sub(chunk(layout)));
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -85,7 +85,7 @@ fn held() -> usize {
     HELD.get()
 }
 
-/// One test, for what one part leaves behind would be seen by the next in any case.
+/// One test, because what one part leaves behind would affect the next in any case.
 #[test]
 fn what_is_charged_is_what_is_held() {
     overhead_is_at_most_256_bytes_an_object();
@@ -97,7 +97,7 @@ fn overhead_is_at_most_256_bytes_an_object() {
     // The table of a shard is fullest just before it doubles and emptiest just after; both are tried.
     for count in [60_000, 80_000, 100_000] {
         let body = vec![b'x'; 1000];
-        // What head, body and key take by themselves.
+        // The size of head, body and key alone.
         let before = held();
         let heads: Vec<(StoredHead, [u8; 16])> = (0..1000).map(|_| (head(), [0; 16])).collect();
         let text = HOST.len() + path(0).len();
@@ -116,7 +116,7 @@ fn overhead_is_at_most_256_bytes_an_object() {
         println!("{count} objects: {overhead} bytes of overhead each, charged {} for {real}", stats.bytes);
         assert!(overhead <= 256, "{overhead} bytes of overhead each");
         assert!(stats.bytes as usize >= real - (64 << 10), "charged {} for {real}", stats.bytes);
-        // Size classes of other allocators are coarser than what is counted here.
+        // Other allocators have coarser size classes than those counted here.
         assert!(stats.bytes as usize <= real + real / 5, "charged {} for {real}", stats.bytes);
     }
 }

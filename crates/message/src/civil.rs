@@ -1,7 +1,7 @@
 //! Civil dates: points in time as date and time of day in UTC.
 //!
-//! The calendar is reckoned in eras of 400 years from 1 March 0000: years that begin in March have the leap
-//! day last (Hinnant, "chrono-compatible low-level date algorithms").
+//! The calendar is computed in eras of 400 years from 1 March 0000: in years that begin in March, the leap
+//! day comes last (Hinnant, "chrono-compatible low-level date algorithms").
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub const MONTHS: [&str; 12] =
 const EPOCH: u64 = 719_468;
 
 /// A date and time of day of the proleptic Gregorian calendar, UTC. The fields may hold any numbers;
-/// [`Civil::since_epoch`] tells whether they are a date.
+/// [`Civil::since_epoch`] checks that they form a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
     /// The year, from 0.
@@ -55,8 +55,8 @@ impl Civil {
         }
     }
 
-    /// Seconds from the epoch, negative before it; `None` where the fields are no date and time of day, or
-    /// the year is past 9999. A leap second counts as the second after it. The millisecond does not count.
+    /// Seconds from the epoch, negative before it; `None` if the fields form no date and time of day, or the
+    /// year is past 9999. A leap second counts as the second after it. The millisecond is ignored.
     pub fn since_epoch(&self) -> Option<i64> {
         let Civil { year, month, day, hour, minute, second, .. } = *self;
         let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

@@ -1,14 +1,14 @@
-//! Content codings that a request accepts (RFC 9110 §12.5.3), in the canonical form that variants are
-//! compared and fetched by.
+//! Content codings that a request accepts (RFC 9110 §12.5.3), in the canonical form used to compare and fetch
+//! variants.
 
 use crate::weighted::Weighted;
 use crate::{Fields, Name};
 
-/// The codings that clients and origins have in common. An origin chooses among them by its own preference:
-/// weights above zero, order and rarer codings (deflate, compress) make variants without making a difference.
+/// The codings that clients and origins have in common. An origin chooses among them by its own preference.
+/// Weights above zero, order and rarer codings (deflate, compress) would only multiply variants.
 const COMMON: [&[u8]; 3] = [b"gzip", b"br", b"zstd"];
 
-/// Which of the common codings a request accepts, and whether it refuses a response without any.
+/// The common codings that a request accepts, and whether it refuses a response without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Codings {
     accepted: [bool; COMMON.len()],
@@ -17,7 +17,7 @@ pub struct Codings {
 
 impl Codings {
     /// Reads `Accept-Encoding` over all its lines. A request without it accepts no coding here, although by
-    /// RFC 9110 it accepts any: what it gets then is right for clients that know none. `None` where a line is
+    /// RFC 9110 it accepts any: such a response also suits clients that know none. `None` if a line is
     /// malformed.
     pub fn of(request: Fields<'_>) -> Option<Codings> {
         Codings::of_lines(request.all(Name::AcceptEncoding))
@@ -47,7 +47,7 @@ impl Codings {
         })
     }
 
-    /// Whether they have each coding of a response.
+    /// Whether they include each coding of a response.
     pub fn accept(self, response: Fields<'_>) -> bool {
         response.list(Name::ContentEncoding).all(|coding| {
             let known = COMMON.iter().position(|known| coding.eq_ignore_ascii_case(known));
@@ -55,7 +55,7 @@ impl Codings {
         })
     }
 
-    /// The field value in pieces; none where no coding is accepted, and none is refused.
+    /// The field value in pieces; none if no coding is accepted, and none is refused.
     pub(crate) fn pieces(self) -> impl Iterator<Item = &'static [u8]> {
         let accepted = COMMON.into_iter().zip(self.accepted).filter(|(_, accepted)| *accepted);
         let refused = self.identity_refused.then_some(&b"identity;q=0"[..]);
@@ -63,7 +63,7 @@ impl Codings {
         members.enumerate().flat_map(|(at, member)| [if at > 0 { &b", "[..] } else { b"" }, member])
     }
 
-    /// The value of `Accept-Encoding` that asks for the same.
+    /// The equivalent value of `Accept-Encoding`.
     pub fn value(self) -> Vec<u8> {
         let value: Vec<u8> = self.pieces().flatten().copied().collect();
         if value.is_empty() { b"identity".to_vec() } else { value }

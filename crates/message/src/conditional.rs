@@ -1,10 +1,10 @@
-//! Conditional requests (RFC 9110 §13), both ways: answering a client's, and making one to validate what is
-//! stored.
+//! Conditional requests (RFC 9110 §13), both ways: evaluating a client's, and making one to validate a stored
+//! response.
 
 use crate::range::RangeSpec;
 use crate::{Field, Fields, FieldsBuf, Method, Name, Timestamp, TooLarge, date};
 
-/// An entity tag (RFC 9110 §8.8.3). One without quotes, which some origins send, is taken as it is.
+/// An entity tag (RFC 9110 §8.8.3). A tag without quotes, which some origins send, is taken as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
     /// Whether it is marked as weak.
@@ -33,8 +33,8 @@ impl<'a> EntityTag<'a> {
     }
 }
 
-/// The tags of If-Match or If-None-Match. A backslash in a tag is a plain byte there, so that
-/// [`crate::members`] does not fit.
+/// The tags of If-Match or If-None-Match. A backslash in a tag is an ordinary byte, so [`crate::members`]
+/// cannot be used.
 pub fn entity_tags(value: &[u8]) -> impl Iterator<Item = EntityTag<'_>> + Clone {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -50,30 +50,30 @@ pub fn entity_tags(value: &[u8]) -> impl Iterator<Item = EntityTag<'_>> + Clone 
     })
 }
 
-/// Who evaluates a precondition.
+/// The party that evaluates a precondition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever makes the response: all four fields count.
+    /// The maker of the response: all four fields apply.
     Origin,
-    /// A cache with a stored response: If-Match and If-Unmodified-Since are not for it (RFC 9111 §4.3.2).
+    /// A cache with a stored response: it ignores If-Match and If-Unmodified-Since (RFC 9111 §4.3.2).
     Cache,
 }
 
-/// What follows from the preconditions of a request.
+/// The outcome of a request's preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evaluation {
-    /// Answer as if there were none.
+    /// Respond as if there were none.
     Proceed,
-    /// Answer 304, with the fields that [`in_not_modified`] keeps.
+    /// Respond with 304, with the fields that [`in_not_modified`] keeps.
     NotModified,
-    /// Answer 412.
+    /// Respond with 412.
     Failed,
 }
 
 /// Evaluates the preconditions of `request` against a response of `status` with the fields `response`,
 /// received (or made) at `received`, in the order of RFC 9110 §13.2.2. If-Range is not among them: see
-/// [`if_range_holds`]. Malformed dates and repeated ones are ignored, and so is everything where the answer
-/// would be no success (RFC 9110 §13.2.1).
+/// [`if_range_holds`]. Malformed and repeated dates are ignored. All preconditions are ignored if the
+/// response is no success (RFC 9110 §13.2.1).
 pub fn evaluate(
     role: Role,
     method: Method,
@@ -86,7 +86,7 @@ pub fn evaluate(
         return Evaluation::Proceed;
     }
     let tag = response.get(Name::Etag).map(EntityTag::parse);
-    // RFC 9111 §4.3.2: a cache takes Date, or the time of receipt, where there is no Last-Modified.
+    // RFC 9111 §4.3.2: without Last-Modified, a cache uses Date or the time of receipt.
     let modified = || {
         let stated = |name| response.get(name).and_then(|value| date::parse(value, received));
         stated(Name::LastModified).or_else(|| match role {
@@ -138,9 +138,9 @@ fn seconds(time: Timestamp) -> u64 {
     time.as_secs()
 }
 
-/// Whether a Range field is to be obeyed: there is no If-Range, or it names the `response` by a strong
-/// validator (RFC 9110 §13.1.5). A Last-Modified is one only where Date lies a second or more after it (RFC
-/// 9110 §8.8.2.2).
+/// Whether to obey a Range field: there is no If-Range, or it matches the `response` by a strong validator
+/// (RFC 9110 §13.1.5). A Last-Modified is strong only if Date is a second or more after it (RFC 9110
+/// §8.8.2.2).
 pub fn if_range_holds(request: Fields<'_>, response: Fields<'_>, now: Timestamp) -> bool {
     let mut lines = request.all(Name::IfRange);
     let Some(condition) = lines.next() else {
@@ -160,8 +160,8 @@ pub fn if_range_holds(request: Fields<'_>, response: Fields<'_>, now: Timestamp)
     }
 }
 
-/// The strong validator of a response as If-Range names it: a strong entity tag, or where there is none at
-/// all a Last-Modified that is a second or more before Date (RFC 9110 §8.8.1, §8.8.2.2).
+/// The strong validator of a response, for If-Range: a strong entity tag, or, without any entity tag, a
+/// Last-Modified that is a second or more before Date (RFC 9110 §8.8.1, §8.8.2.2).
 pub fn strong_validator<'a>(response: Fields<'a>, now: Timestamp) -> Option<&'a [u8]> {
     match response.get(Name::Etag) {
         Some(tag) => tag.starts_with(b"\"").then_some(tag),
@@ -198,15 +198,15 @@ fn is_condition(name: Name) -> bool {
     )
 }
 
-/// Takes the client's preconditions and Range out of a request that is to fill the cache with a whole
+/// Removes the client's preconditions and Range from a request, so that it fills the cache with a whole
 /// response.
 pub fn make_unconditional(request: &mut FieldsBuf) {
     request.retain(|field| !is_condition(field.id) && field.id != Name::Range);
 }
 
-/// Makes the request one that validates a stored response with these fields (RFC 9111 §4.3.1): the client's
-/// preconditions and Range give way to the stored validators, as they were received. Returns whether there
-/// was any; if not, the request is unconditional.
+/// Makes the request validate a stored response with these fields (RFC 9111 §4.3.1): the stored validators,
+/// as received, replace the client's preconditions and Range. Returns whether there were any validators; if
+/// not, the request is unconditional.
 pub fn make_validation(request: &mut FieldsBuf, stored: Fields<'_>) -> Result<bool, TooLarge> {
     make_unconditional(request);
     let (tag, modified) = (stored.get(Name::Etag), stored.get(Name::LastModified));
@@ -219,10 +219,9 @@ pub fn make_validation(request: &mut FieldsBuf, stored: Fields<'_>) -> Result<bo
     Ok(tag.is_some() || modified.is_some())
 }
 
-/// Makes the request one for the bytes `lacks` that a stored part with these fields is to be completed with:
-/// they are sent only if the representation is still the same, else all of it (RFC 9110 §13.1.5). The
-/// client's preconditions and Range give way. The part MUST have a [`strong_validator`]; without one the
-/// request is for the whole.
+/// Makes the request fetch the bytes that a stored part with these fields `lacks`. They are sent only if the
+/// representation is still the same, else all of it (RFC 9110 §13.1.5). The client's preconditions and Range
+/// are replaced. The part MUST have a [`strong_validator`]; without one the request is for the whole.
 pub fn make_continuation(
     request: &mut FieldsBuf,
     stored: Fields<'_>,
@@ -239,8 +238,8 @@ pub fn make_continuation(
     Ok(())
 }
 
-/// Whether a 304 made from a stored response carries this field of it (RFC 9110 §15.4.5): all but those that
-/// describe a body that is not sent. Last-Modified goes where there is an entity tag (`has_etag`).
+/// Whether a 304 made from a stored response includes this field (RFC 9110 §15.4.5): all but those that
+/// describe the body, which is not sent. Last-Modified is omitted if there is an entity tag (`has_etag`).
 pub fn in_not_modified(field: &Field<'_>, has_etag: bool) -> bool {
     match field.id {
         Name::ContentEncoding
@@ -334,7 +333,7 @@ mod tests {
             ("Sunday, 01-Nov-26 00:00:00 GMT", format!("Last-Modified: {EARLY}"), true),
             ("yesterday", format!("Last-Modified: {EARLY}"), false),
             ("2026-11-10\nIf-Modified-Since: 2026", format!("Last-Modified: {EARLY}"), false),
-            // Without Last-Modified a cache takes Date, then the time of receipt.
+            // Without Last-Modified, a cache uses Date, then the time of receipt.
             (EARLY, format!("Date: {LATE}"), false),
             (LATE, format!("Date: {LATE}"), true),
             (LATE, "A: 1".to_owned(), false),

@@ -1,4 +1,4 @@
-//! Cookie (RFC 6265): the cookies of a request, and requests without those that do not matter.
+//! Cookie (RFC 6265): the cookies of a request, and removal of those that do not matter.
 
 use crate::{Fields, FieldsBuf, Name, TooLarge};
 
@@ -9,12 +9,12 @@ pub struct Cookie<'a> {
     pub name: &'a [u8],
     /// The value as it was sent, quotes included.
     pub value: &'a [u8],
-    /// Name and value as they stand in the field.
+    /// Name and value as written in the field.
     pub pair: &'a [u8],
 }
 
-/// The cookies of a request in order, over all Cookie lines (RFC 6265 §5.4). Servers differ in how they read
-/// broken pairs, so nothing but white space and empty pairs is passed over.
+/// The cookies of a request in order, over all Cookie lines (RFC 6265 §5.4). Only white space and empty pairs
+/// are skipped, because servers differ in how they read broken pairs.
 pub fn cookies(fields: Fields<'_>) -> impl Iterator<Item = Cookie<'_>> + Clone {
     fields.all(Name::Cookie).flat_map(pairs)
 }
@@ -35,8 +35,8 @@ pub fn cookie<'a>(fields: Fields<'a>, name: &[u8]) -> Option<&'a [u8]> {
     cookies(fields).find(|cookie| cookie.name == name).map(|cookie| cookie.value)
 }
 
-/// Takes out of the request the cookies that `keep` does not want; the others stay in order, in one Cookie
-/// line.
+/// Removes the cookies from the request for which `keep` returns false. The others stay in order, in one
+/// Cookie line.
 pub fn retain(fields: &mut FieldsBuf, keep: impl Fn(&Cookie<'_>) -> bool) -> Result<(), TooLarge> {
     if cookies(fields.view()).all(|cookie| keep(&cookie)) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! HTTP dates (RFC 9110 §5.6.7).
 //!
-//! Exactly the three forms of the RFC are dates, in any letter case; everything near them (other zones, a
-//! missing comma, one-digit hours, doubled spaces) is invalid, because `Expires` must then count as past (RFC
-//! 9111 §5.3).
+//! Only the three forms of the RFC are dates, in any letter case. Similar texts (other zones, a missing
+//! comma, one-digit hours, doubled spaces) are invalid, because `Expires` must then count as past (RFC 9111
+//! §5.3).
 
 use crate::Timestamp;
 use crate::civil::{Civil, MONTHS};
@@ -10,16 +10,16 @@ use crate::civil::{Civil, MONTHS};
 /// The length of a formatted date.
 pub const LEN: usize = 29;
 
-/// The last second whose year the preferred form can hold.
+/// The last second whose year fits the preferred form.
 const LAST: Timestamp = Timestamp::from_secs(253_402_300_799);
 
 const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
 const LONG_DAYS: [&[u8]; 7] =
     [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
 
-/// Reads an HTTP date. `now` places the two-digit year of the RFC 850 form: one that seems more than 50 years
-/// ahead lies in the past. The name of the day must be one, but need not be the right one. A date before the
-/// epoch reads as the epoch.
+/// Reads an HTTP date. `now` determines the century of the RFC 850 form: a year that would be more than 50
+/// years ahead is in the past. The name of the day must be valid, but need not be the right one. A date
+/// before the epoch reads as the epoch.
 pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     let mut text = Text(value);
     let name = text.word();
@@ -67,8 +67,8 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     Some(Timestamp::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// Writes `time` in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`. Years past 9999, which the form
-/// cannot hold, become the end of 9999.
+/// Writes `time` in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`. Years past 9999, which do not fit
+/// the form, become the end of 9999.
 pub fn format(time: Timestamp) -> [u8; LEN] {
     let time = time.min(LAST);
     let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);
@@ -94,13 +94,13 @@ fn is_one_of<N: AsRef<[u8]>>(names: &[N], name: &[u8]) -> bool {
     names.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name))
 }
 
-/// The year that two digits mean (RFC 9110 §5.6.7): the latest that is not more than 50 years ahead of `now`.
+/// The year meant by two digits (RFC 9110 §5.6.7): the latest that is not more than 50 years ahead of `now`.
 fn full_year(short: u64, now: Timestamp) -> u64 {
     let latest = Civil::of(now.min(LAST)).year + 50;
     latest - (latest + 100 - short) % 100
 }
 
-/// What is left of a date being read.
+/// The rest of a date being read.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
@@ -183,7 +183,7 @@ mod tests {
             ("THU, 18 Aug 2050 02:01:18 GMT", 2_544_400_878),
             ("Thu, 18 AUG 2050 02:01:18 GMT", 2_544_400_878),
             ("Thu, 18 Aug 2050 02:01:18 gMT", 2_544_400_878),
-            // The name of the day is wrong, which is no reason to throw the date away.
+            // The name of the day is wrong, which does not invalidate the date.
             ("Thu Aug  8 02:01:18 2050", 2_543_536_878),
         ] {
             assert_eq!(seconds(text), Some(expected), "{text}");

@@ -1,9 +1,8 @@
-//! Header and trailer fields: one run of bytes, with the place of every name and value beside it.
+//! Header and trailer fields: one run of bytes, with the position of every name and value beside it.
 //!
 //! Order, letter case and repetition survive from receipt to forwarding (RFC 9110 §5.3). [`Fields`] is a
-//! borrowed view that all rules take; [`FieldsBuf`](crate::FieldsBuf) owns and edits. Both share [`Span`], so
-//! a head parsed in a connection's buffer, a head being edited and a head stored for the wire are read by the
-//! same code.
+//! borrowed view that all rules take; [`FieldsBuf`](crate::FieldsBuf) owns and edits. Both use [`Span`], so
+//! the same code reads a head in a connection's buffer, a head being edited and a stored head.
 
 use std::ops::Range;
 
@@ -16,8 +15,8 @@ pub const MAX_HEAD: usize = u16::MAX as usize;
 /// The longest field name, in bytes, that spans can describe.
 pub const MAX_NAME: usize = u8::MAX as usize;
 
-/// Where one field's name and value stand in the bytes beside it. Eight bytes, because every stored object
-/// carries one for each of its fields.
+/// The positions of one field's name and value in the bytes beside it. Eight bytes, because every stored
+/// object has one for each of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     name_at: u16,
@@ -28,8 +27,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of a name at `name_at` and a value at `value_at` of `bytes`, or `None` where the field is
-    /// longer or stands further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
+    /// The span of a name at `name_at` and a value at `value_at` of `bytes`; `None` if the field is longer or
+    /// further in than [`MAX_HEAD`] and [`MAX_NAME`] allow.
     #[inline(always)]
     pub fn new(
         bytes: &[u8],
@@ -62,7 +61,7 @@ impl Span {
         })
     }
 
-    /// The span of the same field where what stood at `from` stands at `to`. The field MUST fit there.
+    /// The span of the same field after its bytes were moved from `from` to `to`. The field MUST fit there.
     fn moved(&self, from: usize, to: usize) -> Span {
         let by = (to as u16).wrapping_sub(from as u16);
         Span { name_at: self.name_at.wrapping_add(by), value_at: self.value_at.wrapping_add(by), ..*self }
@@ -105,15 +104,15 @@ impl Field<'_> {
     }
 }
 
-/// Some of a head's fields, in the pieces in which they are cheapest to copy.
+/// Some of a head's fields, in pieces that are cheap to copy.
 pub enum Run<'a> {
-    /// Lines that stand one after another as they go on the wire.
+    /// Consecutive lines in their wire form.
     Lines(Lines<'a>),
-    /// A field by itself, whose line has other white space.
+    /// A single field, whose line has other white space.
     Loose(Field<'a>),
 }
 
-/// Field lines that stand one after another as they go on the wire: `name: value CR LF` each.
+/// Consecutive field lines in their wire form: `name: value CR LF` each.
 pub struct Lines<'a> {
     fields: Fields<'a>,
     place: Range<usize>,
@@ -126,7 +125,7 @@ impl<'a> Lines<'a> {
         &self.fields.bytes[self.place.clone()]
     }
 
-    /// The spans that the fields have where the lines are copied `to` this place.
+    /// The spans of the fields after the lines are copied to position `to`.
     pub(crate) fn spans_at(&self, to: usize) -> impl Iterator<Item = Span> {
         let from = self.place.start;
         self.fields.spans[self.spans.clone()].iter().map(move |span| span.moved(from, to))
@@ -156,7 +155,7 @@ impl<'a> Fields<'a> {
         self.spans.is_empty()
     }
 
-    /// Bytes of all field lines as they are encoded.
+    /// Bytes of all field lines when encoded.
     pub fn encoded_len(&self) -> usize {
         self.spans.iter().map(|span| span.name_len as usize + span.value_len as usize + 4).sum()
     }
@@ -164,7 +163,7 @@ impl<'a> Fields<'a> {
     /// The first `count` field lines, and the rest.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer than `count`.
     pub fn split_at(self, count: usize) -> (Fields<'a>, Fields<'a>) {
         let (first, rest) = self.spans.split_at(count);
         (Fields { spans: first, ..self }, Fields { spans: rest, ..self })
@@ -179,7 +178,7 @@ impl<'a> Fields<'a> {
         self.spans.iter().map(move |span| self.field(span))
     }
 
-    /// Whether a field of this known name is there.
+    /// Whether there is a field of this known name.
     pub fn has(&self, name: Name) -> bool {
         self.spans.iter().any(|span| span.name == name)
     }
@@ -189,8 +188,8 @@ impl<'a> Fields<'a> {
         self.spans.iter().find(|span| span.name == name).map(|span| &self.bytes[span.value_range()])
     }
 
-    /// Gives the fields for which `keep` says so to `take`, in their order and in as few pieces as they stand
-    /// in. Heads that are passed on are copied rather than written anew this way.
+    /// Passes the fields for which `keep` returns true to `take`, in order and in as few pieces as possible.
+    /// This allows forwarded heads to be copied rather than encoded again.
     pub fn runs(self, mut keep: impl FnMut(&Field<'a>) -> bool, mut take: impl FnMut(Run<'a>)) {
         let mut run: Option<Lines<'a>> = None;
         for (at, span) in self.spans.iter().enumerate() {
@@ -218,7 +217,7 @@ impl<'a> Fields<'a> {
         run.map(Run::Lines).into_iter().for_each(take);
     }
 
-    /// Where the line of `span` ends, if it stands as it goes on the wire.
+    /// The end of the line of `span`, if it is in its wire form.
     fn line_end(&self, span: &Span) -> Option<usize> {
         let name_end = span.name_range().end;
         let value_end = span.value_range().end;
@@ -236,7 +235,7 @@ impl<'a> Fields<'a> {
             .map(move |span| &self.bytes[span.value_range()])
     }
 
-    /// Every value of any name, known or not, in order; letter case of the name does not matter.
+    /// Every value of any name, known or not, in order. The name's letter case is ignored.
     pub fn all_named(self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + Clone {
         let id = Name::of(name);
         self.spans

@@ -1,10 +1,9 @@
-//! Fields that are owned and can be edited.
+//! Owned, editable fields.
 
 use crate::fields::{Field, Fields, Lines, MAX_HEAD, Run, Span};
 use crate::{Name, is_token};
 
-/// A head that would grow past [`MAX_HEAD`] or a name past [`MAX_NAME`](crate::MAX_NAME); the edit was not
-/// made.
+/// A head would exceed [`MAX_HEAD`], or a name [`MAX_NAME`](crate::MAX_NAME); the edit was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -16,15 +15,15 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Owned, editable fields. The bytes are field lines as they go on the wire, after the first line of the head
-/// where the buffer was begun with one; a removed field leaves its bytes behind.
+/// Owned, editable fields. The bytes are field lines in their wire form, after the first line of the head if
+/// the buffer began with one. A removed field leaves its bytes behind.
 #[derive(Clone, Default)]
 pub struct FieldsBuf {
     bytes: Vec<u8>,
     spans: Vec<Span>,
-    /// How many bytes stand before the first field line.
+    /// The number of bytes before the first field line.
     first_line: usize,
-    /// Whether there is more in the bytes than the first line and the field lines.
+    /// Whether the bytes contain more than the first line and the field lines.
     gaps: bool,
 }
 
@@ -34,8 +33,8 @@ impl FieldsBuf {
         FieldsBuf::default()
     }
 
-    /// No fields yet, after the first line of a head, which [`FieldsBuf::into_lines`] gives back before them;
-    /// with room for so many.
+    /// An empty buffer with room for `lines` fields after the first line of a head. [`FieldsBuf::into_lines`]
+    /// returns that line before them.
     pub fn after(first_line: Vec<u8>, lines: usize) -> FieldsBuf {
         FieldsBuf {
             first_line: first_line.len(),
@@ -45,7 +44,7 @@ impl FieldsBuf {
         }
     }
 
-    /// A copy of `fields`, and of nothing that stands after them in a read buffer.
+    /// A copy of `fields`, without the bytes that follow them in a read buffer.
     pub fn copy_of(fields: Fields<'_>) -> FieldsBuf {
         let end = fields.spans.iter().map(|span| span.value_range().end).max().unwrap_or(0);
         FieldsBuf {
@@ -61,8 +60,8 @@ impl FieldsBuf {
         Fields::new(&self.bytes, &self.spans)
     }
 
-    /// Adds a field line after all others. Name and value MUST be valid: a token, and no CR, LF or NUL. Where
-    /// they are not, those three bytes are replaced, so that one field never becomes two.
+    /// Adds a field line after all others. The name MUST be a token, the value MUST NOT have CR, LF or NUL.
+    /// These three bytes are replaced in both, so that one field never becomes two.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
         debug_assert!(is_token(name));
         self.line(name, |bytes| bytes.extend_from_slice(value), || Name::of(name))
@@ -73,8 +72,8 @@ impl FieldsBuf {
         self.add_with(name, |bytes| bytes.extend_from_slice(value))
     }
 
-    /// Adds a field of a known name, whose value `write` appends to the bytes it is given; the same holds for
-    /// the value as in [`FieldsBuf::push`].
+    /// Adds a field of a known name; `write` appends the value to the bytes it is given. The value MUST be
+    /// valid as in [`FieldsBuf::push`].
     pub fn add_with(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         self.line(name.text().as_bytes(), write, || name)
     }
@@ -107,7 +106,7 @@ impl FieldsBuf {
         }
     }
 
-    /// Adds those of `fields` for which `keep` says so, after all others and in their order.
+    /// Adds the `fields` for which `keep` returns true, after all others and in order.
     pub fn extend(
         &mut self,
         fields: Fields<'_>,
@@ -140,8 +139,8 @@ impl FieldsBuf {
         self.add(name, value)
     }
 
-    /// Puts one line in place of all of that name, known or not, where the first of them stood; adds it after
-    /// the others where there was none. Both hold as in [`FieldsBuf::push`].
+    /// Replaces all lines of a name, known or not, by one, at the position of the first. If there is none,
+    /// adds the line after the others. Name and value MUST be valid as in [`FieldsBuf::push`].
     pub fn replace(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLarge> {
         let place = self.view().iter().position(|field| field.is(name));
         self.remove_named(name);
@@ -162,14 +161,14 @@ impl FieldsBuf {
         self.retain(|field| !field.is(name));
     }
 
-    /// Keeps the lines of those names, known or [`Name::Other`], for which `keep` says so.
+    /// Keeps the lines of the names, known or [`Name::Other`], for which `keep` returns true.
     pub fn retain_names(&mut self, mut keep: impl FnMut(Name) -> bool) {
         let before = self.spans.len();
         self.spans.retain(|span| keep(span.name()));
         self.gaps |= self.spans.len() < before;
     }
 
-    /// Keeps the lines for which `keep` says so.
+    /// Keeps the lines for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
         let bytes = &self.bytes;
         let before = self.spans.len();
@@ -182,13 +181,12 @@ impl FieldsBuf {
         self.view().encoded_len()
     }
 
-    /// The first line; empty where the buffer was begun without one.
+    /// The first line; empty if the buffer began without one.
     pub fn first_line(&self) -> &[u8] {
         &self.bytes[..self.first_line]
     }
 
-    /// The first line, if the buffer was begun with one, and the field lines, without the empty line after
-    /// them.
+    /// The first line, if the buffer began with one, and the field lines, without the final empty line.
     pub fn into_lines(self) -> Vec<u8> {
         if !self.gaps {
             return self.bytes;
@@ -199,8 +197,7 @@ impl FieldsBuf {
         lines
     }
 
-    /// Writes the field lines, `name: value CR LF` each, to the end of `out`, without the empty line after
-    /// them.
+    /// Appends the field lines to `out`, `name: value CR LF` each, without the final empty line.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.view().runs(
             |_| true,
@@ -219,10 +216,10 @@ impl std::fmt::Debug for FieldsBuf {
 }
 
 impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for FieldsBuf {
-    /// Collects valid fields, for tests and fixed answers.
+    /// Collects valid fields, for tests and fixed responses.
     ///
     /// # Panics
-    /// Where they are too large.
+    /// If they are too large.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> FieldsBuf {
         let mut buf = FieldsBuf::new();
         for (name, value) in fields {

@@ -1,21 +1,21 @@
 //! Patterns for names of cookies and query parameters.
 
-/// A pattern such as `_ga*`: `*` stands for any run of bytes, all else for itself. Letter case matters.
+/// A pattern such as `_ga*`: `*` matches any run of bytes, all else itself. Letter case matters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Glob(Box<[u8]>);
 
 impl Glob {
-    /// The pattern that `text` writes. Every text is a pattern.
+    /// The pattern written as `text`. Every text is a pattern.
     pub fn new(text: impl AsRef<[u8]>) -> Glob {
         Glob(text.as_ref().into())
     }
 
-    /// The pattern as it was written.
+    /// The pattern as written.
     pub fn text(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether the whole of `name` fits the pattern. Takes time in proportion to its length.
+    /// Whether the whole of `name` matches the pattern. Takes time proportional to its length.
     pub fn matches(&self, name: &[u8]) -> bool {
         let mut parts = self.0.split(|&byte| byte == b'*');
         let first = parts.next().unwrap_or_default();

@@ -17,7 +17,7 @@ pub enum Method {
     Trace,
     Patch,
     Purge,
-    /// Any other token; its text stands in the head.
+    /// Any other token; its text is in the head.
     Other,
 }
 
@@ -56,12 +56,12 @@ impl Method {
         }
     }
 
-    /// Whether the method asks for nothing but information (RFC 9110 §9.2.1).
+    /// Whether the method only retrieves information (RFC 9110 §9.2.1).
     pub const fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
-    /// Whether repeating the request has the effect of making it once (RFC 9110 §9.2.2).
+    /// Whether repeating the request has the same effect as making it once (RFC 9110 §9.2.2).
     pub const fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }

@@ -1,4 +1,4 @@
-//! Fields of one connection, and those that gateways write about themselves (RFC 9110 §7.6).
+//! Hop-by-hop fields, and the fields that gateways add about themselves (RFC 9110 §7.6).
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -8,13 +8,13 @@ use crate::target::Scheme;
 use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
 
 /// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110
-/// §7.6.1): the standing ones, those that Connection names, and those of the résumé protocol.
+/// §7.6.1): the standing ones, those named in Connection, and those of the résumé protocol.
 #[derive(Clone, Debug)]
 pub struct HopByHop<'a>(NameSet<'a>);
 
 impl<'a> HopByHop<'a> {
-    /// Reads Connection. Its option `close` names no field: that name is reserved (RFC 9112 §12.1), and most
-    /// messages that have the option need not be looked through.
+    /// Reads Connection. Its option `close` names no field, because that name is reserved (RFC 9112 §12.1).
+    /// So most messages that have the option need no search.
     pub fn of(fields: Fields<'a>) -> HopByHop<'a> {
         let is_name = |option: &&[u8]| !option.eq_ignore_ascii_case(b"close");
         HopByHop(fields.list(Name::Connection).filter(is_name).collect())
@@ -25,8 +25,8 @@ impl<'a> HopByHop<'a> {
         is_standing(field.id) || self.names(field)
     }
 
-    /// Whether Connection names `field`, and it is not one of the standing ones. Connection cannot name what
-    /// all recipients are meant to see, else a peer could hide from the next hop what this one obeyed.
+    /// Whether Connection names `field`, and it is not one of the standing ones. Connection cannot name
+    /// fields meant for all recipients; otherwise a peer could hide from the next hop what this one obeyed.
     pub fn names(&self, field: &Field<'_>) -> bool {
         match field.id {
             Name::Host
@@ -46,7 +46,7 @@ impl<'a> HopByHop<'a> {
     }
 }
 
-/// Whether fields of this name belong to the connection whether or not Connection names them.
+/// Whether fields of this name belong to the connection even if Connection does not name them.
 pub fn is_standing(name: Name) -> bool {
     matches!(
         name,
@@ -59,13 +59,13 @@ pub fn is_standing(name: Name) -> bool {
     ) || is_of_workers(name)
 }
 
-/// Whether a field is of the résumé protocol: what a balancer and its workers say to each other is for no one
-/// else.
+/// Whether a field belongs to the résumé protocol, which is private to a balancer and its workers.
 pub fn is_of_workers(name: Name) -> bool {
     matches!(name, Name::RequestClass | Name::WorkerState | Name::WorkerSkills)
 }
 
-/// Field names in any letter case, sorted: a message can name thousands, and each of its fields is looked up.
+/// Field names in any letter case, sorted, because a message can name thousands and each of its fields is
+/// looked up.
 #[derive(Clone, Debug)]
 pub(crate) struct NameSet<'a>(Vec<&'a [u8]>);
 
@@ -92,13 +92,13 @@ pub fn has_option(fields: Fields<'_>, option: &[u8]) -> bool {
     fields.list(Name::Connection).any(|member| member.eq_ignore_ascii_case(option))
 }
 
-/// The protocols that a message asks, or agrees, to switch to: Upgrade, where Connection names it (RFC 9110
+/// The protocols that a message offers, or agrees, to switch to: Upgrade, if Connection names it (RFC 9110
 /// §7.8).
 pub fn upgrade(fields: Fields<'_>) -> Option<&[u8]> {
     fields.get(Name::Upgrade).filter(|value| !value.is_empty() && has_option(fields, b"upgrade"))
 }
 
-/// Whether the client reads trailers (RFC 9110 §10.1.4).
+/// Whether the client accepts trailers (RFC 9110 §10.1.4).
 pub fn accepts_trailers(request: Fields<'_>) -> bool {
     request.list(Name::Te).any(|member| {
         let coding = member.split(|&byte| byte == b';').next().unwrap_or_default();
@@ -106,9 +106,8 @@ pub fn accepts_trailers(request: Fields<'_>) -> bool {
     })
 }
 
-/// Whether a field may stand in a trailer section (RFC 9110 §6.5.1): not where it frames, routes,
-/// authenticates or modifies the message, or decides on its caching, all of which was settled before the
-/// body.
+/// Whether a field may be in a trailer section (RFC 9110 §6.5.1). False if it frames, routes, authenticates
+/// or modifies the message, or determines its caching: all that is settled before the body.
 pub fn is_trailer(field: &Field<'_>) -> bool {
     !matches!(
         field.id,
@@ -160,18 +159,18 @@ pub fn is_trailer(field: &Field<'_>) -> bool {
     )
 }
 
-/// What Max-Forwards says about an OPTIONS or TRACE request (RFC 9110 §7.6.2).
+/// The meaning of Max-Forwards for an OPTIONS or TRACE request (RFC 9110 §7.6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxForwards {
-    /// Nothing, or nothing valid: forward it as it is.
+    /// Absent or invalid: forward it as it is.
     Unlimited,
-    /// Zero: answer it here.
+    /// Zero: respond here.
     Answer,
-    /// Forward it with this, one less than it came with.
+    /// Forward it with this value, one less than received.
     Forward(u32),
 }
 
-/// Reads Max-Forwards. It counts for OPTIONS and TRACE only.
+/// Reads Max-Forwards, which applies to OPTIONS and TRACE only.
 pub fn max_forwards(method: Method, request: Fields<'_>) -> MaxForwards {
     if !matches!(method, Method::Options | Method::Trace) {
         return MaxForwards::Unlimited;
@@ -196,7 +195,8 @@ pub fn add_via(fields: &mut FieldsBuf, version: Version, pseudonym: &str) -> Res
     })
 }
 
-/// How often a message has passed a proxy of this pseudonym: more than a deployment's tiers means a loop.
+/// How often a message has passed a proxy with this pseudonym. More than the number of tiers in a deployment
+/// means a loop.
 pub fn passes(fields: Fields<'_>, pseudonym: &str) -> usize {
     fields
         .list(Name::Via)
@@ -207,20 +207,20 @@ pub fn passes(fields: Fields<'_>, pseudonym: &str) -> usize {
         .count()
 }
 
-/// What a gateway knows of the client's side of a request.
+/// The client's side of a request, as a gateway sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
     /// The address the request came from; `None` over a Unix socket.
     pub address: Option<IpAddr>,
-    /// The scheme it came by.
+    /// The scheme it used.
     pub scheme: Scheme,
-    /// The host it was for, as received; `None` where it named none.
+    /// The requested host, as received; `None` if there was none.
     pub host: Option<&'a [u8]>,
-    /// Whether what the peer says of those before it is to be believed.
+    /// Whether the forwarding fields sent by the peer are trusted.
     pub trusted: bool,
 }
 
-/// Which fields tell an origin of the client's side of a request.
+/// The fields that describe the client's side of a request to an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forwarding {
     /// X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
@@ -229,9 +229,9 @@ pub struct Forwarding {
     pub forwarded: bool,
 }
 
-/// Writes the forwarding fields of a request. From a peer that is not trusted they are replaced; a trusted
-/// one's lists are continued, and its protocol and host stay. Those that `forwarding` leaves out do not go
-/// on.
+/// Writes the forwarding fields of a request. Those from an untrusted peer are replaced. The lists of a
+/// trusted peer are extended, and its protocol and host are kept. Fields not selected by `forwarding` are
+/// removed.
 pub fn set_forwarded(
     fields: &mut FieldsBuf,
     peer: &Peer<'_>,
@@ -279,7 +279,7 @@ fn write_element(value: &mut Vec<u8>, peer: &Peer<'_>) {
     value.extend_from_slice(peer.scheme.text().as_bytes());
     if let Some(host) = peer.host {
         value.extend_from_slice(b";host=");
-        // A valid host holds neither quotes nor backslashes.
+        // A valid host has neither quotes nor backslashes.
         let quote: &[u8] = if crate::is_token(host) { b"" } else { b"\"" };
         value.extend_from_slice(quote);
         value.extend_from_slice(host);
@@ -287,8 +287,8 @@ fn write_element(value: &mut Vec<u8>, peer: &Peer<'_>) {
     }
 }
 
-/// The text of an address. Every forwarded request has one, and the formatter of the standard library takes
-/// ten times as long for the common kind.
+/// Writes an address as text. Every forwarded request has one, and the formatter of the standard library
+/// takes ten times as long for IPv4.
 fn write_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
@@ -323,8 +323,8 @@ fn append(fields: &mut FieldsBuf, name: Name, write: impl FnOnce(&mut Vec<u8>)) 
     fields.set(name, &value)
 }
 
-/// The scheme that the proxy before us was asked by, as it says in X-Forwarded-Proto or else in Forwarded
-/// (RFC 7239 §5.4): the last word is its own.
+/// The scheme of the request to the previous proxy, from X-Forwarded-Proto or else from Forwarded (RFC 7239
+/// §5.4). The last member is the one that proxy wrote.
 pub fn told_scheme(request: Fields<'_>) -> Option<Scheme> {
     let proto = |element: &[u8]| {
         element.split(|&byte| byte == b';').find_map(|pair| {
@@ -339,9 +339,9 @@ pub fn told_scheme(request: Fields<'_>) -> Option<Scheme> {
     x_forwarded.unwrap_or_else(|| request.list(Name::Forwarded).last().and_then(proto))
 }
 
-/// The client's address: from the peer backwards through X-Forwarded-For, the first that is not `trusted`;
-/// `None` stands for a peer on a Unix socket. What stands before it was written by someone who is not
-/// believed. A list that ends in trusted addresses gives the first one; an entry that is no address ends it.
+/// The client's address: going backwards from the peer through X-Forwarded-For, the first that is not
+/// `trusted`. `None` is a peer on a Unix socket. Entries before it come from an untrusted source. If all are
+/// trusted, it is the first in the list; an invalid entry ends the search.
 pub fn client_address(
     request: Fields<'_>,
     peer: Option<IpAddr>,
@@ -358,7 +358,7 @@ pub fn client_address(
     client
 }
 
-/// An address as X-Forwarded-For has it: some proxies add brackets or a port.
+/// An address in X-Forwarded-For: some proxies add brackets or a port.
 fn address(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?;
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();

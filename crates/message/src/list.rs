@@ -19,7 +19,7 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     })
 }
 
-/// Where the first member ends that has a quoted string.
+/// The end of the first member, which contains a quoted string.
 fn quoted_end(value: &[u8]) -> usize {
     let (mut quoted, mut escaped) = (false, false);
     let ends = |&byte: &u8| {

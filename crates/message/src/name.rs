@@ -1,11 +1,11 @@
-//! Field names that this project has rules about, as small integers.
+//! Known field names, as small integers.
 //!
 //! A name is recognised once, when the field is parsed; from then on rules compare one byte instead of a
 //! string.
 
 macro_rules! names {
     ($($variant:ident = $text:literal),* $(,)?) => {
-        /// A field name that some rule knows, or [`Name::Other`].
+        /// A field name that some rule uses, or [`Name::Other`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[allow(missing_docs)]
@@ -99,8 +99,8 @@ names! {
     XKey = "xkey",
 }
 
-/// A name of up to 32 bytes as four words that together have every byte of it, some twice, so that telling
-/// two names apart takes a few instructions instead of a loop over letters.
+/// A name of up to 32 bytes as four words. Together they hold every byte of it, some twice, so that comparing
+/// two names takes a few instructions instead of a loop over letters.
 type Words = [u64; 4];
 
 /// Sets the case bit of every byte.
@@ -138,8 +138,8 @@ const fn words(name: &[u8]) -> Option<Words> {
     Some([name[0] as u64, name[len / 2] as u64 | (name[len - 1] as u64) << 8, 0, 0])
 }
 
-/// The case bits of the letters in `word`. Elsewhere that bit tells bytes apart (`-` from CR), and has to be
-/// equal.
+/// The case bits of the letters in `word`. In other bytes that bit is significant (`-` and CR differ in it),
+/// and has to be equal.
 const fn letters(word: u64) -> u64 {
     let bytes = word.to_le_bytes();
     let mut mask = [0; 8];
@@ -153,7 +153,7 @@ const fn letters(word: u64) -> u64 {
     u64::from_le_bytes(mask)
 }
 
-/// What a name has to be to be a known one.
+/// A known name, for comparison.
 #[derive(Clone, Copy)]
 struct Entry {
     name: Name,
@@ -172,7 +172,7 @@ const fn bucket(words: &Words, len: usize, seed: u64) -> usize {
     (mixed.wrapping_mul(seed) >> 48) as usize % BUCKETS
 }
 
-/// A seed for which no two known names share a bucket, and the bucket of each.
+/// A seed with which no two known names share a bucket, and the bucket of each.
 const PERFECT: (u64, [u8; BUCKETS]) = {
     let mut seed = 0x9e37_79b9_7f4a_7c15;
     'seeds: loop {
@@ -197,7 +197,7 @@ const PERFECT: (u64, [u8; BUCKETS]) = {
 
 static TABLE: [u8; BUCKETS] = PERFECT.1;
 
-/// By [`Name`] as a number; [`Name::Other`] first.
+/// Indexed by [`Name`] as a number; [`Name::Other`] is first.
 static ENTRIES: [Entry; Name::ALL.len() + 1] = {
     let mut entries = [EMPTY; Name::ALL.len() + 1];
     let mut i = 0;

@@ -1,4 +1,4 @@
-//! A piece of a body: what moves from a store or an origin to a client, opaque to everything in between.
+//! A piece of a body, passed from a store or an origin to a client; opaque to everything in between.
 
 use bytes::Bytes;
 use std::fs::File;
@@ -10,18 +10,18 @@ use std::sync::Arc;
 pub enum Piece {
     /// Bytes in memory.
     Bytes(Bytes),
-    /// A range of a file, which the system sends without bringing it into memory of the process.
+    /// A range of a file, which the system sends without copying it into memory of the process.
     File(FileRange),
 }
 
 /// A range of a file.
 #[derive(Clone, Debug)]
 pub struct FileRange {
-    /// The file. It MUST be a regular file, or memory that is a file.
+    /// The file. It MUST be a regular file, or memory backed by one.
     pub file: Arc<File>,
-    /// Where the range begins.
+    /// The start of the range.
     pub start: u64,
-    /// Bytes in the range. A file that turns out to be shorter breaks the body off.
+    /// Bytes in the range. If the file turns out to be shorter, the body breaks off.
     pub len: usize,
 }
 
@@ -39,7 +39,7 @@ impl Piece {
         self.len() == 0
     }
 
-    /// The bytes, where they are in memory.
+    /// The bytes, if they are in memory.
     pub fn bytes(&self) -> Option<&Bytes> {
         match self {
             Piece::Bytes(bytes) => Some(bytes),

@@ -1,22 +1,21 @@
-//! Text that others wrote, made fit for terminals and logs.
+//! Text from untrusted sources, made safe for terminals and logs.
 //!
-//! A line that is shown must stay one line, and must not drive the terminal that shows it.
+//! A displayed line must stay one line, and must not control the terminal that shows it.
 
-/// Whether a character does something with the text around it instead of being seen: a control character, one
-/// that turns the direction of writing, or one that ends a line or a paragraph.
+/// Whether a character affects the text around it instead of being visible: a control character, one that
+/// changes the direction of writing, or one that ends a line or a paragraph.
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// `text` with every character replaced by U+FFFD that is not to be seen. For tables and pictures on a
-/// terminal: the width stays.
+/// `text` with every invisible character replaced by U+FFFD. For tables and diagrams on a terminal: the width
+/// is kept.
 pub fn printable(text: &str) -> String {
     text.replace(is_unseen, "\u{fffd}")
 }
 
-/// `text` with every character escaped that is not to be seen, as in `\n` and `\u{1b}`. For logs: nothing is
-/// lost.
+/// `text` with every invisible character escaped, as in `\n` and `\u{1b}`. For logs: nothing is lost.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

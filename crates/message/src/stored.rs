@@ -1,4 +1,4 @@
-//! The head of a stored response, kept as it goes on the wire.
+//! The head of a stored response, kept in its wire form.
 
 use crate::tags::is_surrogate_only;
 use crate::{Field, Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Version};
@@ -7,22 +7,22 @@ use crate::{Field, Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Ve
 const REASON_AT: usize = 13;
 
 /// The head of a stored response: `HTTP/1.1 200 OK CR LF` and its field lines, without the empty line that
-/// ends a head, so that a hit writes these bytes, then the fields that are its own (Age and the like), then
-/// the empty line. The spans beside them serve rules and other encodings without parsing again.
+/// ends a head. A hit writes these bytes, then its own fields (such as Age), then the empty line. The spans
+/// allow rules and other encodings to use the fields without parsing again.
 ///
-/// Rules may go by other fields than clients get: fields for caches only ([`is_surrogate_only`]) are hidden
-/// from clients, and edits may replace, remove or add some. The lines stand in this order: for clients only,
-/// for both, for rules only. A validation that is silent about a hidden field leaves it as it was.
+/// Rules may see other fields than clients: fields for caches only ([`is_surrogate_only`]) are hidden from
+/// clients, and edits may replace, remove or add fields. The lines are in this order: for clients only, for
+/// both, for rules only. A validation that does not mention a hidden field leaves it as it was.
 #[derive(Clone)]
 pub struct StoredHead {
     encoded: Box<[u8]>,
     spans: Box<[Span]>,
     status: u16,
-    /// Bytes of `encoded` that go on the wire.
+    /// Bytes of `encoded` that are sent to clients.
     shown: u16,
-    /// Fields that do.
+    /// Fields that are sent to clients.
     shown_fields: u16,
-    /// How many of those, at the beginning, are for clients only.
+    /// How many of these, at the beginning, are for clients only.
     substitutes: u16,
 }
 
@@ -33,7 +33,7 @@ impl StoredHead {
         StoredHead::encode(status, reason, fields.view(), Fields::default(), |_| false)
     }
 
-    /// The same, but clients get `edited` instead of `fields`.
+    /// Encodes a head whose clients get `edited` instead of `fields`.
     pub fn edited(
         status: u16,
         reason: &[u8],
@@ -45,8 +45,8 @@ impl StoredHead {
         StoredHead::encode(status, reason, fields, edited, is_changed)
     }
 
-    /// The same response with other status and fields. `change` is applied to the fields that rules go by,
-    /// and to those that clients get.
+    /// The same response with another status and other fields. `change` is applied both to the fields that
+    /// rules see and to those that clients get.
     pub fn changed(
         &self,
         status: u16,
@@ -119,12 +119,12 @@ impl StoredHead {
         &line[REASON_AT..line.len() - 2]
     }
 
-    /// The fields that rules go by, those that are hidden from clients at the end.
+    /// The fields that rules see; those hidden from clients are last.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.encoded, &self.spans[self.substitutes as usize..])
     }
 
-    /// The fields that go on the wire, in any form of the response.
+    /// The fields sent to clients, in any form of the response.
     pub fn shown(&self) -> Fields<'_> {
         Fields::new(&self.encoded, &self.spans[..self.shown_fields as usize])
     }
@@ -133,7 +133,7 @@ impl StoredHead {
         Fields::new(&self.encoded, &self.spans[self.shown_fields as usize..])
     }
 
-    /// The head as rules take it.
+    /// The head as rules see it.
     pub fn view(&self) -> ResponseHead<'_> {
         ResponseHead {
             status: self.status,
@@ -143,12 +143,12 @@ impl StoredHead {
         }
     }
 
-    /// The status line and field lines as they go on the wire, without the empty line.
+    /// The status line and field lines in their wire form, without the empty line.
     pub fn encoded(&self) -> &[u8] {
         &self.encoded[..self.shown as usize]
     }
 
-    /// The status line alone, its CR LF included: the start of [`StoredHead::encoded`].
+    /// The status line alone, including its CR LF: the start of [`StoredHead::encoded`].
     pub fn status_line(&self) -> &[u8] {
         &self.encoded[..self.spans.first().map_or(self.encoded.len(), |span| span.name_range().start)]
     }
@@ -159,7 +159,7 @@ impl StoredHead {
     }
 }
 
-/// Writes a field line, and where it stands.
+/// Appends a field line and its span.
 fn append(encoded: &mut Vec<u8>, spans: &mut Vec<Span>, field: Field<'_>) -> Result<(), TooLarge> {
     let name_at = encoded.len();
     encoded.extend_from_slice(field.name);

@@ -1,4 +1,4 @@
-//! Structured fields (RFC 9651), as far as this crate reads any: lists and dictionaries whose members are
+//! Structured fields (RFC 9651), as far as this crate needs them: lists and dictionaries whose members are
 //! plain items.
 
 use std::convert::Infallible;
@@ -10,21 +10,21 @@ use sfv::{BareItemFromInput, KeyRef, Parser};
 
 use crate::{Fields, Name};
 
-/// A member of a list, or the value of one of a dictionary. Parameters are passed over.
+/// A member of a list, or a value in a dictionary. Parameters are ignored.
 pub(crate) enum Member<'a> {
     Item(BareItemFromInput<'a>),
     InnerList,
 }
 
-/// Hands each member of a list, over all lines of the field, to `take`. `None` where the field is absent or
+/// Passes each member of a list, over all lines of the field, to `take`. `None` if the field is absent or
 /// malformed.
 pub(crate) fn list(fields: Fields<'_>, name: Name, take: impl FnMut(Member<'_>)) -> Option<()> {
     let text = joined(fields, name)?;
     Parser::new(&text).parse_list_with_visitor(Members(take)).ok()
 }
 
-/// Hands each key of a dictionary, over all lines of the field, with its value to `take`: those of a repeated
-/// key, which the last one replaces, too. `None` where the field is absent or malformed.
+/// Passes each key of a dictionary, over all lines of the field, with its value to `take`, including earlier
+/// values of a repeated key, which the last one replaces. `None` if the field is absent or malformed.
 pub(crate) fn dictionary(
     fields: Fields<'_>,
     name: Name,
@@ -34,7 +34,7 @@ pub(crate) fn dictionary(
     Parser::new(&text).parse_dictionary_with_visitor(Entries(take)).ok()
 }
 
-/// The lines of a field as one (RFC 9651 §4.2).
+/// The lines of a field, joined (RFC 9651 §4.2).
 fn joined<'a>(fields: Fields<'a>, name: Name) -> Option<std::borrow::Cow<'a, [u8]>> {
     let mut lines = fields.all(name);
     let mut joined = std::borrow::Cow::Borrowed(lines.next()?);

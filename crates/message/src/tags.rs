@@ -5,9 +5,8 @@ use sfv::BareItemFromInput;
 use crate::structured::{self, Member};
 use crate::{Fields, Name};
 
-/// The tags of a response, over all lines of all three fields, repeated ones as often as they stand there.
-/// Surrogate-Key (Fastly) is split at white space, Cache-Tag (Cloudflare) at commas, xkey (Varnish) at both.
-/// Letter case matters.
+/// The tags of a response, over all lines of all three fields, with repetitions. Surrogate-Key (Fastly) is
+/// split at white space, Cache-Tag (Cloudflare) at commas, xkey (Varnish) at both. Letter case matters.
 pub fn tags(response: Fields<'_>) -> impl Iterator<Item = &[u8]> + Clone {
     [Name::SurrogateKey, Name::CacheTag, Name::XKey]
         .into_iter()
@@ -27,8 +26,8 @@ fn separates(name: Name, byte: u8) -> bool {
     }
 }
 
-/// Whether a field is for caches before the client only, and is taken out before it reaches one: the tags
-/// above, Surrogate-Control and Sandarac-Cache-Control.
+/// Whether a field is only for the caches before the client, and is removed from responses to clients: the
+/// tags above, Surrogate-Control and Sandarac-Cache-Control.
 pub fn is_surrogate_only(name: Name) -> bool {
     matches!(
         name,
@@ -40,9 +39,9 @@ pub fn is_surrogate_only(name: Name) -> bool {
     )
 }
 
-/// The groups that Cache-Groups puts a response into, or that Cache-Group-Invalidation makes invalid (RFC
-/// 9875 §2, §3): a structured list of strings. Empty where a member is no string, because the whole field is
-/// then ignored. A group is one only within its origin.
+/// The groups in Cache-Groups, which the response belongs to, or in Cache-Group-Invalidation, which it
+/// invalidates (RFC 9875 §2, §3): a structured list of strings. Empty if a member is no string, because the
+/// whole field is then ignored. A group is only meaningful within its origin.
 pub fn groups(response: Fields<'_>, name: Name) -> Vec<String> {
     let (mut groups, mut valid) = (Vec::new(), true);
     let parsed = structured::list(response, name, |member| match member {

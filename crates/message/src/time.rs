@@ -27,18 +27,18 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// The time that has passed since `earlier`; zero where `earlier` is later.
+    /// The time passed since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// This time and `duration` more, at most the end of time.
+    /// This time plus `duration`, at most the end of time.
     pub const fn plus(self, duration: Duration) -> Timestamp {
         let ms = duration.as_millis();
         if ms > u64::MAX as u128 { Timestamp(u64::MAX) } else { Timestamp(self.0.saturating_add(ms as u64)) }
     }
 
-    /// This time less `duration`, at least the epoch.
+    /// This time minus `duration`, at least the epoch.
     pub const fn minus(self, duration: Duration) -> Timestamp {
         let ms = duration.as_millis();
         if ms > self.0 as u128 { Timestamp(0) } else { Timestamp(self.0 - ms as u64) }

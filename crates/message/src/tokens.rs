@@ -5,14 +5,14 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
-/// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
+/// Whether `byte` is allowed in a token (RFC 9110 §5.6.2).
 pub fn is_tchar(byte: u8) -> bool {
     TCHARS[byte as usize]
 }
 
 const TCHARS: [bool; 256] = alphanumeric_or(b"!#$%&'*+-.^_`|~");
 
-/// Which bytes are ASCII letters, digits or one of `marks`.
+/// Marks the bytes that are ASCII letters, digits or one of `marks`.
 pub(crate) const fn alphanumeric_or(marks: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;

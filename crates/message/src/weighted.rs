@@ -1,6 +1,6 @@
-//! Members of lists with weights.
+//! Members of weighted lists.
 
-/// A member of a list with weights (RFC 9110 §12.4.2).
+/// A member of a weighted list (RFC 9110 §12.4.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weighted<'a> {
     pub(crate) text: &'a [u8],

@@ -1,4 +1,4 @@
-//! Message bodies as they arrive on a connection, whatever frames them.
+//! Message bodies as they arrive on a connection, with any framing.
 
 use crate::Conn;
 use sandarac_message::FieldsBuf;
@@ -9,10 +9,10 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-/// What frames a body that is being received (RFC 9112 §6.3).
+/// The framing of a body that is being received (RFC 9112 §6.3).
 #[derive(Debug)]
 pub enum Framer {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Length(u64),
     /// The chunked transfer coding.
     Chunked(Box<Decoder>),
@@ -25,7 +25,7 @@ pub enum Framer {
 /// A step in receiving a body.
 #[derive(Debug)]
 pub enum BodyStep {
-    /// These bytes of [`Conn::data`] are body. Once used, the caller consumes up to the end of the range.
+    /// These bytes of [`Conn::data`] are body. After use, the caller consumes up to the end of the range.
     Data(Range<usize>),
     /// The body has ended, with these trailer fields.
     End(FieldsBuf),
@@ -56,7 +56,8 @@ impl From<BodyFraming> for Framer {
 }
 
 impl Framer {
-    /// For the body of a response, of which more is taken than of a request: see [`Decoder::of_response`].
+    /// A framer for the body of a response, which is more lenient than that of a request: see
+    /// [`Decoder::of_response`].
     pub fn of_response(framing: BodyFraming) -> Framer {
         match framing {
             BodyFraming::Chunked => Framer::Chunked(Box::new(Decoder::of_response())),
@@ -69,7 +70,7 @@ impl Framer {
         matches!(self, Framer::Ended)
     }
 
-    /// What is still to come, where that is known.
+    /// Bytes still to come, if known.
     pub fn remaining(&self) -> Option<u64> {
         match self {
             Framer::Length(left) => Some(*left),
@@ -78,7 +79,7 @@ impl Framer {
         }
     }
 
-    /// Tells that `n` bytes of a body framed by its length were taken from the connection by other means.
+    /// Records that `n` bytes of a body with a known length were taken from the connection by other means.
     pub fn taken(&mut self, n: u64) {
         if let Framer::Length(left) = self {
             *left -= n;
@@ -88,8 +89,8 @@ impl Framer {
         }
     }
 
-    /// How much content is in `data`, the bytes that have arrived and that no step has used: nothing is consumed. An error
-    /// where the framing in it is wrong.
+    /// Bytes of content in `data`, which has arrived and is not used by a step yet. Consumes nothing. Fails
+    /// if the framing in it is wrong.
     pub fn survey(&self, mut data: &[u8]) -> Result<u64, Refusal> {
         let Framer::Chunked(decoder) = self else { return Ok(data.len() as u64) };
         let mut decoder = decoder.clone();
@@ -104,7 +105,7 @@ impl Framer {
         }
     }
 
-    /// What the bytes that have arrived hold; `None` where more must be read first.
+    /// The next step that can be taken with the bytes that have arrived; `None` if more must be read first.
     pub fn step(&mut self, conn: &mut Conn) -> Result<Option<BodyStep>, BodyError> {
         let data = conn.data();
         match self {
@@ -144,7 +145,7 @@ impl Framer {
         }
     }
 
-    /// The next step, reading from the connection where needed.
+    /// The next step, reading from the connection if needed.
     pub fn poll_step(&mut self, conn: &mut Conn, cx: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
         loop {
             if let Some(step) = self.step(conn)? {

@@ -1,7 +1,7 @@
-//! Read buffers, lent by the core for as long as a connection has bytes to parse or relay.
+//! Read buffers, lent by the core while a connection has bytes to parse or relay.
 //!
-//! A connection that waits holds none (invariant: an idle connection holds no buffers), so a core needs as many as are in
-//! use at one instant, and a burst gives back all but a few.
+//! A waiting connection holds none (invariant: an idle connection holds no buffers). So a core needs as many
+//! as are in use at one instant, and keeps only a few after a burst.
 
 use crate::lent::{Lend, Lent, Spare};
 use std::cell::RefCell;
@@ -11,8 +11,8 @@ use std::thread::LocalKey;
 /// Bytes in one buffer: the largest head fits, and a large body moves in few system calls.
 pub const BUFFER_SIZE: usize = 64 * 1024;
 
-/// Bytes that were received and are not consumed yet. What else stands in the memory, of this connection or another, can
-/// be overwritten and not read.
+/// Bytes that were received and are not consumed yet. The rest of the memory may have been used by this
+/// connection or another; it can be overwritten but not read.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     memory: Box<[u8]>,
@@ -45,7 +45,7 @@ impl Lend for Buffer {
 }
 
 impl Buffer {
-    /// A buffer on loan that holds `bytes`, which came out of a buffer.
+    /// A borrowed buffer that holds `bytes`, which came out of a buffer.
     pub(crate) fn holding(bytes: Vec<u8>) -> Lent<Buffer> {
         let mut buffer = Lent::<Buffer>::take();
         buffer.memory[..bytes.len()].copy_from_slice(&bytes);
@@ -53,7 +53,7 @@ impl Buffer {
         buffer
     }
 
-    /// What was received and is not consumed.
+    /// Bytes received and not yet consumed.
     pub(crate) fn data(&self) -> &[u8] {
         &self.memory[self.start..self.end]
     }
@@ -61,14 +61,15 @@ impl Buffer {
     /// Drops the first `n` bytes of [`Buffer::data`].
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer than `n`.
     pub(crate) fn consume(&mut self, n: usize) {
         let Range { start, end } = self.start + n..self.end;
         assert!(start <= end, "more is consumed than was received");
         (self.start, self.end) = if start == end { (0, 0) } else { (start, end) };
     }
 
-    /// Lets `receive` put bytes behind [`Buffer::data`] and return how many. `None` where there is no room for any.
+    /// Lets `receive` put bytes behind [`Buffer::data`] and return their number. `None` if the buffer is
+    /// full.
     pub(crate) fn fill<T>(&mut self, receive: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         if self.end == self.memory.len() {
             if self.start == 0 {

@@ -1,5 +1,5 @@
-//! The clocks: on the hot path the kernel's coarse ones, read without a system call, a few milliseconds exact; and a fine one
-//! for what is measured.
+//! The clocks. The hot path uses the kernel's coarse clocks, which are read without a system call and exact
+//! to a few milliseconds. Measurements use a fine one.
 
 use rustix::time::{ClockId, clock_gettime};
 use sandarac_message::Timestamp;
@@ -21,18 +21,18 @@ impl Moment {
         Moment(millis(now.tv_sec, now.tv_nsec))
     }
 
-    /// This moment and `duration` more.
+    /// This moment plus `duration`.
     pub fn plus(self, duration: std::time::Duration) -> Moment {
         Moment(self.0.saturating_add(duration.as_millis().min(u64::MAX as u128) as u64))
     }
 
-    /// The time from `earlier` to this moment; zero where `earlier` is later.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub fn since(self, earlier: Moment) -> std::time::Duration {
         std::time::Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// The time from this moment to now, to the microsecond: many answers take less than a tick of the coarse clock. Some 20 ns
-    /// more than [`Moment::now`], which never is ahead of it.
+    /// The time from this moment to now, to the microsecond, because many responses take less than a tick of
+    /// the coarse clock. Takes some 20 ns more than [`Moment::now`], which is never ahead of it.
     pub fn elapsed(self) -> std::time::Duration {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec.max(0) as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;

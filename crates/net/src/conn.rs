@@ -1,4 +1,5 @@
-//! One connection, either side: bytes that arrived and are not yet consumed, bytes that wait for the socket.
+//! A connection to a client or a backend: bytes that arrived and are not yet consumed, and bytes that wait
+//! for the socket.
 
 use crate::buffer::Buffer;
 use crate::lent::Lent;
@@ -11,16 +12,17 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// Slices handed to the kernel in one write.
+/// Slices passed to the kernel in one write.
 const SLICES: usize = 64;
 
 /// A connection with its input and output.
 ///
-/// Input is read into a buffer on loan, which [`Conn::park`] gives back while the connection waits. Output is written
-/// at once; what the socket does not take is queued, and the caller MUST NOT let the queue grow: it polls
-/// [`Conn::poll_flush`] before it produces more than it is willing to hold.
+/// Input is read into a borrowed buffer, which [`Conn::park`] gives back while the connection waits. Output
+/// is written at once. What the socket does not take is queued. The caller MUST NOT let the queue grow: it
+/// polls [`Conn::poll_flush`] before it produces more than it is willing to hold.
 ///
-/// After a write that failed nothing more is written: where in a message the peer's copy ends, nobody knows.
+/// After a failed write nothing more is written, because it is unknown where in a message the peer's copy
+/// ends.
 pub struct Conn {
     transport: Transport,
     buffer: Option<Lent<Buffer>>,
@@ -32,28 +34,28 @@ pub struct Conn {
     /// Whether a write has failed.
     failed: bool,
     repairs: Repairs,
-    /// What counts the bytes written, if anything does.
+    /// Counts the bytes written, if set.
     meter: Option<Rc<dyn Meter>>,
 }
 
 /// Counts bytes as they are written.
 pub trait Meter {
-    /// So many more bytes were written.
+    /// Counts `bytes` more bytes written.
     fn wrote(&self, bytes: u64);
 }
 
 impl Conn {
-    /// Tells that this was repaired in what came: the connection is not to be used for another message.
+    /// Records a repair of the input. The connection MUST NOT be used for another message.
     pub fn repaired(&mut self, repairs: Repairs) {
         self.repairs.extend(repairs);
     }
 
-    /// What was repaired in all that came.
+    /// All repairs of the input so far.
     pub fn repairs(&self) -> Repairs {
         self.repairs
     }
 
-    /// Takes a transport into service.
+    /// A connection over a transport.
     pub fn new(transport: impl Into<Transport>) -> Conn {
         Conn {
             transport: transport.into(),
@@ -68,19 +70,19 @@ impl Conn {
         }
     }
 
-    /// The same, with a meter for what is written.
+    /// A connection with a meter for the bytes written.
     pub fn metered(transport: impl Into<Transport>, meter: Rc<dyn Meter>) -> Conn {
         let mut conn = Conn::new(transport);
         conn.meter = Some(meter);
         conn
     }
 
-    /// What carries its bytes.
+    /// The transport that carries its bytes.
     pub fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// What arrived and was not consumed.
+    /// Bytes that arrived and are not consumed.
     pub fn data(&self) -> &[u8] {
         match &self.buffer {
             Some(buffer) => buffer.data(),
@@ -104,8 +106,9 @@ impl Conn {
         }
     }
 
-    /// Reads more into [`Conn::data`]: how many bytes, 0 at the end of the stream. A full buffer reads nothing and is
-    /// an error of kind `OutOfMemory`: what does not fit a buffer was to be consumed or refused before.
+    /// Reads more into [`Conn::data`] and returns the number of bytes, 0 at the end of the stream. If the
+    /// buffer is full, reads nothing and fails with `OutOfMemory`: the caller should have consumed or refused
+    /// the data before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let parked = &mut self.parked;
         let buffer = self.buffer.get_or_insert_with(|| Buffer::holding(std::mem::take(parked)));
@@ -116,20 +119,20 @@ impl Conn {
         });
         let Some(polled) = polled else { return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into())) };
         if polled.is_pending() && buffer.data().is_empty() {
-            // What waits holds no buffer.
+            // A waiting connection holds no buffer.
             self.buffer = None;
         }
         polled
     }
 
-    /// Reads straight into memory of the caller's: how many bytes, 0 at the end of the stream. [`Conn::data`] MUST be
-    /// empty.
+    /// Reads directly into the caller's memory and returns the number of bytes, 0 at the end of the stream.
+    /// [`Conn::data`] MUST be empty.
     pub fn poll_read_into(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         debug_assert!(self.data().is_empty());
         self.transport.poll_read(cx, into)
     }
 
-    /// Writes `slices`, now if the socket takes them; the rest is copied to the queue.
+    /// Writes `slices` as far as the socket takes them now; the rest is copied to the queue.
     pub fn write(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<()> {
         let mut written = if self.queue.is_empty() { self.write_now(cx, slices)? } else { 0 };
         for slice in slices {
@@ -143,8 +146,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Writes `output`, now if the socket takes it; the rest is queued, shared pieces without a copy. Empties it, also
-    /// where that fails.
+    /// Writes `output` as far as the socket takes it now; the rest is queued, shared pieces without a copy.
+    /// Empties `output` even on failure.
     pub fn write_output(&mut self, cx: &mut Context<'_>, output: &mut Output) -> io::Result<()> {
         let mut written = 0;
         if self.queue.is_empty() && !output.is_empty() {
@@ -158,7 +161,7 @@ impl Conn {
         }
         let queued = self.queue.len();
         output.drain(written, |rest| self.enqueue(rest));
-        // A file that is first in turn was not tried yet.
+        // A file at the front of the queue was not tried yet.
         if queued == 0
             && let Some(Piece::File(_)) = self.queue.front()
             && let Poll::Ready(flushed) = self.poll_flush(cx)
@@ -168,7 +171,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Hands as much of `slices` to the transport as it takes now, nothing being queued before it.
+    /// Hands as much of `slices` to the transport as it takes now. The queue MUST be empty.
     fn write_now(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.check()?;
         let written = self.transport.poll_write_vectored(cx, slices);
@@ -185,7 +188,7 @@ impl Conn {
         }
     }
 
-    /// Takes note of what came of a write.
+    /// Records the outcome of a write.
     fn wrote(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Ready(Ok(written)) => {
@@ -204,7 +207,7 @@ impl Conn {
         if self.failed { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }
 
-    /// What is queued is lost, and nothing is written any more.
+    /// Drops the queue; nothing is written any more.
     fn fail(&mut self) {
         self.failed = true;
         self.queue = VecDeque::new();
@@ -222,7 +225,7 @@ impl Conn {
         self.queued + self.transport.held()
     }
 
-    /// Bytes that the socket took, in the life of the connection.
+    /// Bytes that the socket has taken during the life of the connection.
     pub fn sent(&self) -> u64 {
         self.sent - self.transport.held() as u64
     }
@@ -232,7 +235,8 @@ impl Conn {
         self.check()?;
         while let Some(front) = self.queue.front() {
             let written = match front {
-                // A file that has become shorter sends nothing, and cannot keep what the head has promised.
+                // A file that has become shorter sends nothing: the length that the head announced cannot be
+                // met.
                 Piece::File(range) => self.transport.poll_send_file(cx, range),
                 Piece::Bytes(_) => {
                     let mut slices = [IoSlice::new(&[]); SLICES];
@@ -275,14 +279,14 @@ impl Conn {
         }
     }
 
-    /// Until this is called with `false`, the end of the connection means a reset: for data whose end nothing but the end of
-    /// the connection shows. Holds also where the process is killed.
+    /// While this is set, dropping the connection resets it. For data whose end is shown only by the end of
+    /// the connection. Works even if the process is killed.
     pub fn reset_when_dropped(&self, reset: bool) {
         self.transport.reset_when_dropped(reset);
     }
 
-    /// Ends the connection so that the peer can tell that from an orderly end, as far as the transport can say it. What is still
-    /// queued is lost.
+    /// Ends the connection so that the peer can distinguish it from an orderly end, if the transport can
+    /// express that. Queued output is lost.
     pub fn reset(&mut self) {
         self.fail();
         self.transport.reset_when_dropped(true);
@@ -293,7 +297,7 @@ impl Conn {
         self.transport.poll_shutdown(cx)
     }
 
-    /// What has arrived without having been consumed. Asks the kernel where nothing is known to have.
+    /// What has arrived without having been consumed. Asks the kernel if the connection holds nothing unread.
     pub fn unread(&self) -> Unread {
         if self.data().is_empty() { self.transport.unread() } else { Unread::Data }
     }
@@ -305,7 +309,7 @@ impl Conn {
 }
 
 impl Drop for Conn {
-    /// What was cut off must not look whole.
+    /// Resets a connection with queued output: a truncated message must not look complete.
     fn drop(&mut self) {
         if self.queued() > 0 {
             self.transport.reset_when_dropped(true);

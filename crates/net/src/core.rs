@@ -13,17 +13,17 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How long a core that could not accept waits before it tries again: descriptors come back as connections end.
+/// How long a core waits after accepting failed: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// An order to a core.
+/// A command to a core.
 #[derive(Debug)]
 pub enum Command {
     /// Accept connections; the set holds one socket for this core.
     Listen(Listeners),
     /// Stop accepting at a listener.
     Unlisten(ListenerId),
-    /// Stop accepting, end idle connections, let the others finish their exchange; reply when all are gone.
+    /// Stop accepting, end idle connections, let the others finish their exchange; reply when none is left.
     Drain(oneshot::Sender<()>),
     /// End now.
     Stop,
@@ -31,7 +31,7 @@ pub enum Command {
 
 /// Runs a core on this thread until [`Command::Stop`], or until the sender of commands is gone.
 ///
-/// `build` makes the service inside the runtime, so that it may start tasks of its own.
+/// `build` makes the service inside the runtime, so that it may start tasks.
 pub fn run_core<S: Service>(
     mut commands: UnboundedReceiver<Command>,
     build: impl FnOnce() -> Rc<S>,
@@ -87,7 +87,8 @@ async fn accept_loop<S: Service>(
         let accepted = tokio::select! {
             biased;
             accepted = acceptor.accept() => accepted,
-            // What the kernel had accepted by then was taken: closing the socket would reset it.
+            // Connections that the kernel had accepted by then were taken: closing the socket would reset
+            // them.
             () = sessions.drained() => return,
         };
         match accepted {
@@ -115,7 +116,7 @@ async fn accept_loop<S: Service>(
     }
 }
 
-/// Whether accepting failed because of the connection to be accepted, so that the next may succeed at once.
+/// Whether accepting failed because of that one connection, so that the next may succeed at once.
 fn is_one_connections_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! A transport for tests that holds bytes back and delivers them in odd pieces, as one that transforms them does.
+//! A test transport that holds bytes back and delivers them in odd pieces, as a transforming transport does.
 
 use crate::{Stream, Unread};
 use sandarac_message::FileRange;
@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, ready};
 
-/// The most bytes that are held on their way out.
+/// The most output bytes that are held.
 const MAX_HELD: usize = 1000;
 
-/// A transport that reads ahead and hands on 1, 2, 3 … 7 bytes at a time, and that takes up to [`MAX_HELD`] bytes and writes them
-/// 13 at a time.
+/// A transport that reads ahead and delivers 1, 2, 3 … 7 bytes at a time. It takes up to [`MAX_HELD`] bytes
+/// and writes them 13 at a time.
 pub struct Held {
     stream: Stream,
     received: VecDeque<u8>,
@@ -83,7 +83,7 @@ impl Held {
         if self.held.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        // More can be written, later.
+        // More can be written later.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -1,9 +1,9 @@
 //! Memory that connections use in turn.
 //!
-//! A core keeps the memory that reading and encoding take, and lends it to a connection for as long as that works with
-//! it. It must never carry bytes from one connection to the next, whatever path the work is left by. So [`Lent`] clears
-//! the memory when it is dropped, by return, error, panic or a dropped future alike, and [`Lent::take`] refuses memory
-//! that is not clear.
+//! A core keeps the memory for reading and encoding, and lends it to a connection while that works with it.
+//! It must never carry bytes from one connection to the next, whichever way the work ends. So [`Lent`] clears
+//! the memory when it is dropped, by return, error, panic or a dropped future alike, and [`Lent::take`]
+//! refuses memory that is not clear.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -26,7 +26,7 @@ pub(crate) trait Lend: Default + 'static {
     /// Forgets the content and keeps the memory. MUST leave it clear.
     fn clear(&mut self);
 
-    /// Whether it shows nothing of an earlier use.
+    /// Whether no content of an earlier use is visible.
     fn is_clear(&self) -> bool;
 }
 
@@ -38,7 +38,7 @@ impl<T: Lend> Lent<T> {
     /// Borrows clear memory.
     ///
     /// # Panics
-    /// If the memory is not clear: the connection ends rather than send or parse bytes of another one.
+    /// If the memory is not clear: the connection ends rather than send or parse the bytes of another one.
     pub(crate) fn take() -> Lent<T> {
         let memory = T::spare().with_borrow_mut(Vec::pop).unwrap_or_else(T::make);
         assert!(memory.is_clear(), "memory on loan holds bytes of another connection");
@@ -50,7 +50,7 @@ impl<T: Lend> Drop for Lent<T> {
     fn drop(&mut self) {
         let mut memory = std::mem::take(&mut self.0);
         memory.clear();
-        // Where the thread is ending, its spare memory may be gone already.
+        // If the thread is ending, its spare memory may be gone already.
         let _ = T::spare().try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < T::KEPT {

@@ -1,7 +1,8 @@
 //! Sockets: one thread for each core, with its own runtime, listening sockets and connections.
 //!
-//! A [session](http1) reads requests and either lets the [`Service`] answer them from memory, in place, or hands them to an
-//! exchange, with a [`Client`] to answer. Both sides of the proxy are a [`Conn`]: bytes in, bytes out, no buffer while it waits.
+//! A [session](http1) reads requests. The [`Service`] either answers them in place from memory, or serves
+//! them in an exchange, with a [`Client`] to answer. The client and the backend side of the proxy are both a
+//! [`Conn`]: bytes in, bytes out, no buffer while it waits.
 
 mod body;
 mod buffer;

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`.
+/// The backlog: connections that may wait to be accepted. The kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddress {
-    /// A TCP address; port 0 takes a free one.
+    /// A TCP address; port 0 selects a free one.
     Tcp(SocketAddr),
     /// A Unix socket, with the permission bits of its file.
     Unix(PathBuf, Option<u32>),
@@ -34,7 +34,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// The number of a listener, by which everything that is configured for it is found: it can change while the sockets stay.
+/// The number of a listener. Its configuration is found by it, and can change while the sockets stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId(u32);
 
@@ -46,12 +46,12 @@ impl ListenerId {
     }
 }
 
-/// A listener that is bound.
+/// A bound listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Its number.
     pub id: ListenerId,
-    /// The address really bound.
+    /// The address actually bound.
     pub address: ListenAddress,
 }
 
@@ -72,9 +72,9 @@ pub struct Listeners {
 impl Listeners {
     /// Binds `address` for `cores` cores.
     ///
-    /// TCP sockets share the port (`SO_REUSEPORT`), so that the kernel spreads connections and no core waits for another. Such a
-    /// port would also be shared with a second daemon of the same user, stealing half of its traffic; a probe bind
-    /// without sharing makes that fail.
+    /// TCP sockets share the port (`SO_REUSEPORT`), so that the kernel spreads connections and no core waits
+    /// for another. A second daemon of the same user could share such a port too, and take half of its
+    /// traffic. A probe bind without sharing makes that fail.
     pub fn bind(address: &ListenAddress, cores: usize) -> io::Result<Listeners> {
         match address {
             ListenAddress::Tcp(address) => bind_tcp(*address, cores),
@@ -107,15 +107,15 @@ impl Listeners {
     }
 }
 
-/// Listening sockets that whoever started this process passed to it. They stay open as long as it runs.
+/// Listening sockets passed in by the process that started this one. They stay open until this process ends.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<(ListenAddress, Socket)>);
 
 impl Inherited {
-    /// Takes sockets that were passed.
+    /// Takes the passed sockets.
     ///
     /// # Errors
-    /// Where one is not a listening TCP or Unix socket; the message says which, from 0.
+    /// If one is not a listening TCP or Unix socket. The message gives its number, counted from 0.
     pub fn new(sockets: impl IntoIterator<Item = OwnedFd>) -> io::Result<Inherited> {
         let named = |(at, socket): (usize, OwnedFd)| {
             let socket = Socket::from(socket);
@@ -136,7 +136,7 @@ impl Inherited {
         self.0.iter().map(|(address, _)| address)
     }
 
-    /// The first socket whose address is one of those that are looked for, for `cores` cores.
+    /// The first socket whose address is wanted, shared by `cores` cores.
     pub fn find(
         &self,
         is_wanted: impl Fn(&ListenAddress) -> bool,
@@ -175,20 +175,20 @@ fn bind_tcp(address: SocketAddr, cores: usize) -> io::Result<Listeners> {
             Ok(socket)
         })
         .collect::<io::Result<_>>()?;
-    // Until here, so that a port the system chose was not given to anybody else in between.
+    // Held until here, so that no other process is given a port that the system chose.
     drop(probe);
     Ok(Listeners { listener: Listener::new(ListenAddress::Tcp(bound)), sockets })
 }
 
-/// How many bytes the system takes for a client beside those on their way, half of them before it asks for more.
+/// The most bytes the system takes for a client beside those in flight. It asks for more when half of them
+/// are left.
 const UNSENT: u32 = 128 << 10;
 
-/// Sets what the connections of a listening socket have from the start, which is a system call less for each (see
-/// [`Stream::tcp`]).
+/// Sets options that accepted connections inherit, which saves a system call for each (see [`Stream::tcp`]).
 fn tune(listener: &Socket) -> io::Result<()> {
     listener.set_tcp_nodelay(true)?;
-    // A client that reads steadily is to be seen doing so: without it the system says that there is room when a third of megabytes
-    // has drained.
+    // Makes a client that reads steadily look steady: otherwise the system reports room only when a third of
+    // megabytes has drained.
     listener.set_tcp_notsent_lowat(UNSENT)
 }
 
@@ -196,7 +196,7 @@ fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if let SocketAddr::V6(v6) = address {
-        // `[::]` takes IPv4 too, whatever the system's default; any other address is IPv6 alone.
+        // `[::]` also accepts IPv4, whatever the system's default; any other address is IPv6 only.
         socket.set_only_v6(!v6.ip().is_unspecified())?;
     }
     Ok(socket)
@@ -213,7 +213,7 @@ fn bind_unix(path: &Path, mode: Option<u32>, cores: usize) -> io::Result<Listene
     Listeners::of(&socket, &ListenAddress::Unix(path.to_path_buf(), mode), cores)
 }
 
-/// Removes a socket file that no one listens on; a live one, or a file of another kind, is an error.
+/// Removes a socket file without a listener. Fails if it has one, or if the file is of another kind.
 pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !meta.file_type().is_socket() {
@@ -236,11 +236,11 @@ pub enum Acceptor {
 }
 
 impl Acceptor {
-    /// The next connection, and the peer's address where it has one.
+    /// The next connection, and the peer's address if it has one.
     pub async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
         match self {
             Acceptor::Tcp(listener) => {
-                // A core to which connections come without end still gets to serve them.
+                // Let a core serve its connections, even if new ones never stop arriving.
                 tokio::task::coop::consume_budget().await;
                 loop {
                     let mut ready = listener.readable().await?;
@@ -256,10 +256,12 @@ impl Acceptor {
     }
 }
 
-/// A listening socket known to the runtime. Its own listener would make each connection known too, at once.
+/// A listening socket registered with the runtime. The runtime's own listener would also register each
+/// connection at once.
 #[expect(unsafe_code, reason = "the runtime cannot know that a socket keeps its descriptor")]
 fn watch(socket: Socket) -> io::Result<AsyncFd<Socket>> {
-    // SAFETY: `socket` owns its descriptor: it is open, and the same, for as long as the `AsyncFd` owns the socket.
+    // SAFETY: `socket` owns its descriptor: it is open, and the same, for as long as the `AsyncFd` owns the
+    // socket.
     Ok(unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?)
 }
 

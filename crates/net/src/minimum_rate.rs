@@ -1,4 +1,5 @@
-//! The minimum rate of a peer: whether it moves enough bytes on average while it is waited for.
+//! The minimum rate of a peer: whether it moves enough bytes on average during the time the proxy waits for
+//! it.
 
 use crate::Moment;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,36 +8,37 @@ use std::time::Duration;
 /// A minimum rate, and when it begins to count.
 #[derive(Clone, Copy, Debug)]
 pub struct MinimumRate {
-    /// Bytes per second; 0 lets all pass.
+    /// Bytes per second; 0 disables the check.
     pub bytes: u64,
-    /// How long the peer must have been waited for before its rate counts.
+    /// How long the proxy must have waited for the peer before its rate counts.
     pub after: Duration,
 }
 
-/// How fast a peer moves bytes, counting only the time in which it is waited for: it is not to blame when the other side
-/// is slow.
+/// Measures how fast a peer moves bytes. Only the time spent waiting for it counts, because it is not to
+/// blame if the other side is slow.
 #[derive(Debug)]
 pub struct RateGauge<'a> {
     pressure: &'a AtomicBool,
     waiting: Option<(Moment, u64)>,
     waited: Duration,
     moved: u64,
-    /// When it was seen to have moved so many bytes, and no more since.
+    /// When the total number of bytes last changed, and that number.
     last: Option<(Moment, u64)>,
 }
 
 impl<'a> RateGauge<'a> {
-    /// Of a peer that has moved nothing yet. `pressure` tells whether the memory that it holds is wanted, at any time.
+    /// A gauge for a peer that has moved nothing yet. `pressure` is set while the memory that the peer holds
+    /// is needed.
     pub fn new(pressure: &'a AtomicBool) -> RateGauge<'a> {
         RateGauge { pressure, waiting: None, waited: Duration::ZERO, moved: 0, last: None }
     }
 
-    /// Whether the memory that the peer holds is wanted.
+    /// Whether the memory that the peer holds is needed.
     pub fn is_under_pressure(&self) -> bool {
         self.pressure.load(Ordering::Relaxed)
     }
 
-    /// How long the peer has moved nothing while it was waited for, having moved `total` bytes so far.
+    /// How long the peer has moved nothing while being waited for. `total` is the bytes it has moved so far.
     pub fn still(&mut self, total: u64) -> Duration {
         let now = Moment::now();
         match self.last {
@@ -48,8 +50,8 @@ impl<'a> RateGauge<'a> {
         }
     }
 
-    /// The peer is being waited for, having moved `total` bytes so far. How long it may still move nothing; `None` where it
-    /// has been too slow for `minimum` already.
+    /// Records that the peer is being waited for, having moved `total` bytes so far. Returns how long it may
+    /// still move nothing; `None` if it is too slow for `minimum` already.
     pub fn waits(&mut self, total: u64, minimum: MinimumRate) -> Option<Duration> {
         let now = Moment::now();
         let (since, from) = *self.waiting.get_or_insert((now, total));
@@ -57,7 +59,8 @@ impl<'a> RateGauge<'a> {
         left(self.moved + (total - from), waited, minimum)
     }
 
-    /// The peer is not waited for at the moment, having moved `total` bytes so far. Whether it had been waited for.
+    /// Records that the peer is not being waited for, having moved `total` bytes so far. Returns whether it
+    /// was.
     pub fn goes_on(&mut self, total: u64) -> bool {
         let Some((since, from)) = self.waiting.take() else { return false };
         self.last = None;
@@ -67,7 +70,8 @@ impl<'a> RateGauge<'a> {
     }
 }
 
-/// How long a peer that was waited for so long, and moved so many bytes in that time, may still move nothing.
+/// How long a peer may still move nothing, having moved `moved` bytes while it was waited for during
+/// `waited`.
 fn left(moved: u64, waited: Duration, minimum: MinimumRate) -> Option<Duration> {
     if minimum.bytes == 0 {
         return Some(Duration::MAX);

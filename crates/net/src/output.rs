@@ -1,29 +1,30 @@
-//! Bytes to be written, in pieces that are encoded here or shared with the store.
+//! Output: bytes to be written, either encoded here or shared with the store.
 
 use bytes::Bytes;
 use sandarac_message::Piece;
 use std::io::IoSlice;
 use std::ops::Range;
 
-/// Bytes that are copied behind a head rather than shared. One `send` of a whole small response costs less than a `writev`
-/// of its pieces: importing the vector takes the kernel longer than copying this much (docs/decisions/0001).
+/// The most bytes that are copied behind a head rather than shared. One `send` of a whole small response
+/// costs less than a `writev` of its pieces: the kernel takes longer to import the vector than to copy this
+/// much (docs/decisions/0001).
 pub const COPIED: usize = 2048;
 
 enum Part {
     /// A range of [`Output::inline`].
     Inline(Range<usize>),
-    /// A piece of a body that is held elsewhere, as in the store.
+    /// A piece of a body that is held elsewhere, for example in the store.
     Shared(Piece),
 }
 
-/// A list of parts that goes out in one vectored write, as far as no file stands between them. Heads are encoded inline, one
-/// after another; bodies are shared. The memory is kept from use to use.
+/// A list of parts that is sent in one vectored write, except where a file interrupts it. Heads are encoded
+/// inline, one after another; bodies are shared. The memory is kept between uses.
 #[derive(Default)]
 pub struct Output {
     inline: Vec<u8>,
     parts: Vec<Part>,
     len: usize,
-    /// How much of `inline` stands in `parts`.
+    /// How many bytes of `inline` are covered by `parts`.
     sealed: usize,
 }
 
@@ -78,7 +79,7 @@ impl Output {
         }
     }
 
-    /// Calls `write` with up to `N` slices from the start, none from behind a file.
+    /// Calls `write` with up to `N` slices from the start, stopping at a file.
     pub(crate) fn with_slices<const N: usize, T>(&mut self, write: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
         self.seal();
         let mut slices = [IoSlice::new(&[]); N];
@@ -94,7 +95,7 @@ impl Output {
         write(&slices[..count])
     }
 
-    /// Empties the output; what stands after its first `written` bytes goes to `rest`, inline parts copied.
+    /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied.
     pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Piece)) {
         self.seal();
         for part in self.parts.drain(..) {
@@ -118,7 +119,7 @@ impl Output {
         self.clear();
     }
 
-    /// Forgets what was to be written.
+    /// Drops everything to be written.
     pub(crate) fn clear(&mut self) {
         self.inline.clear();
         self.parts.clear();

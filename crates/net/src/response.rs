@@ -1,20 +1,20 @@
-//! A response as a step decides it, before any protocol has encoded it: a head, and a body that is pulled.
+//! A response before it is encoded for a protocol: a head, and a body that is pulled.
 
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::{Field, Fields, FieldsBuf, Name, Piece, StoredHead};
 use std::task::{Context, Poll};
 
-/// The head of a final response. What belongs to the connection, and the framing of the body, is for the encoder to add.
+/// The head of a final response. The encoder adds the fields of the connection and the framing of the body.
 pub struct Response<'a> {
     /// The status code, of three digits.
     pub status: u16,
-    /// The reason phrase, for protocols that have one.
+    /// The reason phrase, for protocols that use one.
     pub reason: &'a [u8],
     /// Most of its fields.
     pub base: Base<'a>,
-    /// Fields that stand after those of the base.
+    /// Fields that follow those of the base.
     pub added: &'a [(Name, &'a [u8])],
-    /// Fields for this client alone, after these.
+    /// Fields for this client only, after these.
     pub own: Option<&'a FieldsBuf>,
     /// Age in seconds (RFC 9111 §5.1).
     pub age: Option<u64>,
@@ -26,22 +26,23 @@ pub struct Response<'a> {
 
 /// Most of the fields of a response.
 pub enum Base<'a> {
-    /// All that clients get of a stored head, which has its encoded form.
+    /// All fields of a stored head that clients get, already encoded.
     Stored(&'a StoredHead),
     /// Those fields that a predicate selects.
     Selected(Fields<'a>, &'a dyn Fn(&Field<'_>) -> bool),
-    /// Fields whose memory is at the encoder's disposal. Where their first line is not empty, it is the status line in HTTP/1.1.
+    /// Fields whose memory the encoder may use. If their first line is not empty, it is the HTTP/1.1 status
+    /// line.
     Owned(FieldsBuf),
 }
 
 /// The length of a response's body, as its head announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// There is no body, or the length stands in a [`Base::Stored`] or [`Base::Selected`].
+    /// There is no body, or the length is in a [`Base::Stored`] or [`Base::Selected`].
     Told,
-    /// So many bytes. Content-Length is added; a response to HEAD has it too, without the body.
+    /// This many bytes. Content-Length is added; a response to HEAD has it too, without the body.
     Known(u64),
-    /// Known when the body ends.
+    /// Unknown until the body ends.
     Unknown,
 }
 
@@ -51,7 +52,7 @@ impl<'a> Response<'a> {
         Response { status, reason, base, added: &[], own: None, age: None, cache_status: None, length }
     }
 
-    /// Calls `put` with name and value of each field, in their order, for encoders that keep no lines.
+    /// Calls `put` with the name and value of each field in order, for encoders without field lines.
     pub fn for_each_field(&self, mut put: impl FnMut(&[u8], &[u8])) {
         let mut put_all = |fields: Fields<'_>, keep: &dyn Fn(&Field<'_>) -> bool| {
             fields.iter().filter(keep).for_each(|field| put(field.name, field.value));
@@ -59,7 +60,7 @@ impl<'a> Response<'a> {
         match &self.base {
             Base::Stored(head) => put_all(head.shown(), &|_| true),
             Base::Selected(fields, keep) => put_all(*fields, keep),
-            // Its length is put below.
+            // The length is added below.
             Base::Owned(fields) => put_all(fields.view(), &|field| field.id != Name::ContentLength),
         }
         if let Some(own) = self.own {
@@ -82,29 +83,31 @@ impl<'a> Response<'a> {
     }
 }
 
-/// The body of a response. Its sender pulls piece after piece, when there is room for one, and keeps the body across waits.
+/// The body of a response. Its sender pulls a piece when there is room for one, and keeps the body across
+/// waits.
 pub trait Body {
-    /// The next piece, never an empty one; `None` at the end.
+    /// The next piece, never empty; `None` at the end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>>;
 
-    /// The trailer fields. Asked for at the end.
+    /// The trailer fields. Called at the end.
     fn trailers(&self) -> Option<FieldsBuf>;
 }
 
-/// Why a body ends before its end.
+/// Why a body ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyBroken {
     /// Its source broke off.
     Source,
-    /// The client took it too slowly, and was in the way of others.
+    /// The client took it too slowly, and held up others.
     ClientSlow,
 }
 
-/// A client whose request was answered at once, with a response that is there whole.
+/// A client whose request is answered at once, with a response that is already whole.
 pub trait Responder {
     /// Sends the head of the response.
     fn begin(&mut self, response: Response<'_>);
 
-    /// Sends its body, which MUST be ready to its end, and returns how many bytes it has. Not called where there is none.
+    /// Sends its body, which MUST be ready to its end, and returns the number of bytes. Not called if there
+    /// is no body.
     fn send(&mut self, body: impl Body + 'static) -> u64;
 }

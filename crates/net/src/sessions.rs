@@ -1,4 +1,4 @@
-//! The sessions of one core: how many there are, and whether they are to end.
+//! The sessions of one core: their number, and whether they should end.
 
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::task::Waker;
 use tokio::sync::Notify;
 
-/// Clients that there was no place for and that may be given the time to read that, for each core. More are let go at once:
-/// under a flood their descriptors are wanted, for connections to backends above all.
+/// The most clients per core that were turned away with a response and are given time to read it. More are
+/// closed at once: under a flood their descriptors are needed, above all for connections to backends.
 const LINGERING: usize = 4;
 
 /// The sessions of one core.
@@ -20,7 +20,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Whether no further request is to be taken on any connection.
+    /// Whether connections accept no further request.
     pub(crate) fn draining(&self) -> bool {
         self.draining.get()
     }
@@ -34,7 +34,7 @@ impl Sessions {
         Membership { slot: self.wakers.borrow_mut().insert(waker.clone()), sessions: self.clone() }
     }
 
-    /// A place for one more client that is to read that there was none for it, if there is one.
+    /// A place for one more turned-away client to linger in, if there is one.
     pub(crate) fn linger(self: &Rc<Sessions>) -> Option<Lingering> {
         let others = self.lingering.get();
         (others < LINGERING).then(|| {
@@ -43,7 +43,7 @@ impl Sessions {
         })
     }
 
-    /// Waits until no further request is to be taken.
+    /// Waits until draining begins.
     pub(crate) async fn drained(&self) {
         let notified = self.drained.notified();
         if !self.draining() {
@@ -60,7 +60,7 @@ impl Sessions {
     }
 }
 
-/// A session's place among those of the core.
+/// A session's entry among those of its core.
 pub(crate) struct Membership {
     slot: usize,
     sessions: Rc<Sessions>,
@@ -76,7 +76,7 @@ impl Drop for Membership {
     }
 }
 
-/// A place among those who are turned away and may linger.
+/// A place in which a turned-away client may linger.
 pub(crate) struct Lingering(Rc<Sessions>);
 
 impl Drop for Lingering {

@@ -18,9 +18,10 @@ use tokio::net::{TcpStream, UnixStream};
 /// A connected socket.
 #[derive(Debug)]
 pub enum Stream {
-    /// Over TCP, without delay (Nagle's algorithm off): made by [`Stream::tcp`], or accepted from a listener that is so.
+    /// Over TCP, with Nagle's algorithm off: made by [`Stream::tcp`], or accepted from a listener that has it
+    /// off.
     Tcp(TcpStream),
-    /// Accepted over TCP, and not yet known to the runtime.
+    /// Accepted over TCP, and not yet registered with the runtime.
     Accepted(Accepted),
     /// Over a Unix socket.
     Unix(UnixStream),
@@ -37,22 +38,23 @@ pub enum Unread {
     End,
 }
 
-/// An accepted connection that the runtime gets to know when it is read for the second time, or has to be waited for: a
-/// client that sends one request and gets its answer at once costs two system calls and a registration less.
+/// An accepted connection that is registered with the runtime at the second read, or when it has to be waited
+/// for. A client that sends one request and is answered at once costs two system calls and a registration
+/// less.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Empty only where the runtime would not take it.
+    /// None only if the runtime failed to register it.
     stream: Option<std::net::TcpStream>,
-    /// Whether it was read. The second time goes by the runtime, which sees to it that no connection is read for ever while
-    /// others wait.
+    /// Whether it was read. The second read goes through the runtime, which makes a busy connection yield to
+    /// others.
     read: bool,
 }
 
 impl Stream {
-    /// Takes a TCP connection into service.
+    /// A stream over a TCP connection.
     pub fn tcp(stream: TcpStream) -> Stream {
-        // Every write is a whole message or a large piece of one: waiting to fill a segment only adds delay. A socket
-        // that refuses the option still works.
+        // Every write is a whole message or a large piece of one: waiting to fill a segment only adds delay.
+        // A socket that refuses the option still works.
         let _ = stream.set_nodelay(true);
         Stream::Tcp(stream)
     }
@@ -67,13 +69,13 @@ impl Stream {
         UnixStream::connect(path).await.map(Stream::Unix)
     }
 
-    /// Takes an accepted connection into service; it MUST be non-blocking.
+    /// A stream over an accepted connection, which MUST be non-blocking.
     pub fn accepted(stream: std::net::TcpStream) -> Stream {
         Stream::Accepted(Accepted { stream: Some(stream), read: false })
     }
 
-    /// Does `now` with a connection that the runtime does not know; `None` where it has to be waited for, which the runtime
-    /// knows how to from then on.
+    /// Calls `now` with a connection that is not registered with the runtime. `None` if the operation would
+    /// block; the connection is registered then.
     fn at_once<T>(
         &mut self,
         now: impl FnOnce(&mut std::net::TcpStream) -> io::Result<T>,
@@ -85,7 +87,7 @@ impl Stream {
         }
     }
 
-    /// Makes the connection known to the runtime.
+    /// Registers the connection with the runtime.
     fn register(&mut self) -> io::Result<()> {
         if let Stream::Accepted(accepted) = self {
             let stream = accepted.stream.take().ok_or_else(unregistered)?;
@@ -161,13 +163,13 @@ impl Stream {
         }
     }
 
-    /// Bytes taken that the system does not have: none, ever.
+    /// Bytes taken that the system does not have yet: always 0.
     #[expect(clippy::unused_self, reason = "a transport that transforms bytes holds some")]
     pub(crate) fn held(&self) -> usize {
         0
     }
 
-    /// Ready: nothing is held.
+    /// Always ready, because nothing is held.
     #[expect(clippy::unused_self, reason = "a transport that transforms bytes holds some")]
     pub(crate) fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -185,10 +187,10 @@ impl Stream {
         }
     }
 
-    /// Has the connection `reset`, or ended in order, when this is dropped. A Unix socket knows no reset.
+    /// Whether dropping this resets the connection instead of ending it in order. Unix sockets have no reset.
     pub fn reset_when_dropped(&self, reset: bool) {
         let linger = reset.then_some(Duration::ZERO);
-        // Where it fails, the peer is told as much as before: the end of the connection.
+        // On failure the peer sees an ordinary end of the connection, as before.
         let _ = match self {
             Stream::Tcp(stream) => set_socket_linger(stream, linger),
             Stream::Accepted(Accepted { stream: Some(stream), .. }) => set_socket_linger(stream, linger),
@@ -196,8 +198,8 @@ impl Stream {
         };
     }
 
-    /// What has arrived that was not read yet. Asks the kernel, without waiting: the runtime learns of it in its next turn
-    /// only, which is too late for a connection that is about to be used.
+    /// What has arrived and was not read yet. Asks the kernel, without waiting: the runtime learns of it only
+    /// in its next turn, which is too late for a connection that is about to be used.
     pub fn unread(&self) -> Unread {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = match self {
@@ -213,7 +215,7 @@ impl Stream {
         }
     }
 
-    /// The peer's address, where it has one.
+    /// The peer's address, if it has one.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
@@ -222,7 +224,7 @@ impl Stream {
         }
     }
 
-    /// The address this side has.
+    /// The local address, if it has one.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.local_addr().ok(),
@@ -237,7 +239,7 @@ fn send_file(socket: impl AsFd, range: &FileRange) -> io::Result<usize> {
     Ok(sendfile(socket, &*range.file, Some(&mut start), range.len)?)
 }
 
-/// A connection that the runtime would not take is of no further use.
+/// The error for a connection that the runtime failed to register.
 fn unregistered() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
@@ -259,7 +261,7 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
 
-    /// A client, and the other end of its connection as it was accepted.
+    /// A client, and the accepted end of its connection.
     fn connected() -> (std::net::TcpStream, Stream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

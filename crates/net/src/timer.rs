@@ -1,7 +1,8 @@
 //! A deadline that is cheap to move later.
 //!
-//! Most deadlines (keep-alive, reading, writing) are moved on with every message and hardly ever met. Moving one later
-//! only writes a number; the runtime's timer is touched when it fires early, or when a deadline moves nearer.
+//! Most deadlines (keep-alive, reading, writing) are moved with every message and hardly ever reached. Moving
+//! one later only writes a number. The runtime's timer is touched only when it fires early, or when a
+//! deadline moves nearer.
 
 use crate::Moment;
 use std::pin::{Pin, pin};
@@ -23,8 +24,8 @@ struct Armed {
     sleep: Pin<Box<Sleep>>,
     /// When it fires.
     fires: Moment,
-    /// What it will wake, if it was asked to. The waker of a task does not change, so asking once is enough until the timer moves
-    /// to another task.
+    /// The waker registered with it. The waker of a task does not change, so registering once is enough until
+    /// the timer moves to another task.
     wakes: Option<Waker>,
 }
 
@@ -55,7 +56,8 @@ impl Timer {
         self.deadline.is_some()
     }
 
-    /// Ready once the deadline has passed; the task that polled it last is woken then. Never ready without a deadline.
+    /// Ready once the deadline has passed; wakes the task that polled it last. Never ready without a
+    /// deadline.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         loop {
@@ -73,12 +75,13 @@ impl Timer {
                 armed.sleep.as_mut().reset(wake_up(deadline, now));
                 (armed.fires, armed.wakes) = (deadline, None);
             }
-            // The clocks differ by a tick: it may have fired before this one shows it.
+            // The clocks differ by a tick: the timer may fire before this one shows it.
             let asked = armed.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
             if asked && !armed.sleep.is_elapsed() {
                 return Poll::Pending;
             }
-            // Where the task has used up its turn, the runtime's timer would be pending without having been asked to wake it.
+            // If the task has used up its turn, the runtime's timer would be pending without registering the
+            // waker.
             match pin!(unconstrained(armed.sleep.as_mut())).poll(cx) {
                 Poll::Pending => {
                     armed.wakes = Some(cx.waker().clone());
@@ -99,7 +102,7 @@ fn wake_up(deadline: Moment, now: Moment) -> Instant {
     Instant::now() + deadline.since(now) + Duration::from_millis(4)
 }
 
-/// A future with a deadline: `None` when the deadline came first.
+/// A future with a deadline: `None` if the deadline came first.
 pub async fn within<F: Future>(after: Duration, future: F) -> Option<F::Output> {
     tokio::time::timeout(after, future).await.ok()
 }
@@ -110,7 +113,7 @@ mod tests {
     use std::future::poll_fn;
     use tokio::task::coop::consume_budget;
 
-    /// Regression: a task that had done much in one go was not woken at its deadline.
+    /// Regression: a task that had done much work in one turn was not woken at its deadline.
     #[test]
     fn a_deadline_is_met_by_a_task_that_has_used_up_its_turn() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -125,7 +128,7 @@ mod tests {
         meet(&runtime, deadline);
     }
 
-    /// A future that waits for a timer may go on in another task than the one that began it.
+    /// A future that waits for a timer may continue in another task than the one that began it.
     #[test]
     fn a_deadline_is_met_by_the_task_that_has_taken_over_the_timer() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -145,7 +148,7 @@ mod tests {
         runtime.block_on(async {
             tokio::select! {
                 biased;
-                // Looked at first, or the deadline would be seen when this wakes the task.
+                // Checked first, because the wake-up below would otherwise make the deadline visible.
                 () = tokio::time::sleep(Duration::from_secs(5)) => panic!("nothing woke the task"),
                 () = deadline => {}
             }

@@ -1,7 +1,7 @@
 //! Wire codecs without I/O: bytes in, messages out, and back.
 //!
-//! Nothing here opens a socket, reads a clock or draws a random number. What is ambiguous is refused with a
-//! named reason ([`h1::Refusal`], [`resume::Malformed`]); what is forwarded is written anew from its parsed
+//! Nothing here opens a socket, reads a clock or draws a random number. Ambiguous input is refused with a
+//! named reason ([`h1::Refusal`], [`resume::Malformed`]). Forwarded messages are encoded from their parsed
 //! form ([`h1::encode`]).
 
 pub mod h1;

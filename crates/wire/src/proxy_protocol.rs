@@ -1,19 +1,19 @@
-//! The PROXY protocol, versions 1 and 2, as the side that accepts it (the specification at
+//! The PROXY protocol, versions 1 and 2, on the accepting side (the specification is at
 //! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The longest header of version 1, its CR LF included.
+/// The longest header of version 1, including its CR LF.
 pub const MAX_V1: usize = 107;
 
-/// The longest header of version 2 that is taken: TLVs may fill it to 64 KiB, but none are used, and real
-/// ones are far smaller.
+/// The longest accepted header of version 2. TLVs may extend it to 64 KiB, but none are used, and real
+/// headers are far smaller.
 pub const MAX_V2: usize = 4096;
 
 /// The twelve bytes that begin version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Who connected to whom, as the proxy in front says.
+/// The source of a connection, as announced by the proxy in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A client behind the proxy.
@@ -24,23 +24,23 @@ pub enum Origin {
         destination: SocketAddr,
     },
     /// The proxy itself (LOCAL, such as a health check), or a client whose address has no meaning here
-    /// (UNKNOWN, UNSPEC, a Unix socket): the addresses of the connection itself are to be used.
+    /// (UNKNOWN, UNSPEC, a Unix socket): use the addresses of the connection itself.
     Local,
 }
 
-/// A header that has arrived whole.
+/// A complete header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The addresses.
     pub origin: Origin,
-    /// Bytes of the header; what follows is the connection's own.
+    /// Bytes of the header; the connection's own data begins after them.
     pub len: usize,
 }
 
-/// Why a header was refused. The connection MUST be closed without an answer.
+/// Why a header was refused. The connection MUST be closed without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Neither version's beginning. A listener that expects the PROXY protocol never takes connections
+    /// The start of neither version. A listener that expects the PROXY protocol never accepts connections
     /// without it.
     NoHeader,
     /// A line of version 1 that is not well-formed or longer than [`MAX_V1`].
@@ -52,7 +52,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What was wrong, in a few words without a full stop.
+    /// A short description of the fault, without a full stop.
     pub const fn text(self) -> &'static str {
         match self {
             Refusal::NoHeader => "no PROXY protocol header",
@@ -71,7 +71,7 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Reads a header at the start of `buf`; `None` where it has not arrived whole.
+/// Reads a header at the start of `buf`; `None` if it is incomplete.
 pub fn parse(buf: &[u8]) -> Result<Option<Header>, Refusal> {
     let begins = |with: &[u8]| buf.iter().zip(with).all(|(a, b)| a == b);
     if begins(SIGNATURE) {
@@ -94,7 +94,7 @@ fn parse_v1(buf: &[u8]) -> Result<Option<Header>, Refusal> {
     let mut words = line.split(' ').skip(1);
     let mut word = || words.next().ok_or(Refusal::InvalidV1);
     let origin = match word()? {
-        // What follows UNKNOWN must be ignored.
+        // Anything after UNKNOWN must be ignored.
         "UNKNOWN" => return Ok(Some(Header { origin: Origin::Local, len })),
         "TCP4" => addresses_v1(word()?, word()?, word()?, word()?, |text| {
             text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
@@ -123,7 +123,7 @@ fn addresses_v1(
     })
 }
 
-/// A port in decimal without sign or needless zeros.
+/// A port in decimal without sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if canonical { text.parse().ok() } else { None }
@@ -143,7 +143,7 @@ fn parse_v2(buf: &[u8]) -> Result<Option<Header>, Refusal> {
     }
     let Some(body) = buf.get(16..len) else { return Ok(None) };
     let origin = match version_command & 0x0f {
-        // The sender of LOCAL may announce any family; it must be ignored.
+        // LOCAL may come with any family, which must be ignored.
         0 => Origin::Local,
         1 => addresses_v2(family, body)?,
         _ => return Err(Refusal::InvalidV2),
@@ -151,8 +151,8 @@ fn parse_v2(buf: &[u8]) -> Result<Option<Header>, Refusal> {
     Ok(Some(Header { origin, len }))
 }
 
-/// The addresses of a PROXY command. Transport is stream or, as the specification lets us treat it the same,
-/// datagram.
+/// The addresses of a PROXY command. The transport is stream or datagram, which the specification lets us
+/// treat the same.
 fn addresses_v2(family: u8, body: &[u8]) -> Result<Origin, Refusal> {
     let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
     match (family >> 4, family & 0x0f) {
@@ -193,7 +193,8 @@ mod tests {
         [&SIGNATURE[..], &[version_command, family], &len, body].concat()
     }
 
-    /// What `header` says with the first bytes of a request behind it, and that no part of it is enough.
+    /// Reads `header` with the first bytes of a request behind it, and checks that no prefix of it is
+    /// complete.
     fn read(header: &[u8]) -> Result<Origin, Refusal> {
         let wire = [header, b"GET /"].concat();
         let whole = parse(&wire);

@@ -1,4 +1,4 @@
-//! What holds of every message.
+//! Properties that hold for every message.
 
 mod support;
 
@@ -23,8 +23,8 @@ fn write_body(out: &mut Vec<u8>, framing: BodyFraming, body: &[u8], trailers: &F
     }
 }
 
-/// However the bytes are cut, what is read of them is the same: a prefix is unfinished, or gives what the
-/// whole gives.
+/// The result does not depend on how the bytes are cut: a prefix is either incomplete, or gives the result of
+/// the whole.
 fn cuts_agree<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
     read: impl Fn(&[u8]) -> Result<Option<T>, Refusal>,
@@ -53,8 +53,8 @@ fn response_head(bytes: &[u8], method: Method) -> Result<Option<(String, usize)>
     })
 }
 
-/// A head without what follows it: a body may go on until the end of the connection. A line that is not whole
-/// may be refused although the whole one would be dropped.
+/// Reads only the head, because a body may extend to the end of the connection. Refusals are ignored: an
+/// incomplete line may be refused although the complete one would be dropped.
 fn repaired_head(bytes: &[u8]) -> Result<Option<String>, Refusal> {
     let (mut spans, mut anew) = (Vec::new(), Vec::new());
     let parsed = response::parse_or_repair(bytes, &Limits::default(), &mut spans, &mut anew, Method::Get);

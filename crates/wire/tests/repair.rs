@@ -1,4 +1,4 @@
-//! Repairs of response heads, over arrivals in pieces.
+//! Repairs of response heads that arrive in pieces.
 
 use sandarac_message::Method;
 use sandarac_wire::h1::{Limits, Parsed, Refusal, response};
@@ -9,8 +9,8 @@ fn read(bytes: &[u8]) -> Result<bool, Refusal> {
     Ok(matches!(parsed, Parsed::Complete(_)))
 }
 
-/// Regression: among lines that end in LF, the CR before a CR LF became a line's end, so that a bare CR was
-/// taken. Found by fuzzing.
+/// Regression: among lines that end in LF, the CR before a CR LF became part of the line end, and a bare CR
+/// was accepted. Found by fuzzing.
 #[test]
 fn a_bare_cr_among_lines_that_end_in_lf_is_refused_however_it_arrives() {
     let head = b"HTTP/1.1 200 OK\nA: b\r\r\n\n";
@@ -19,8 +19,8 @@ fn a_bare_cr_among_lines_that_end_in_lf_is_refused_however_it_arrives() {
     assert_eq!(refused, Some(b"HTTP/1.1 200 OK\nA: b\r\r".len()));
 }
 
-/// Regression: a line that begins with white space was joined to such a line, and the LF that refuses it was
-/// gone. Found by fuzzing.
+/// Regression: a line that begins with white space was joined to such a line, which removed the LF to be
+/// refused. Found by fuzzing.
 #[test]
 fn nothing_is_joined_to_a_line_that_ends_in_another_way() {
     assert_eq!(read(b"HTTP/1.1 200 OK\r\nA: b\r\nX: y=0\n y\r\n\r\n"), Err(Refusal::BareLf));

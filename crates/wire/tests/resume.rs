@@ -1,5 +1,4 @@
-//! The résumé protocol: the vectors that the worker package is tested with, too, and what holds of every
-//! value.
+//! The résumé protocol: the test vectors shared with the worker package, and properties of every value.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,20 +17,20 @@ fn cases(file: &str) -> Vec<Value> {
     file["cases"].as_array().expect("the vectors have cases").clone()
 }
 
-/// Code points up to U+00FF stand for bytes.
+/// Bytes from code points up to U+00FF.
 fn bytes(text: &Value) -> Vec<u8> {
     let text = text.as_str().expect("a value is text");
     text.chars().map(|char| u8::try_from(char).expect("up to U+00FF")).collect()
 }
 
-/// The value in `value`, taken through a head.
+/// Fields with `value`, read through a head.
 fn fields(name: Name, value: &[u8]) -> FieldsBuf {
     let mut fields = FieldsBuf::new();
     fields.add(name, value).expect("the value fits");
     fields
 }
 
-/// Compares what was read with what the case means, and gives it back where it means anything.
+/// Compares the result with the case's expectation, and returns it if it is not a refusal.
 #[track_caller]
 fn read<T: std::fmt::Debug>(case: &Value, read: Result<T, Malformed>) -> Option<T> {
     match (case["refused"].as_str(), read) {
@@ -44,7 +43,7 @@ fn read<T: std::fmt::Debug>(case: &Value, read: Result<T, Malformed>) -> Option<
     }
 }
 
-/// Whether the case says that its value is canonical; then it has to be `written`.
+/// Checks that the value equals `written` if the case declares it canonical.
 #[track_caller]
 fn check_canonical(case: &Value, value: &[u8], written: &[u8]) {
     if case["canonical"] == true {
@@ -62,7 +61,7 @@ fn optional(value: &Value) -> Option<&str> {
     value.as_str()
 }
 
-/// Scores by class, as the vectors name classes: through a document, whose reader knows these names.
+/// Scores by class. The class names of the vectors are decoded through a document.
 fn scores(means: &Value) -> BTreeMap<Vec<u8>, f64> {
     let class = |key: &str| {
         let body = serde_json::json!({"id": "i", "rev": 1, "by": "0123456789abcdef", "inflight": 0, "history": 1, "skills": {key: 1}});
@@ -73,7 +72,7 @@ fn scores(means: &Value) -> BTreeMap<Vec<u8>, f64> {
     scores.iter().map(|(key, score)| (class(key), score.as_f64().expect("a score is a number"))).collect()
 }
 
-/// Of a class told twice the last counts.
+/// The scores, with the last of repeated classes.
 fn last(skills: &Skills) -> BTreeMap<Vec<u8>, f64> {
     skills.iter().map(|(class, score)| (class.to_vec(), score)).collect()
 }
@@ -216,7 +215,7 @@ fn what_a_reader_would_refuse_is_not_written() {
     assert_eq!(out, b"before");
 }
 
-/// A document with these members behind those that are required.
+/// A document with these members after the required ones.
 fn document(skills: &str, more: &str) -> Result<Document, Malformed> {
     let body = format!(
         "{{\"id\":\"i\",\"rev\":1,\"by\":\"0123456789abcdef\",\"inflight\":0,\"history\":1,\"skills\":{skills}{more}}}"
@@ -265,8 +264,8 @@ fn a_document_is_json_before_all_else() {
     assert_eq!(document("{\"a\":1}", ""), document("{\"a\":1}", ",\"x\":{\"y\":[{}, null, true]}"));
     assert_eq!(Document::parse(b"{\"id\":\"\xff\"}"), Err(Malformed::Syntax));
     assert_eq!(document("{\"a\":1} ", "}"), Err(Malformed::Syntax));
-    // What is out of the numbers that there are is out of bounds, and an escape that stands for no character
-    // no class.
+    // A number that cannot be represented is out of bounds, and an escape that stands for no character makes
+    // a class invalid.
     assert_eq!(document("{\"a\":1e999}", ""), Err(Malformed::Score));
     assert_eq!(document("{\"\\ud800\":1}", ""), Err(Malformed::Class));
     assert_eq!(document("{}", ",\"rev\":1e400"), Err(Malformed::Rev));
@@ -303,7 +302,7 @@ fn integer(least: u64) -> impl Strategy<Value = u64> {
     prop_oneof![least..=MAX_INTEGER, least..=least + 100, Just(MAX_INTEGER)]
 }
 
-/// Scores as they are told: three digits behind the point.
+/// Scores as transmitted: three decimal places.
 fn score() -> impl Strategy<Value = f64> {
     prop_oneof![1..=1_000_000_000_000u64, 1..=100_000u64].prop_map(|thousandths| thousandths as f64 / 1000.0)
 }
@@ -316,7 +315,7 @@ fn skills(score: impl Strategy<Value = f64>, most: usize) -> impl Strategy<Value
     })
 }
 
-/// Bytes near to what the protocol writes, and any at all.
+/// Bytes similar to the protocol's, and arbitrary ones.
 fn near() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         "[\":;,=(){}\\[\\] .?@%\\\\0-9a-z-]{0,4}",

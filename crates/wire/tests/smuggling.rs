@@ -1,4 +1,4 @@
-//! Every message of the corpus is refused, for the reason it is there for and no other.
+//! Every message of the corpus is refused, for its intended reason only.
 
 mod support;
 
@@ -11,8 +11,8 @@ use support::{Message, read_repaired, read_request, read_response, relaxed};
 
 type Verdict = Result<Option<Message>, Refusal>;
 
-/// Reads `case` whole and cut at every byte (every 97th of the long ones), and gives what was not as it
-/// should be.
+/// Reads `case` whole and cut at every byte (every 97th of the long ones), and returns the deviations from
+/// its expectations.
 fn faults(
     case: &Case,
     read: impl Fn(&[u8]) -> Verdict,

@@ -1,4 +1,5 @@
-//! What the codec takes, as it goes over the wire. What it refuses is in the corpus: see `smuggling.rs`.
+//! Messages that the codec accepts, as sent on the wire. The messages it refuses are in the corpus: see
+//! `smuggling.rs`.
 
 mod support;
 
@@ -8,7 +9,7 @@ use sandarac_wire::h1::response::Kind;
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, Refusal, chunked, may_be_complete, request, response};
 use support::{read_chunks, read_repaired, read_request, read_response, text};
 
-/// What a request says of its connection.
+/// The properties of a request's connection.
 #[derive(Debug, PartialEq)]
 struct Asked {
     framing: BodyFraming,
@@ -279,7 +280,7 @@ fn chunks_are_decoded_in_place_however_they_arrive() {
     assert_eq!(decoder.decode(b"next").unwrap().consumed, 0);
 }
 
-/// Some readers take a line that begins with white space for a field of its own, or for none.
+/// Some readers treat a line that begins with white space as a separate field, or ignore it.
 #[test]
 fn a_length_over_two_lines_is_not_repaired() {
     for fields in ["Content-Length: 5\r\n 1\r\n", "Content-Length:\r\n 5\r\n", " Content-Length: 5\r\n"] {
@@ -324,7 +325,7 @@ fn trailers_that_may_not_be_there_are_dropped() {
     assert_eq!(trailers, [("Server-Timing".to_owned(), "a".to_owned())]);
 }
 
-/// Regression: the digits of a size before a wrong one counted, and the next call read on from there.
+/// Regression: the digits before an invalid one in a size counted, and the next call continued from there.
 #[test]
 fn what_was_refused_as_chunks_stays_refused() {
     let mut decoder = chunked::Decoder::new();

@@ -13,7 +13,7 @@ pub(super) enum Node {
     Text(Subject, Matcher),
 }
 
-/// What a text is compared with.
+/// The text of an object that a condition tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Host,

@@ -10,9 +10,10 @@ use crate::Object;
 /// host == "example.org" && path ~ "^/news/" && !(status >= 400 || field.Content-Type ~ "^image/")
 /// ```
 /// `==` and `!=` compare bytes, `~` and `!~` search by regular expression (of the `regex` crate), and
-/// `status` may also be compared by `<`, `<=`, `>` and `>=`. A field test holds where it holds for one of the
-/// field's lines; a negated one where it holds for none, so also where the field is missing. Hosts are
-/// compared in lower case. `&&` binds more than `||`; text stands in double quotes, with `\"` and `\\` in it.
+/// `status` may also be compared by `<`, `<=`, `>` and `>=`. A field test holds if it holds for one of the
+/// field's lines. A negated one holds if it holds for none of them, including when the field is missing.
+/// Hosts are compared in lower case. `&&` binds tighter than `||`; text is in double quotes, with `\"`
+/// and `\\` in it.
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: String,

@@ -1,7 +1,7 @@
 //! Bans: descriptions of objects that must not be served any more.
 //!
-//! A ban counts against every object that was being fetched or stored when it was made. An object is tested
-//! against the bans it has not met when it is looked up, and by the sweep; once every older object has been
+//! A ban applies to every object that was being fetched or stored when it was made. An object is tested
+//! against the bans it has not met when it is looked up, and by the sweep. Once every older object has been
 //! tested, the ban is dropped.
 
 mod condition;
@@ -47,8 +47,7 @@ impl Bans {
         self.list.read().len()
     }
 
-    /// Adds a ban. One of the same text that is in force already has no more to do: what it would meet, this
-    /// one meets.
+    /// Adds a ban. An older ban with the same text is dropped, because this one covers all its objects.
     pub(crate) fn add(&self, expression: Expression) {
         let mut list = self.list.write();
         list.retain(|ban| ban.expression.text() != expression.text());
@@ -57,7 +56,7 @@ impl Bans {
         self.latest.store(number, Ordering::Release);
     }
 
-    /// Drops all bans up to this one: every object in the store has been tested against them.
+    /// Drops all bans up to this one, because every object in the store has been tested against them.
     pub(crate) fn drop_until(&self, number: u32) {
         let mut list = self.list.write();
         self.dropped.fetch_max(number, Ordering::AcqRel);
@@ -69,8 +68,8 @@ impl Bans {
         object.bans.load(Ordering::Relaxed) == self.latest()
     }
 
-    /// Tests an object against the bans it has not met. Regular expressions run here: no lock of a shard may
-    /// be held. A fetch that outlived bans which count against it is taken to be met by them.
+    /// Tests an object against the bans it has not met. Regular expressions run here, so no shard's lock may
+    /// be held. An object whose fetch outlived bans that apply to it counts as matched.
     pub(crate) fn meet(&self, object: &Object) -> bool {
         let list = self.list.read();
         let tested = object.bans.load(Ordering::Relaxed);

@@ -13,12 +13,12 @@ const LENGTH: usize = 4096;
 /// The largest compiled regular expression, in bytes.
 const PATTERN: usize = 1 << 20;
 
-/// What is wrong with an expression, where, and what to write instead.
+/// An error in an expression: its position, the fault, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// The bytes of the expression that are meant; empty at a place where something is missing.
+    /// The bytes of the expression that are wrong; empty if something is missing there.
     pub at: Range<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// What to write instead.
     pub instead: String,
@@ -40,7 +40,11 @@ fn error<T>(at: Range<usize>, what: impl Into<String>, instead: impl Into<String
 
 pub(super) fn parse(text: &str) -> Result<Node> {
     if text.len() > LENGTH {
-        return error(LENGTH..text.len(), format!("longer than {LENGTH} bytes"), "make several bans of it");
+        return error(
+            LENGTH..text.len(),
+            format!("longer than {LENGTH} bytes"),
+            "split it into several bans",
+        );
     }
     let mut parser = Parser { text, at: 0, depth: 0 };
     let node = parser.any()?;
@@ -80,7 +84,7 @@ impl<'a> Parser<'a> {
     fn one(&mut self) -> Result<Node> {
         let at = self.next_range();
         if self.depth == DEPTH {
-            return error(at, format!("nested deeper than {DEPTH}"), "make several bans of it");
+            return error(at, format!("nested deeper than {DEPTH}"), "split it into several bans");
         }
         self.depth += 1;
         let node = if self.take("!") {
@@ -112,7 +116,7 @@ impl<'a> Parser<'a> {
                     self.compare(Subject::Field(name.as_bytes().into()))
                 }
                 Some(_) => error(at, "no field name after `field.`", "write for instance field.Content-Type"),
-                None => error(at, format!("`{subject}` is nothing that can be tested"), SUBJECTS),
+                None => error(at, format!("`{subject}` cannot be tested"), SUBJECTS),
             },
         }
     }
@@ -157,8 +161,8 @@ impl<'a> Parser<'a> {
                         cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
                     return error(
                         at,
-                        format!("no regular expression: {cause}"),
-                        "put \\\\ before what is meant literally",
+                        format!("invalid regular expression: {cause}"),
+                        "write \\\\ before characters meant literally",
                     );
                 }
             }
@@ -175,7 +179,7 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Result<(String, Range<usize>)> {
         let at = self.next_range();
         if !self.take("\"") {
-            return error(at, "no text in quotes", "write it as \"text\"");
+            return error(at, "the text is not in quotes", "write it as \"text\"");
         }
         let mut text = String::new();
         let mut chars = self.text[self.at..].char_indices();
@@ -190,7 +194,7 @@ impl<'a> Parser<'a> {
                         text.push(escaped);
                         chars.next();
                     }
-                    // As it stands: most of what regular expressions escape.
+                    // Keeps the backslash: most escapes belong to the regular expression.
                     _ => text.push('\\'),
                 },
                 char => text.push(char),
@@ -210,7 +214,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Letters, digits and what else stands in field names.
+    /// Letters, digits and the other characters of field names.
     fn word(&mut self) -> &'a str {
         let rest = self.peek();
         let end = rest
@@ -228,7 +232,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// What is left, without leading white space.
+    /// The rest of the text, without leading white space.
     fn peek(&mut self) -> &'a str {
         let rest = self.text[self.at..].trim_ascii_start();
         self.at = self.text.len() - rest.len();

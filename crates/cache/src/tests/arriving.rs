@@ -1,10 +1,10 @@
-//! Bodies: arriving, read, and bodies that are too large.
+//! Bodies: arriving, read, and too large.
 
 use sandarac_message::range::ByteRange;
 
 use super::*;
 
-/// A body in which every place can be told from its neighbours.
+/// A body in which every position differs from its neighbours.
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| b'a' + (at % 251 % 26) as u8).collect()
 }
@@ -136,7 +136,7 @@ fn what_has_come_of_a_body_that_breaks_off_is_kept_as_a_part() {
         let told = Task::new().read(&mut reader);
         assert!(told.strip_suffix("<Aborted>").map(str::as_bytes) == Some(&body[..]), "{len}");
         drop(reader);
-        // It is a part to whoever asks.
+        // The part is served to any request for it.
         let wanted = RangeSpec::From(1, Some(len as u64 - 1));
         let held = hit(get("/").part(wanted).lookup(&store, START));
         let range = ByteRange { first: 0, last: len as u64 - 1 };
@@ -147,7 +147,7 @@ fn what_has_come_of_a_body_that_breaks_off_is_kept_as_a_part() {
         assert!(look(&store, &get("/"), START).starts_with("miss, candidate"));
         assert_eq!(store.stats().kept, 1);
         assert_eq!(store.stats().removed(crate::Removal::Broken), 0);
-        // And goes with its tags.
+        // It is purged by its tags.
         assert_eq!(store.purge_tags(&[Tag::new(b"t")], crate::Purge::Hard, START), 1);
         drop(held);
         store.sweep(usize::MAX, START);
@@ -207,7 +207,7 @@ fn an_object_that_outgrows_its_limit_streams_to_those_present_and_to_no_newcomer
     assert_eq!(task.read(&mut present), "12345");
     writer.append(b"6");
     assert!(!writer.is_stored() && writer.is_wanted());
-    // It had not begun to read, and the start is gone: it looks up again, and fetches for itself.
+    // It had not begun to read, and the start is gone: it looks up again, and fetches itself.
     assert!(late.reader().is_none());
     assert_eq!(look(&store, &get("/"), START), "miss");
     assert_eq!(store.stats().removed(crate::Removal::Oversize), 1);

@@ -1,4 +1,4 @@
-//! Bans: expressions, the objects that they meet, and their end.
+//! Bans: expressions, the objects that they match, and their end.
 
 use super::*;
 use crate::Expression;
@@ -44,12 +44,9 @@ fn what_is_wrong_with_an_expression_is_said_with_place_and_remedy() {
     let nested = "!".repeat(40) + "status == 200";
     for (expression, error) in [
         ("", "column 1: a test is missing; write host, path, status or field.NAME"),
-        (
-            "hots == \"a\"",
-            "column 1: `hots` is nothing that can be tested; write host, path, status or field.NAME",
-        ),
+        ("hots == \"a\"", "column 1: `hots` cannot be tested; write host, path, status or field.NAME"),
         ("host = \"a\"", "column 6: no comparison of text; write ==, !=, ~ or !~"),
-        ("host == a", "column 9: no text in quotes; write it as \"text\""),
+        ("host == a", "column 9: the text is not in quotes; write it as \"text\""),
         ("host == \"a", "column 9: the quotes are not closed; write `\"` after the text"),
         ("host < \"a\"", "column 6: `<` does not compare text; write ==, !=, ~ or !~"),
         ("status ~ 200", "column 8: `~` does not compare a status; write ==, !=, <, <=, > or >="),
@@ -62,9 +59,9 @@ fn what_is_wrong_with_an_expression_is_said_with_place_and_remedy() {
         ("&& x", "column 1: `&&` where a test should begin; write host, path, status or field.NAME"),
         (
             "path ~ \"(\"",
-            "column 8: no regular expression: unclosed group; put \\\\ before what is meant literally",
+            "column 8: invalid regular expression: unclosed group; write \\\\ before characters meant literally",
         ),
-        (&nested, "column 33: nested deeper than 32; make several bans of it"),
+        (&nested, "column 33: nested deeper than 32; split it into several bans"),
     ] {
         assert_eq!(Expression::parse(expression).unwrap_err().to_string(), error, "{expression}");
     }

@@ -1,4 +1,4 @@
-//! Parts that are joined with those that are stored.
+//! Combining parts with stored ones.
 
 use sandarac_message::range::ByteRange;
 
@@ -9,7 +9,7 @@ fn range(first: u64, last: u64) -> ByteRange {
     ByteRange { first, last }
 }
 
-/// The whole of which all parts are.
+/// The complete representation that all parts belong to.
 fn bytes(range: ByteRange) -> Vec<u8> {
     (range.first..=range.last).map(|at| b'a' + (at % 251 % 26) as u8).collect()
 }
@@ -18,14 +18,14 @@ fn part(range: ByteRange, complete: u64) -> Response {
     Response { range: Some(ContentRange::of(range, complete)), ..response("/") }
 }
 
-/// Stores a part as it would come from an origin.
+/// Stores a part as if it came from an origin.
 fn store_part(store: &Arc<Store>, held: ByteRange, complete: u64) -> Arc<Object> {
     let mut writer = store.open(key("/")).store(part(held, complete).len(held.len()).new_object());
     writer.append(&bytes(held));
     writer.finish(None)
 }
 
-/// Begins to join `new` with what is stored.
+/// Begins to combine `new` with what is stored.
 fn join(store: &Arc<Store>, new: ByteRange, complete: u64) -> Option<BodyWriter> {
     let flight = flight(get("/").lookup(store, START));
     let held = flight.candidate().unwrap().range().unwrap();
@@ -65,7 +65,7 @@ fn parts_that_touch_become_one() {
     joined(range(300_000, 500_000), range(310_000, 310_999), COMPLETE, 300);
 }
 
-/// Joins two parts and checks what comes of it, for those who read along and in the store.
+/// Combines two parts and checks the result, for concurrent readers and in the store.
 fn joined(held: ByteRange, new: ByteRange, complete: u64, piece: usize) {
     let case = format!("{held:?} {new:?} in pieces of {piece}");
     let store = store(8 << 20);
@@ -123,7 +123,7 @@ fn long_segments_are_shared_and_charged_once() {
 fn what_does_not_fit_is_not_joined() {
     let store = store(1 << 20);
     store_part(&store, range(10, 19), 100);
-    // A gap on either side, and a part that has all that is stored.
+    // A gap on either side, and a part that contains the stored one.
     for new in [range(21, 30), range(0, 8), range(5, 30)] {
         assert!(join(&store, new, 100).is_none(), "{new:?}");
     }
@@ -142,13 +142,13 @@ fn a_part_outlives_a_rest_that_breaks_off() {
         store_part(&store, range(10, 19), 30);
         let mut writer = join(&store, new, 30).unwrap();
         let mut reader = writer.reader().unwrap();
-        // What it has can be had meanwhile, and from the object that is to have all.
+        // Both the stored part and the combined object are in the store meanwhile.
         assert_eq!(store.stats().objects, 2);
         writer.break_off();
         assert!(Task::new().read(&mut reader).ends_with("<Aborted>"));
         assert_eq!(look(&store, &get("/"), START), "miss, candidate klmnopqrst", "{new:?}");
         assert_eq!(store.stats().objects, 1);
-        // One that never sends it is asked for the whole.
+        // An origin that never sends the rest is asked for the whole.
         join(&store, new, 30).unwrap().break_off();
         assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
         assert_eq!(store.stats().objects, 0);
@@ -160,10 +160,10 @@ fn a_part_outlives_a_rest_that_breaks_off() {
 fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
     let store = store(1 << 20);
     for (new, come, left) in [
-        // After the part, however little.
+        // After the part, however short.
         (range(20, 29), range(20, 20), range(10, 20)),
         (range(15, 29), range(15, 23), range(10, 23)),
-        // Before it, with a gap: the longer one of both.
+        // Before it, with a gap: the longer of both.
         (range(0, 9), range(0, 8), range(10, 19)),
     ] {
         store_part(&store, range(10, 19), 30);
@@ -209,7 +209,7 @@ fn a_part_outlives_what_is_evicted_while_its_rest_arrives() {
     let mut writer = join(&store, range(5, 499_999), 500_000).unwrap();
     writer.append(&bytes(range(5, 400_000)));
     let large = writer.object().clone();
-    // Nobody reads it.
+    // It has no readers.
     store.configure(Settings { limit: 100_000, ..store.settings() });
     assert!(!writer.is_stored() && !writer.is_wanted());
     drop((writer, large));

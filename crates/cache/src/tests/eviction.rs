@@ -1,4 +1,4 @@
-//! Eviction: the objects that stay when not all can.
+//! Eviction: the objects that stay when not all fit.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use sandarac_balance::Random;
 
 use super::*;
 
-/// Draws from `0..count`, of which the n-th is asked for in proportion to `1 / n^skew`.
+/// Draws from `0..count`; the probability of the n-th is proportional to `1 / n^skew`.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -28,7 +28,7 @@ impl Zipf {
     }
 }
 
-/// The yardstick: least recently used, of so many objects.
+/// The reference: least recently used, with a fixed number of objects.
 struct Lru {
     room: usize,
     clock: u64,
@@ -41,7 +41,7 @@ impl Lru {
         Lru { room, clock: 0, used: HashMap::new(), order: BTreeMap::new() }
     }
 
-    /// Whether it was there. Now it is.
+    /// Requests an object and stores it if absent. Returns whether it was present.
     fn ask(&mut self, object: usize) -> bool {
         self.clock += 1;
         let before = self.used.insert(object, self.clock);
@@ -58,7 +58,7 @@ impl Lru {
     }
 }
 
-/// Asks for an object of so many bytes, and stores it if it isn't there. Returns whether it was.
+/// Requests an object of `len` bytes, and stores it if absent. Returns whether it was present.
 fn ask(store: &Arc<Store>, path: &str, len: usize) -> bool {
     match get(path).lookup(store, START) {
         Lookup::Hit(_) => true,
@@ -70,7 +70,7 @@ fn ask(store: &Arc<Store>, path: &str, len: usize) -> bool {
     }
 }
 
-/// How many objects of so many bytes a store of this limit has room for.
+/// How many objects of `len` bytes fit a store of this limit.
 fn room(limit: usize, len: usize) -> usize {
     let store = Arc::new(Store::new(Settings::new(limit)));
     (0..limit / len).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
@@ -106,8 +106,8 @@ fn a_scan_does_not_flush_what_is_asked_for_often() {
     for _ in 0..3 {
         (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
     }
-    // A crawler asks once for each of many times what fits, while the popular ones are asked for now and
-    // then.
+    // A crawler requests each of many objects once, many times what fits, while the popular ones are
+    // requested now and then.
     let mut random = Random::new(1);
     let (mut hits, mut asked) = (0, 0);
     for n in 0..20 * room {
@@ -131,7 +131,7 @@ fn large_objects_do_not_flush_small_ones_that_are_asked_for_often() {
     let mut random = Random::new(1);
     let (mut hits, mut asked) = (0, 0);
     for n in 0..200 {
-        // Up to a quarter of the store, each asked for twice.
+        // Up to a quarter of the store, each requested twice.
         let size = 100_000 << (n % 5);
         ask(&store, &format!("/large/{n}"), size);
         ask(&store, &format!("/large/{n}"), size);
@@ -165,7 +165,7 @@ fn what_comes_back_soon_after_it_was_evicted_is_kept_the_second_time() {
     let room = room(limit, len);
     let store = Arc::new(Store::new(Settings::new(limit)));
     (0..2 * room).for_each(|n| _ = ask(&store, &format!("/{n}"), len));
-    // Asked for in a way that is no hit, which would count.
+    // Checked without a hit, which would count.
     let gone = |path: &String| store.variants(key(path)).is_empty();
     let back = (0..2 * room).rev().map(|n| format!("/{n}")).find(gone).unwrap();
     ask(&store, &back, len);
@@ -215,7 +215,7 @@ fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
     drop(read);
     (0..20_000).for_each(|n| _ = ask(&store, &format!("/more/{n}"), 1000));
     assert_eq!(look(&store, &get("/read"), START), "miss");
-    // Where nothing else can be, it must go; but its bytes stay charged.
+    // If nothing else is evictable, it must go; but its bytes stay charged.
     let all: Vec<_> =
         (0..3).map(|n| response(&format!("/all/{n}")).put(&store, &vec![b'x'; 1 << 20])).collect();
     ask(&store, "/last", 2 << 20);
@@ -223,8 +223,7 @@ fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
     drop(all);
 }
 
-/// Regression: what slow readers hold could be freed by no eviction, so that the main queue was emptied
-/// instead.
+/// Regression: eviction could not free what slow readers hold, and emptied the main queue instead.
 #[test]
 fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     for (announced, full) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -252,12 +251,12 @@ fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
         }
         let kept = popular.iter().filter(|path| ask(&store, path, 1000)).count();
         assert!(kept >= 990, "announced {announced}, full {full}: {kept} of 1000 popular objects are left");
-        // The small ones that are new find their place, too.
+        // New small objects find a place, too.
         assert!(!ask(&store, "/new", 1000) && ask(&store, "/new", 1000));
     }
 }
 
-/// The same of objects that enter the main queue, because they came back or because they are asked for often.
+/// The same for objects in the main queue, because they came back or are requested often.
 #[test]
 fn what_slow_readers_hold_of_what_is_popular_itself_pushes_out_little() {
     for hits in [0, 4] {
@@ -289,7 +288,7 @@ fn what_slow_readers_hold_of_what_is_popular_itself_pushes_out_little() {
         }
         let kept = popular.iter().filter(|path| !store.variants(key(path)).is_empty()).count();
         assert!(kept * 10 >= popular.len() * 7, "{hits} hits: {kept} of {}", popular.len());
-        // By then readers are told to hurry.
+        // Readers are under memory pressure by then.
         assert!(store.held_bytes() > limit / 20, "{hits} hits: {} held", store.held_bytes());
     }
 }
@@ -312,7 +311,7 @@ fn what_is_read_is_held_once_it_has_left_the_store() {
 fn a_large_object_that_came_back_unannounced_is_no_popular_one() {
     let store = Arc::new(Store::new(Settings { shards: Some(1), ..Settings::new(8 << 20) }));
     let large = response("/large");
-    // Once out of the small queue, so that its key is remembered.
+    // Push it out of the small queue once, so that its key is remembered.
     drop(fill(&store, &large).finish(None));
     (0..10_000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
     let mut writer = fill(&store, &large);

@@ -1,4 +1,4 @@
-//! Lookups, flights and those who wait, variants, parts and marks.
+//! Lookups, flights and waiters, variants, parts and marks.
 
 use super::*;
 use crate::Mark;
@@ -47,7 +47,7 @@ fn one_fetches_and_the_others_get_the_object_as_it_arrives() {
         let mut reader = object.reader().unwrap();
         assert_eq!(task.read(&mut reader), "be");
     }
-    // Newcomers read along as well.
+    // Later requests read along as well.
     let object = hit(get("/").lookup(&store, START));
     let mut reader = object.reader().unwrap();
     let task = Task::new();
@@ -77,7 +77,7 @@ fn a_dropped_flight_passes_to_one_waiter_after_another() {
     drop(leader);
     assert_eq!(tasks.iter().map(|task| task.woken()).collect::<Vec<_>>(), [1, 0, 0]);
     assert_eq!(told(&tasks[1].wait(&mut waiters[1], &get("/"), START)), "pending");
-    // The first has given up by now; the second is asked next.
+    // The first waiter has given up; the second is offered the flight next.
     drop(waiters.remove(0));
     assert_eq!(tasks[1].woken(), 1);
     let Poll::Ready(Waited::Lead(flight)) = tasks[1].wait(&mut waiters[0], &get("/"), START) else {
@@ -124,7 +124,7 @@ fn a_released_flight_lets_some_try_for_themselves_and_the_others_look_up_again()
     assert_eq!(told(&first), "lead");
     assert_eq!(told(&second), "lead");
     assert!(tried.all(|waited| told(&waited) == "again"));
-    // They hold nobody up, and what one of them brings is stored.
+    // They hold up no other request, and the response to one of them is stored.
     assert_eq!(look(&store, &get("/"), START), "miss");
     let Poll::Ready(Waited::Lead(flight)) = first else { panic!("no lead") };
     flight.store_complete(response("/").new_object(), &[b"one"], None);
@@ -150,7 +150,7 @@ fn the_first_to_find_a_stale_object_validates_it_and_the_others_are_served() {
     let first = get("/").lookup(&store, at(12));
     assert_eq!(said(&first), "stale one, validate");
     assert_eq!(look(&store, &get("/"), at(12)), "stale one");
-    // Past grace requests wait for the same validation.
+    // Past grace, requests wait for the same validation.
     let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, at(16))));
     assert!(task.wait(&mut waiter, &get("/"), at(16)).is_pending());
     let fresh = response("/").lifetimes(at(16), 10, 0, 0).head(200, &[("X", "2")]).tags(&["new"]);
@@ -171,7 +171,7 @@ fn nobody_waits_for_what_must_be_validated_each_time() {
     let _first = flight(get("/").lookup(&store, at(1)));
     let second = flight(get("/").lookup(&store, at(1)));
     assert_eq!(text(second.candidate().unwrap()), "one");
-    // Those who waited before that was known do not line up behind one another.
+    // Requests that waited before that was known do not queue up one after another.
     let store = super::store(1 << 20);
     let leader = flight(get("/").lookup(&store, START));
     let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, START)));
@@ -198,13 +198,13 @@ fn variants_are_told_apart_and_filled_side_by_side() {
     let store = store(1 << 20);
     let lang = |lang| get("/").with(&[("X-Lang", lang)]);
     let leader = flight(lang("de").lookup(&store, START));
-    // What it varies on is not known yet, so all wait for the first response.
+    // The variants are not known yet, so all wait for the first response.
     let (task, mut english) = (Task::new(), waiter(lang("en").lookup(&store, START)));
     assert!(task.wait(&mut english, &lang("en"), START).is_pending());
     leader.store_complete(response("/").vary("X-Lang", &[("X-Lang", "de")]).new_object(), &[b"eins"], None);
     assert_eq!(told(&task.wait(&mut english, &lang("en"), START)), "again");
     assert_eq!(look(&store, &lang("de"), START), "hit eins");
-    // Now it is known.
+    // Now they are known.
     let english = flight(lang("en").lookup(&store, START));
     let french = flight(lang("fr").lookup(&store, START));
     assert_eq!(look(&store, &lang("en"), START), "wait");
@@ -214,7 +214,7 @@ fn variants_are_told_apart_and_filled_side_by_side() {
         assert_eq!(look(&store, &lang(tongue), START), format!("hit {body}"));
     }
     assert_eq!(store.variants(key("/")).len(), 3);
-    // A newer response takes the place of the one for the same requests, and of no other.
+    // A newer response replaces the one for the same requests, and no other.
     response("/").vary("X-Lang", &[("X-Lang", "en")]).put(&store, b"two");
     assert_eq!(look(&store, &lang("en"), START), "hit two");
     assert_eq!(look(&store, &lang("fr"), START), "hit un");
@@ -264,7 +264,7 @@ fn a_mark_lets_nobody_wait_until_it_ends_or_something_is_stored() {
     leader.mark(Mark::HitForMiss, at(30), at(20));
     assert_eq!(task.woken(), 1);
     assert_eq!(told(&task.wait(&mut waiter, &get("/"), at(20))), "again");
-    // The older response is not left in use.
+    // The older response is not used any more.
     assert_eq!(look(&store, &get("/"), at(20)), "HitForMiss");
     assert_eq!(store.stats().objects, 0);
     assert_eq!(look(&store, &get("/").peek(), at(20)), "absent");

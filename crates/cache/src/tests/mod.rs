@@ -1,4 +1,4 @@
-//! The store from outside, as scenarios; what they share is here.
+//! Scenarios that use the store from outside, and their shared helpers.
 
 mod arriving;
 mod bans;
@@ -24,7 +24,7 @@ use crate::{
     Waiter,
 };
 
-/// When every scenario begins.
+/// The start of every scenario.
 const START: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 fn at(seconds: u64) -> Timestamp {
@@ -43,7 +43,7 @@ fn store(limit: usize) -> Arc<Store> {
     Arc::new(Store::new(Settings { shards: Some(4), ..Settings::new(limit) }))
 }
 
-/// A response, to be built up in a scenario.
+/// A response under construction.
 struct Response {
     head: StoredHead,
     lifetimes: Lifetimes,
@@ -119,13 +119,13 @@ impl Response {
         }
     }
 
-    /// Stores it, whole, beside all flights.
+    /// Stores it whole, without regard to flights.
     fn put(&self, store: &Arc<Store>, body: &[u8]) -> Arc<Object> {
         store.open(key(&self.path)).store_complete(self.new_object(), &[body], None)
     }
 }
 
-/// A request, to be built up in a scenario.
+/// A request under construction.
 #[derive(Clone, Default)]
 struct Request {
     path: String,
@@ -167,7 +167,7 @@ impl Request {
     }
 }
 
-/// The answer in a word, and the body where there is one.
+/// The result in a word, with the body if there is one.
 fn said(lookup: &Lookup) -> String {
     match lookup {
         Lookup::Hit(object) => format!("hit {}", text(object)),
@@ -184,7 +184,7 @@ fn said(lookup: &Lookup) -> String {
     }
 }
 
-/// What a lookup says; what it hands out is dropped.
+/// The result of a lookup in a word; the lookup itself is dropped.
 fn look(store: &Arc<Store>, request: &Request, now: Timestamp) -> String {
     said(&request.lookup(store, now))
 }
@@ -194,7 +194,7 @@ fn text(object: &Object) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// What pieces in memory hold together.
+/// The concatenated bytes of pieces in memory.
 fn content(pieces: impl Iterator<Item = sandarac_message::Piece>) -> Vec<u8> {
     pieces.flat_map(|piece| piece.bytes().expect("in memory").to_vec()).collect()
 }
@@ -206,7 +206,7 @@ fn flight(lookup: Lookup) -> Flight {
     }
 }
 
-/// A response whose body is to come.
+/// Stores a response whose body is to follow.
 fn fill(store: &Arc<Store>, response: &Response) -> BodyWriter {
     flight(get(&response.path).lookup(store, START)).store(response.new_object())
 }
@@ -253,7 +253,7 @@ impl Task {
         self.run(|cx| waiter.poll(cx, &request.query(), now))
     }
 
-    /// Reads what is there.
+    /// Reads what has arrived.
     fn read(self: &Arc<Task>, reader: &mut Reader) -> String {
         let mut read = String::new();
         loop {
@@ -269,7 +269,7 @@ impl Task {
     }
 }
 
-/// The answer to a waiter in a word.
+/// The outcome for a waiter in a word.
 fn told(waited: &Poll<Waited>) -> String {
     match waited {
         Poll::Pending => "pending".to_owned(),

@@ -1,5 +1,5 @@
 //! The store against a model: after any sequence of operations, the bytes charged are the bytes held, and
-//! never more than the limit.
+//! never exceed the limit.
 
 use proptest::prelude::*;
 use sandarac_message::range::ByteRange;
@@ -8,7 +8,7 @@ use super::*;
 use crate::Purge::{Hard, Soft};
 use crate::{BodyWriter, Combination, Mark};
 
-/// Paths that the operations are about.
+/// Paths that the operations use.
 const PATHS: u8 = 24;
 
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A store, and what a proxy would hold of it.
+/// A store, and the references that a proxy would hold.
 struct World {
     store: Arc<Store>,
     now: Timestamp,
@@ -230,7 +230,7 @@ impl World {
         let recounted =
             recount(&self.store, self.writers.iter().flat_map(BodyWriter::holds), &self.held, &self.readers);
         assert_eq!(stats.bytes as usize, recounted, "{stats:?}");
-        // What readers hold of objects that have left the store cannot be evicted.
+        // Eviction cannot free the objects that readers hold outside the store.
         let pinned = self.pinned();
         assert!(stats.bytes as usize <= self.limit.max(pinned), "{stats:?}, {pinned} pinned");
     }
@@ -252,7 +252,7 @@ fn distinct<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Vec<Arc<Objec
     distinct
 }
 
-/// What ought to be charged: the index, and every object that is in it or in somebody's hands, its body
+/// The bytes that should be charged: the index, and every object that is in it or referenced, each body
 /// counted once.
 fn recount<'a>(
     store: &Store,

@@ -1,4 +1,4 @@
-//! Purges, and fetches that a purge overtakes.
+//! Purges, and fetches overtaken by a purge.
 
 use super::*;
 use crate::Purge::{Hard, Soft};
@@ -94,7 +94,7 @@ fn a_purge_of_everything_leaves_nothing_fresh() {
     assert_eq!(store.stats().objects, 0);
 }
 
-/// A way a purge can meet `/`, whose tag is `t`.
+/// A kind of purge that matches `/`, whose tag is `t`.
 type Way = (&'static str, fn(&Store));
 
 fn purges() -> [Way; 7] {
@@ -121,7 +121,7 @@ fn a_fill_begun_before_a_purge_reaches_those_waiting_and_nobody_later() {
         let (task, mut before) = (Task::new(), waiter(get("/").lookup(&store, START)));
         assert!(task.wait(&mut before, &get("/"), START).is_pending());
         purge(&store);
-        // A request after the purge does not wait for a fetch before it.
+        // A request after the purge does not wait for an earlier fetch.
         let newer = flight(get("/").lookup(&store, START));
         let object = leader.store_complete(response("/").tags(&["t"]).new_object(), &[b"old"], None);
         assert_eq!(text(&object), "old", "{name}");
@@ -215,7 +215,7 @@ fn what_a_tag_condemned_is_freed_by_the_sweep_and_by_eviction() {
     assert_eq!(store.purge_tags(&[Tag::new(b"t")], Hard, START), 0);
     assert_eq!(look(&store, &get("/7"), START), "miss");
     assert_eq!(store.stats().objects, 0);
-    // What is stored meanwhile, under the same tag too, is left alone.
+    // Objects stored meanwhile are left alone, even under the same tag.
     response("/7").tags(&["t"]).put(&store, b"new");
     let swept = store.sweep(10_000, START);
     assert_eq!(swept.removed, 1999);

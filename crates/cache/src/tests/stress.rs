@@ -1,4 +1,4 @@
-//! Many threads at once, with schedules that come from a seed.
+//! Many threads at once, with schedules drawn from a seed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
@@ -33,12 +33,12 @@ fn block<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
     }
 }
 
-/// What every body of a path begins with; the rest repeats it.
+/// The body of a path: the path, repeated.
 fn body(path: &str, len: usize) -> Vec<u8> {
     path.bytes().cycle().take(len).collect()
 }
 
-/// Reads an object to its end and checks that it is of one piece. False where it broke off.
+/// Reads an object to its end and checks that it is consistent. False if it broke off.
 fn read(object: &Arc<Object>, path: &str) -> bool {
     let Some(mut reader) = object.reader() else { return false };
     let mut got = Vec::new();
@@ -53,7 +53,7 @@ fn read(object: &Arc<Object>, path: &str) -> bool {
     true
 }
 
-/// Fetches: fills a flight in one of many ways.
+/// Fetches: completes a flight in one of many ways.
 fn fetch(flight: Flight, path: &str, random: &mut Random, fetched: &AtomicU64) {
     fetched.fetch_add(1, Relaxed);
     let len = random.below(60_000);
@@ -148,7 +148,7 @@ fn threads_do_not_lose_one_another() {
                 let mut purged = 0;
                 while !over.load(Relaxed) {
                     thread::sleep(std::time::Duration::from_micros(300));
-                    // However slowly the others get on, something is left for them to hit.
+                    // However slow the other threads are, some objects are left to hit.
                     if 2 * purged >= requested.load(Relaxed) {
                         continue;
                     }
@@ -215,7 +215,7 @@ fn of_many_who_come_at_once_one_fetches() {
                             other => panic!("{}", said(&other)),
                         };
                         if random.below(2) == 0 {
-                            // Gives up, and tries again behind the others.
+                            // Gives up, and tries again behind the other waiters.
                             continue;
                         }
                         fetched.fetch_add(1, Relaxed);

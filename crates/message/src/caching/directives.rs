@@ -8,13 +8,13 @@ pub enum MaxStale {
     /// Not stale at all.
     #[default]
     No,
-    /// Stale by no more than so many seconds.
+    /// Stale by no more than this many seconds.
     Within(u32),
-    /// Stale by any time.
+    /// However stale.
     Any,
 }
 
-/// The cache directives of a request (RFC 9111 §5.2.1), and `Pragma: no-cache` where there is no
+/// The cache directives of a request (RFC 9111 §5.2.1), including `Pragma: no-cache` if there is no
 /// Cache-Control (§5.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
@@ -22,24 +22,24 @@ pub struct RequestDirectives {
     pub no_cache: bool,
     /// Store nothing of this request or its response.
     pub no_store: bool,
-    /// Answer from the cache or with 504.
+    /// Respond from the cache or with 504.
     pub only_if_cached: bool,
     /// The greatest age in seconds.
     pub max_age: Option<u32>,
     /// The least freshness left, in seconds.
     pub min_fresh: Option<u32>,
-    /// The staleness that is accepted.
+    /// The accepted staleness.
     pub max_stale: MaxStale,
 }
 
 impl RequestDirectives {
-    /// Reads them. Of a repeated directive the first counts; `max-age` and `min-fresh` that are no number ask
-    /// for the strictest reading, `max-stale` that is no number is ignored.
+    /// Reads them. The first of repeated directives counts. `max-age` and `min-fresh` that are not numbers
+    /// are read as strictly as possible; `max-stale` that is not a number is ignored.
     pub fn of(fields: Fields<'_>) -> RequestDirectives {
         let mut directives = RequestDirectives::default();
         let mut controlled = false;
         let mut pragma = false;
-        // One pass, because most requests have neither field and this stands on the way of every hit.
+        // One pass, because most requests have neither field and every hit runs this.
         for field in fields.iter() {
             match field.id {
                 Name::CacheControl => {
@@ -77,13 +77,13 @@ impl RequestDirectives {
     }
 }
 
-/// A flag that holds with an argument too, although none is defined for it.
+/// A flag that applies even with an argument, although none is defined for it.
 const RESTRICTS: bool = true;
-/// A flag that does not: what it lets be stored or reused might not have been meant.
+/// A flag that does not apply with an argument: the permission might not have been meant.
 const PERMITS: bool = false;
 
 /// The directives of a response that a shared cache obeys (RFC 9111 §5.2.2, RFC 5861, RFC 8246), from
-/// whichever field speaks for it.
+/// whichever field applies to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseDirectives {
     pub(super) no_store: bool,
@@ -103,11 +103,11 @@ pub(super) struct ResponseDirectives {
 }
 
 impl ResponseDirectives {
-    /// Reads Cache-Control. In a member that is malformed, such as `private;max-age=60`, the words `private`,
-    /// `no-store` and `no-cache` forbid wherever they stand: an origin that writes one of them wants no
-    /// sharing. Of a repeated directive the first counts (RFC 9111 §4.2.1); a lifetime that is no number is
-    /// zero, so that the response is stale; a window that is no number is ignored. A directive with an
-    /// argument that is not defined for it restricts as it would without, and permits nothing.
+    /// Reads Cache-Control. In a malformed member, such as `private;max-age=60`, the words `private`,
+    /// `no-store` and `no-cache` apply wherever they appear, because an origin that writes one of them wants
+    /// no sharing. The first of repeated directives counts (RFC 9111 §4.2.1). A lifetime that is not a number
+    /// is zero, so that the response is stale; a window that is not a number is ignored. With an argument
+    /// that is not defined for it, a directive restricts as it would without, and permits nothing.
     pub(super) fn of(fields: Fields<'_>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
         for member in fields.list(Name::CacheControl) {
@@ -119,7 +119,7 @@ impl ResponseDirectives {
         directives
     }
 
-    /// Takes the words that forbid out of a member that is no directive.
+    /// Applies the prohibiting words in a malformed member.
     fn read_words(&mut self, member: &[u8]) {
         for word in member.split(|&byte| !crate::is_tchar(byte)) {
             self.no_store |= word.eq_ignore_ascii_case(b"no-store");
@@ -159,7 +159,7 @@ impl ResponseDirectives {
     }
 }
 
-/// The field names that `no-cache="…"` and `private="…"` forbid to reuse or to store (RFC 9111 §5.2.2.4,
+/// The field names in `no-cache="…"` and `private="…"`, which may not be reused or stored (RFC 9111 §5.2.2.4,
 /// §5.2.2.7).
 pub(super) fn withheld_names<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
     fields
@@ -170,8 +170,8 @@ pub(super) fn withheld_names<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a
         .flat_map(crate::members)
 }
 
-/// Whether a member is a directive (RFC 9111 §5.2): a token, alone or with a token or a quoted string for its
-/// argument. The qualified forms take a quoted string only.
+/// Whether a member is a directive (RFC 9111 §5.2): a token, optionally with a token or a quoted string as
+/// its argument. The qualified forms take a quoted string only.
 fn is_well_formed(member: &[u8]) -> bool {
     let Some(at) = memchr::memchr(b'=', member) else { return crate::is_token(member) };
     let (name, argument) = (&member[..at], &member[at + 1..]);
@@ -183,8 +183,8 @@ fn is_well_formed(member: &[u8]) -> bool {
     crate::is_token(name) && is_argument
 }
 
-/// Whether these bytes may stand between the quotes of a quoted string (RFC 9110 §5.6.4): no quote without a
-/// backslash.
+/// Whether these bytes are allowed between the quotes of a quoted string (RFC 9110 §5.6.4): no quote without
+/// a backslash.
 fn is_quotable(inner: &[u8]) -> bool {
     let mut bytes = inner.iter();
     while let Some(byte) = bytes.next() {
@@ -200,7 +200,7 @@ fn is_quotable(inner: &[u8]) -> bool {
 struct Directive<'a> {
     /// Trimmed: a directive written `no-store =x` still restricts.
     name: &'a [u8],
-    /// Without quotes. Empty where it is malformed, which no directive takes for a value.
+    /// Without quotes. Empty if malformed, which no directive accepts as a value.
     value: Option<&'a [u8]>,
 }
 
@@ -229,9 +229,9 @@ impl<'a> Directive<'a> {
         delta_seconds(self.value?)
     }
 
-    /// The field names of the qualified form; `None` where there is none, or what is there is no list of
-    /// names, or one of them frames or describes the body or rules the cache: it then counts as the stricter
-    /// unqualified form (RFC 9111 §5.2.2.4).
+    /// The field names of the qualified form. `None` if there are none, if they are not a list of names, or
+    /// if one of them frames or describes the body or controls caching. The directive then counts as the
+    /// stricter unqualified form (RFC 9111 §5.2.2.4).
     fn field_names(&self) -> Option<&'a [u8]> {
         let names = self.value?;
         let mut members = crate::members(names).peekable();
@@ -240,7 +240,7 @@ impl<'a> Directive<'a> {
     }
 }
 
-/// Whether no response is right without this field where the origin sent it.
+/// Whether a response that had this field would be wrong without it.
 fn is_indispensable(name: Name) -> bool {
     matches!(
         name,
@@ -259,7 +259,7 @@ fn is_indispensable(name: Name) -> bool {
     )
 }
 
-/// Reads `delta-seconds` (RFC 9111 §1.2.2): digits only, and numbers too great for 32 bits are the greatest.
+/// Reads `delta-seconds` (RFC 9111 §1.2.2): digits only; numbers that exceed 32 bits become the maximum.
 pub fn delta_seconds(text: &[u8]) -> Option<u32> {
     if text.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! Updates of stored responses: the fields that are stored, the changes that a validation makes, and the URIs
-//! that an unsafe request invalidates.
+//! Updates of stored responses: the fields that are stored, the changes made by a validation, and the URIs
+//! invalidated by an unsafe request.
 
 use super::directives::withheld_names;
 use crate::conditional::strong_validator;
@@ -8,8 +8,8 @@ use crate::range::ContentRange;
 use crate::{Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHead, Timestamp, TooLarge};
 
 /// The fields of a response that may be stored (RFC 9111 §3.1): without those of the connection and those
-/// that `no-cache="…"` and `private="…"` name. The latter may still go to the client whose request was
-/// answered.
+/// named by `no-cache="…"` and `private="…"`. The latter may still be sent to the client that made the
+/// request.
 pub fn stored_fields(response: Fields<'_>) -> FieldsBuf {
     let storable = Storable::of(response);
     let mut fields = FieldsBuf::copy_of(response);
@@ -36,9 +36,9 @@ impl<'a> Storable<'a> {
     }
 }
 
-/// The stored fields as a 304, or a 200 to HEAD, leaves them (RFC 9111 §3.2, §4.3.4, §4.3.5): its fields
-/// replace the stored ones of the same name, save those that describe the stored body. The stored Age goes,
-/// and so does the stored Date where the new response has none, because both counted from the older receipt.
+/// The stored fields updated by a 304, or a 200 to HEAD (RFC 9111 §3.2, §4.3.4, §4.3.5): its fields replace
+/// the stored ones of the same name, except those that describe the stored body. The stored Age is removed,
+/// and so is the stored Date if the new response has none, because both refer to the older receipt.
 pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     let storable = Storable { hop_by_hop: HopByHop::of(update), withheld: withheld(stored, update) };
     let updates = |field: &Field<'_>| !describes_body(field) && storable.has(field);
@@ -56,14 +56,14 @@ pub fn freshen(stored: Fields<'_>, update: Fields<'_>) -> Result<FieldsBuf, TooL
     Ok(fields)
 }
 
-/// The names of fields that are not stored of an update: what the stored response withholds is still for one
-/// client alone where the new one does not say it again.
+/// The names of fields of an update that are not stored. Names withheld by the stored response stay private
+/// to one client even if the new response does not repeat them.
 fn withheld<'a>(stored: Fields<'a>, update: Fields<'a>) -> NameSet<'a> {
     withheld_names(stored).chain(withheld_names(update)).collect()
 }
 
-/// The fields of an update that go to the client alone whose request it answered: those that are withheld
-/// and, where the stored response may not have them, cookies.
+/// The fields of an update that are sent only to the client that made the request: the withheld ones and, if
+/// `cookies` is set because the stored response may not have them, cookies.
 pub fn own_fields_of_update(stored: Fields<'_>, update: Fields<'_>, cookies: bool) -> FieldsBuf {
     let withheld = withheld(stored, update);
     let hop_by_hop = HopByHop::of(update);
@@ -74,14 +74,13 @@ pub fn own_fields_of_update(stored: Fields<'_>, update: Fields<'_>, cookies: boo
 }
 
 /// The fields of two parts of a representation that together are `joined` (RFC 9111 §3.4, RFC 9110
-/// §15.3.7.3): those of the stored one as the newer one leaves them, without what tells something of one part
-/// alone.
+/// §15.3.7.3): those of the stored part updated by the newer one, without fields that describe one part only.
 pub fn combine(stored: Fields<'_>, newer: Fields<'_>, joined: &ContentRange) -> Result<FieldsBuf, TooLarge> {
     part_fields(freshen(stored, newer)?, joined)
 }
 
-/// The fields of a response of whose representation no more or less than `held` is there: its Content-Range
-/// and Content-Length, and nothing that tells something of the bytes that one message carried.
+/// The fields of a response that holds exactly the part `held` of its representation: with Content-Range and
+/// Content-Length for it, and without digests of the bytes in a single message.
 pub fn part_fields(mut fields: FieldsBuf, held: &ContentRange) -> Result<FieldsBuf, TooLarge> {
     fields.retain(|field| {
         field.id != Name::ContentRange
@@ -96,9 +95,9 @@ pub fn part_fields(mut fields: FieldsBuf, held: &ContentRange) -> Result<FieldsB
     Ok(fields)
 }
 
-/// Whether what has come of a response whose body breaks off may be kept as a part, to be completed by a
-/// request for the rest (RFC 9111 §3.3, RFC 9110 §15.3.7): it answers a GET, and has a strong validator by
-/// which the rest will be known. `received` is when it was received.
+/// Whether the beginning of a response whose body breaks off may be kept as a part, to be completed by a
+/// request for the rest (RFC 9111 §3.3, RFC 9110 §15.3.7): it responds to a GET, and has a strong validator
+/// to match the rest by. `received` is the time of receipt.
 pub fn resumable(request: &RequestHead<'_>, response: &ResponseHead<'_>, received: Timestamp) -> bool {
     request.method == Method::Get
         && matches!(response.status, 200 | 206)
@@ -106,13 +105,13 @@ pub fn resumable(request: &RequestHead<'_>, response: &ResponseHead<'_>, receive
         && !response.fields.list(Name::AcceptRanges).any(|unit| unit.eq_ignore_ascii_case(b"none"))
 }
 
-/// Digests of the bytes that one message carries.
+/// Digests of the bytes in a single message.
 const PART_DIGESTS: [&[u8]; 2] = [b"content-md5", b"content-digest"];
 
-/// Whether a 200 to a HEAD request shows that the stored response is still right, so that it may be freshened
-/// with it (RFC 9111 §4.3.5): every validator it has, and its length, is the stored one. Otherwise the stored
-/// one is outdated. `None` where it has no validator, and no other length: other content may be as long, and
-/// would never be seen.
+/// Whether a 200 to a HEAD request confirms the stored response, so that it may be freshened (RFC 9111
+/// §4.3.5): every validator it has, and its length, equal the stored ones. Otherwise the stored response is
+/// outdated. `None` if it has no validator and no different length: other content may have the same length,
+/// and the change would go unnoticed.
 pub fn head_agrees(stored: Fields<'_>, head: Fields<'_>) -> Option<bool> {
     let agrees = |name: &Name| head.get(*name).is_none_or(|value| stored.get(*name) == Some(value));
     let agrees = [Name::Etag, Name::LastModified, Name::ContentLength].iter().all(agrees);
@@ -120,7 +119,7 @@ pub fn head_agrees(stored: Fields<'_>, head: Fields<'_>) -> Option<bool> {
     (validates || !agrees).then_some(agrees)
 }
 
-/// Whether a field tells something about the bytes of the body that a response without them must not change.
+/// Whether a field describes the bytes of the body, so that a response without them must not change it.
 fn describes_body(field: &Field<'_>) -> bool {
     match field.id {
         Name::ContentEncoding | Name::ContentLength | Name::ContentRange | Name::ContentType | Name::Etag => {
@@ -133,8 +132,8 @@ fn describes_body(field: &Field<'_>) -> bool {
     }
 }
 
-/// Whether a response makes what is stored for its target invalid (RFC 9111 §4.4): no error, to a request
-/// whose method is not known to be safe. [`crate::target::invalidated`] tells what else.
+/// Whether a response invalidates the stored responses for its target (RFC 9111 §4.4): it is no error, and
+/// the request's method is not known to be safe. [`crate::target::invalidated`] returns the other targets.
 pub fn invalidates(method: Method, status: u16) -> bool {
     !method.is_safe() && method != Method::Connect && method != Method::Purge && (200..400).contains(&status)
 }

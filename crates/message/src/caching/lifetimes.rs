@@ -1,12 +1,12 @@
-//! The lifetimes of a stored response: until when, and in which ways, it may be used.
+//! The lifetimes of a stored response: until when, and how, it may be used.
 
 use std::time::Duration;
 
 use super::{MaxStale, RequestDirectives};
 use crate::Timestamp;
 
-/// The times of one stored response: fixed when it is stored or freshened, judged against a request and the
-/// time.
+/// The lifetimes of one stored response. They are fixed when it is stored or freshened, and checked against a
+/// request and the current time.
 ///
 /// ```text
 /// received ──── fresh ────┬── grace ──┐
@@ -14,8 +14,7 @@ use crate::Timestamp;
 ///                         └── keep (validation, disconnected origin) ──┐
 ///                       stale                                        dead
 /// ```
-/// All three windows begin when the response becomes stale. Forty bytes, because every stored object carries
-/// one.
+/// All three windows begin when the response becomes stale. Forty bytes, because every stored object has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     /// When the response was received.
@@ -27,7 +26,7 @@ pub struct Lifetimes {
     /// Seconds past freshness in which it may be served while a background fetch runs (RFC 5861 §3, or
     /// grace).
     pub(super) grace: u32,
-    /// Seconds past freshness in which it may stand in for a failing origin (RFC 5861 §4).
+    /// Seconds past freshness in which it may replace the response of a failing origin (RFC 5861 §4).
     pub(super) stale_if_error: u32,
     /// Seconds past freshness in which it is worth keeping for validation.
     pub(super) keep: u32,
@@ -36,15 +35,15 @@ pub struct Lifetimes {
 
 /// Never reuse without successful validation, even while fresh (response `no-cache`).
 pub(super) const NO_CACHE: u8 = 1;
-/// Never reuse stale (`must-revalidate`, `proxy-revalidate`, `s-maxage`), save within a grace that the origin
-/// gave.
+/// Never reuse stale (`must-revalidate`, `proxy-revalidate`, `s-maxage`), except within a grace that the
+/// origin gave.
 pub(super) const NEVER_STALE: u8 = 2;
-/// A stale one may be served when the origin cannot be reached (RFC 9111 §4.2.4).
+/// May be served stale when the origin cannot be reached (RFC 9111 §4.2.4).
 pub(super) const DISCONNECTED: u8 = 4;
 /// A reload need not go to the origin while this is fresh (RFC 8246).
 pub(super) const IMMUTABLE: u8 = 8;
 
-/// `stale_if_error` is the operator's: the origin said nothing of it.
+/// `stale_if_error` comes from the operator; the origin did not set it.
 pub(super) const OPERATORS_WINDOW: u8 = 16;
 
 /// Whether a stored response may answer a request now.
@@ -56,16 +55,16 @@ pub enum Reuse {
     StaleWhileRevalidate,
     /// Stale, but the request accepts that (`max-stale`).
     MaxStale,
-    /// It may be used only after the origin has validated it, or where the origin fails and
-    /// [`Lifetimes::usable_on_error`] says so.
+    /// May be used only after successful validation, or if the origin fails and
+    /// [`Lifetimes::usable_on_error`] allows it.
     Revalidate,
-    /// Past every use.
+    /// Past every permitted use.
     Gone,
 }
 
 impl Lifetimes {
-    /// The lifetimes of a response that Sandarac itself makes or is told to keep: received now, of no age,
-    /// fresh for `ttl`, then `grace`, then kept for `keep`. Seconds past what 32 bits hold are cut.
+    /// The lifetimes of a response that Sandarac generates or is configured to keep: received now, of age 0,
+    /// fresh for `ttl`, then `grace`, then kept for `keep`. Seconds that exceed 32 bits are cut.
     pub fn fixed(now: Timestamp, ttl: Duration, grace: Duration, keep: Duration) -> Lifetimes {
         Lifetimes {
             received: now,
@@ -83,7 +82,7 @@ impl Lifetimes {
         self.received
     }
 
-    /// `current_age` (RFC 9111 §4.2.3). The `Age` field takes its whole seconds.
+    /// `current_age` (RFC 9111 §4.2.3). The `Age` field has its whole seconds.
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::from_millis(self.age_ms(now))
     }
@@ -94,14 +93,14 @@ impl Lifetimes {
         left.div_euclid(1000) as i64
     }
 
-    /// When it becomes stale; in the past for what was stale when it arrived, as far as the epoch reaches.
+    /// When it becomes stale; in the past if it was stale on arrival, but not before the epoch.
     pub fn stale_at(&self) -> Timestamp {
         let left = Duration::from_millis(self.freshness.saturating_sub(self.initial_age));
         let over = Duration::from_millis(self.initial_age.saturating_sub(self.freshness));
         self.received.plus(left).minus(over)
     }
 
-    /// Whether it is fresh, whatever a request or `no-cache` says (RFC 9111 §4.2).
+    /// Whether it is fresh, regardless of request directives and `no-cache` (RFC 9111 §4.2).
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         self.freshness > self.age_ms(now)
     }
@@ -121,7 +120,7 @@ impl Lifetimes {
         self.flags & NEVER_STALE != 0
     }
 
-    /// Whether a request may be answered from the response now. Conditional fields are not looked at.
+    /// Whether the response may be used for a request now. Conditional fields are not considered.
     pub fn reuse(&self, request: &RequestDirectives, now: Timestamp) -> Reuse {
         if self.dead(now) {
             return Reuse::Gone;
@@ -131,7 +130,7 @@ impl Lifetimes {
         }
         let age = self.age_ms(now);
         if self.freshness > age {
-            // A reload asks for max-age=0; RFC 8246 §2 lets an immutable response stand.
+            // A reload has max-age=0; RFC 8246 §2 allows an immutable response to be used all the same.
             let young = match request.max_age {
                 None => true,
                 Some(0) => self.flags & IMMUTABLE != 0,
@@ -160,43 +159,43 @@ impl Lifetimes {
         }
     }
 
-    /// Whether the response may be served because the origin could not be asked: no connection, no answer in
-    /// time, or an answer that broke off. Allowed within `stale-if-error`, and by RFC 9111 §4.2.4 to a
+    /// Whether the response may be served because the origin could not be reached: no connection, no response
+    /// in time, or a response that broke off. Allowed within `stale-if-error`, and by RFC 9111 §4.2.4 in a
     /// disconnected cache, unless the origin forbade stale reuse.
     pub fn usable_on_error(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         self.usable_on_error_status(request, now)
             || (self.flags & DISCONNECTED != 0 && self.acceptable(request, now) && !self.dead(now))
     }
 
-    /// Whether the response may be served in place of an answer of 500, 502, 503 or 504 (RFC 5861 §4).
+    /// Whether the response may be served in place of a 500, 502, 503 or 504 (RFC 5861 §4).
     pub fn usable_on_error_status(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         let staleness = self.age_ms(now).saturating_sub(self.freshness);
         self.acceptable(request, now)
             && (staleness < ms(self.stale_if_error.max(self.grace)) || self.is_fresh(now))
     }
 
-    /// Whether the response may be served because the origin is slow to answer: within the operator's
-    /// `stale_if_error`. That of the origin is for errors alone (RFC 5861 §4).
+    /// Whether the response may be served because the origin is slow to respond: within the operator's
+    /// `stale_if_error`. The origin's own applies to errors only (RFC 5861 §4).
     pub fn usable_while_slow(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         self.flags & OPERATORS_WINDOW != 0 && self.usable_on_error_status(request, now)
     }
 
-    /// Whether neither side forbids to serve it unvalidated. Where the origin forbids stale reuse, the
-    /// windows are none.
+    /// Whether neither side forbids serving it unvalidated. If the origin forbids stale reuse, the windows
+    /// are empty.
     fn acceptable(&self, request: &RequestDirectives, now: Timestamp) -> bool {
         !self.no_cache()
             && !request.no_cache
             && request.max_age.is_none_or(|limit| self.age_ms(now) <= ms(limit))
     }
 
-    /// Whether it is past every use, so that its memory can go. A response that was stale when it arrived is
+    /// Whether it is past every use, so that its memory can be freed. A response that was stale on arrival is
     /// kept as long as if it had become stale then.
     pub fn dead(&self, now: Timestamp) -> bool {
         let last = u64::from(self.grace.max(self.stale_if_error).max(self.keep));
         now >= self.stale_at().max(self.received).plus(Duration::from_secs(last))
     }
 
-    /// The same, stale from `now` on, with grace, stale-if-error and keep left as they are: a soft purge.
+    /// The same lifetimes, stale from `now` on, with unchanged grace, stale-if-error and keep: a soft purge.
     pub fn soft_purged(&self, now: Timestamp) -> Lifetimes {
         Lifetimes { freshness: self.freshness.min(self.age_ms(now)), ..*self }
     }

@@ -1,8 +1,7 @@
 //! RFC 9111: storability, freshness, and the reuse of stored responses.
 //!
 //! [`storability`] turns a response into [`Lifetimes`] or a [`Reason`] not to store it; [`Lifetimes::reuse`]
-//! judges a stored response against a request. What the RFC leaves to a cache is written down in a
-//! [`Policy`].
+//! checks a stored response against a request. A [`Policy`] holds the choices that the RFC leaves to a cache.
 
 mod directives;
 mod freshen;

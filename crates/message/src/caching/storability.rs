@@ -1,4 +1,4 @@
-//! May this response be stored, and for how long is it fresh? (RFC 9111 §3, §4.2)
+//! Storability: whether a response may be stored, and for how long it is fresh (RFC 9111 §3, §4.2).
 
 use std::time::Duration;
 
@@ -15,46 +15,45 @@ use crate::{Fields, Method, Name, RequestHead, ResponseHead, Timestamp, date, ta
 /// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storability {
-    /// It may be stored and used for these times.
+    /// It may be stored, with these lifetimes.
     Store(Lifetimes),
-    /// It may not, or it would be of no use.
+    /// It may not be stored, or would be of no use.
     NoStore(Reason),
 }
 
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The request's method is not GET, nor a POST whose response stands for its target (RFC 9110 §9.3.3).
+    /// The request's method is not GET, nor a POST whose response represents its target (RFC 9110 §9.3.3).
     Method,
-    /// A client error other than 404, 410 and 451, which one request's fields may have caused, and no rule
+    /// A client error other than 404, 410 and 451: fields of this one request may have caused it, and no rule
     /// names its status.
     ClientError,
-    /// An interim response, a 304, or one about a range or a precondition of its request: no representation.
+    /// An interim response, a 304, or a response about a range or a precondition: no representation.
     Status,
-    /// A 206 that does not say which part of a representation it carries, or carries several.
+    /// A 206 that does not specify which part of a representation it carries, or carries several.
     Partial,
-    /// The request said `no-store`.
+    /// The request has `no-store`.
     RequestNoStore,
-    /// The response said `no-store`.
+    /// The response has `no-store`.
     NoStore,
-    /// The response said `private`.
+    /// The response has `private`.
     Private,
-    /// The response said `must-understand` and its status is not known here (RFC 9111 §5.2.2.3).
+    /// The response has `must-understand` and its status is not known here (RFC 9111 §5.2.2.3).
     NotUnderstood,
-    /// The request had Authorization and the response allows no sharing (RFC 9111 §3.5).
+    /// The request has Authorization and the response does not allow sharing (RFC 9111 §3.5).
     Authorization,
     /// The response sets a cookie.
     SetCookie,
-    /// The response varies on something no request shows (`Vary: *`).
+    /// The response varies on something that is not in requests (`Vary: *`).
     VaryStar,
-    /// The response must be validated before each use and has nothing to validate it by.
+    /// The response must be validated before each use and has no validator.
     NoValidator,
-    /// The response was stale on arrival and has nothing to validate it by.
+    /// The response was stale on arrival and has no validator.
     Stale,
-    /// Nothing says how long it is fresh, and there is nothing to validate it by.
+    /// Its freshness is unspecified, and it has no validator.
     NoFreshness,
-    /// The same of a status of 500 and above, which tells more about the origin's state than about the
-    /// resource.
+    /// The same for a status of 500 and above, which describes the origin's state rather than the resource.
     ServerError,
 }
 
@@ -78,7 +77,7 @@ impl Reason {
         Reason::ServerError,
     ];
 
-    /// The reason as Cache-Status `detail`, logs and counters write it.
+    /// The reason as written in the Cache-Status `detail`, logs and counters.
     pub const fn text(self) -> &'static str {
         match self {
             Reason::Method => "method",
@@ -99,8 +98,8 @@ impl Reason {
         }
     }
 
-    /// Whether the reason lies in the request: another one's response might be stored, and what is stored may
-    /// still be right.
+    /// Whether the request is the reason. The response to another request might be stored, and a stored
+    /// response may still be right.
     pub const fn is_of_request(self) -> bool {
         matches!(
             self,
@@ -112,11 +111,11 @@ impl Reason {
         )
     }
 
-    /// How long the next responses to this key are likely to be as useless, so that requests should not queue
-    /// for them: the time of a hit-for-miss mark. `None` where the reason lies in this one request.
+    /// How long the next responses to this key are likely to be unstorable too, so that requests should not
+    /// wait for them: the duration of a hit-for-miss mark. `None` if this one request is the reason.
     ///
-    /// What the origin says of a resource holds for Varnish's two minutes. An error says something of this
-    /// moment: its mark is short, so that soon one request again asks for all.
+    /// A property of the resource lasts for Varnish's two minutes. An error is about this moment: its mark is
+    /// short, so that requests soon share one fetch again.
     pub const fn marked_for(self) -> Option<Duration> {
         match self {
             Reason::Method | Reason::ClientError | Reason::RequestNoStore | Reason::Status => None,
@@ -138,7 +137,8 @@ impl Reason {
 /// judge a stored response that a 304 freshened, pass the freshened fields with the stored status and the
 /// times of the 304.
 ///
-/// `part` is what a 206 carries of its representation; with it, 206 is a status like others (RFC 9111 §3.3).
+/// `part` is the part of the representation that a 206 carries; with it, a 206 is treated like other statuses
+/// (RFC 9111 §3.3).
 pub fn storability(
     request: &RequestHead<'_>,
     response: &ResponseHead<'_>,
@@ -150,8 +150,8 @@ pub fn storability(
     if response.status == 206 && part.is_none() {
         return Storability::NoStore(Reason::Partial);
     }
-    // A rule for a status counts before one for all; and what says that the origin failed is not to be kept
-    // for as long as a page.
+    // A rule for a status precedes one for all. A response that reports a failure must not be kept as long as
+    // a page.
     let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
     if policy.forced_ttl.is_some() && (blames_request(response.status) || response.status >= 500 || named()) {
         let policy = Policy { forced_ttl: None, ..policy.clone() };
@@ -173,7 +173,7 @@ pub fn storability(
     let no_cache = directives.no_cache && policy.forced_ttl.is_none();
     let validator = fields.has(Name::Etag) || fields.has(Name::LastModified);
     let freshness = match (policy.forced_ttl, stated) {
-        // A rule counts from now, whatever age the response comes with.
+        // A rule counts from now, whatever the age of the response.
         (Some(ttl), _) => Some(ttl.saturating_add(Duration::from_millis(initial_age))),
         (None, stated) => stated
             .or_else(|| guessed(response, policy, &directives, received))
@@ -198,7 +198,7 @@ pub fn storability(
     let lifetimes = with_windows(lifetimes, &directives, policy, validator);
 
     let stale_use = lifetimes.grace.max(lifetimes.stale_if_error) > 0
-        // max-stale can ask for what was fresh once.
+        // max-stale can permit a response that was fresh once.
         || (policy.request_directives && !lifetimes.must_revalidate() && lifetimes.freshness > 0);
     if validator || (!no_cache && (lifetimes.is_fresh(received) || stale_use)) {
         Storability::Store(lifetimes)
@@ -209,7 +209,7 @@ pub fn storability(
     }
 }
 
-/// Adds to the freshness of a response what it may be used for after it.
+/// Adds the windows after freshness.
 fn with_windows(
     fresh: Lifetimes,
     directives: &ResponseDirectives,
@@ -220,8 +220,8 @@ fn with_windows(
     let no_cache = directives.no_cache && !forced;
     let strict = no_cache || (!forced && (directives.must_revalidate || directives.proxy_revalidate));
     let never_stale = strict || (!forced && directives.s_maxage.is_some());
-    // RFC 9111 §4.2.4 lets s-maxage forbid stale reuse. An origin that writes stale-while-revalidate beside
-    // it means the shared cache; outside the strict profile it is taken at its word.
+    // RFC 9111 §4.2.4 lets s-maxage forbid stale reuse. But an origin that sends stale-while-revalidate
+    // beside it means the shared cache; outside the strict profile it is obeyed.
     let window = |stated: Option<u32>, configured: Duration| match stated {
         Some(window) if !strict && (!never_stale || policy.profile == Profile::Safe) => window,
         None if !never_stale => seconds(configured),
@@ -245,7 +245,7 @@ fn with_windows(
     }
 }
 
-/// What forbids to store the response, whatever its lifetime.
+/// The reason that forbids storing the response regardless of its lifetime, if any.
 fn refusal(
     request: &RequestHead<'_>,
     response: &ResponseHead<'_>,
@@ -255,8 +255,8 @@ fn refusal(
 ) -> Option<Reason> {
     let fields = response.fields;
     let status = response.status;
-    // 412, 416 and 417 answer fields of this request that are no part of the key.
-    // What is above 599 says nothing that is known (RFC 9110 §15).
+    // 412, 416 and 417 respond to request fields that are not part of the key. Statuses above 599 have no
+    // known meaning (RFC 9110 §15).
     if !(200..600).contains(&status) || matches!(status, 304 | 412 | 416 | 417) {
         return Some(Reason::Status);
     }
@@ -305,7 +305,7 @@ impl ResponseDirectives {
     }
 }
 
-/// The freshness lifetime by Expires (RFC 9111 §5.3): zero where it is invalid or there are several.
+/// The freshness lifetime by Expires (RFC 9111 §5.3): zero if it is invalid or repeated.
 fn expires(fields: Fields<'_>, received: Timestamp) -> Option<Duration> {
     let mut lines = fields.all(Name::Expires);
     let first = lines.next()?;
@@ -319,7 +319,7 @@ fn expires(fields: Fields<'_>, received: Timestamp) -> Option<Duration> {
     Some(expires.since(date))
 }
 
-/// The cache's own guess of a lifetime: by status, by Last-Modified, by default (RFC 9111 §4.2.2).
+/// The cache's own estimate of a lifetime: by status, by Last-Modified, by default (RFC 9111 §4.2.2).
 fn guessed(
     response: &ResponseHead<'_>,
     policy: &Policy,
@@ -333,8 +333,8 @@ fn guessed(
     if let Some((_, ttl)) = policy.ttl_by_status.iter().find(|(status, _)| *status == response.status) {
         return Some(*ttl);
     }
-    // RFC 9111 §5.4 gives Pragma no meaning in a response; whoever writes it alone wants no cache, and
-    // nothing but our own guess would be at stake.
+    // RFC 9111 §5.4 gives Pragma no meaning in a response. But an origin that sends it alone wants no
+    // caching, and obeying it only overrides our own estimate.
     let pragma = || {
         !fields.has(Name::CacheControl)
             && fields.list(Name::Pragma).any(|member| member.eq_ignore_ascii_case(b"no-cache"))
@@ -352,21 +352,21 @@ fn guessed(
 }
 
 /// Whether a response without explicit freshness may be cached: by its status (RFC 9110 §15.1) or because it
-/// says `public` (RFC 9111 §4.2.2).
+/// has `public` (RFC 9111 §4.2.2).
 fn heuristically_cacheable(status: u16, directives: &ResponseDirectives) -> bool {
     directives.public
         || matches!(status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// Whether a status may answer what one client sent besides the target, such as Accept, or too many fields,
-/// or who he is: kept for all, it would take the target away from them (cache-poisoned denial of service).
-/// The others of 4xx are about the target.
+/// Whether a status may be caused by other properties of one request than its target: a field such as Accept,
+/// too many fields, or the client's identity. Stored for all, such a response would make the target
+/// unavailable (cache-poisoned denial of service). The other 4xx statuses are about the target.
 pub fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
 }
 
-/// Whether a status is stored only where a rule names it. A firewall in front of the origin answers 403
-/// because of one request's fields, a server 400, whatever `Cache-Control` is set for all responses.
+/// Whether a status is stored only if a rule names it. A firewall in front of the origin sends 403, and a
+/// server 400, because of one request's fields, even if `Cache-Control` is set for all responses.
 fn blames_request_for(status: u16, policy: &Policy) -> bool {
     policy.profile == Profile::Safe
         && (400..500).contains(&status)
@@ -384,14 +384,14 @@ fn initial_age(fields: Fields<'_>, requested: Timestamp, received: Timestamp) ->
     let delay = received.since(requested).as_millis() as u64;
     let corrected = stated_age(fields).saturating_mul(1000).saturating_add(delay);
     let apparent = fields.get(Name::Date).and_then(|value| date::parse(value, received)).map_or(0, |date| {
-        // Date names a whole second: up to one of difference is its grain, not age.
+        // Date has whole seconds: a difference of up to one is rounding, not age.
         received.as_millis().saturating_sub(date.as_millis().saturating_add(999))
     });
     corrected.max(apparent)
 }
 
-/// The age that the response states, in seconds. Of several values the first counts, parameters are passed
-/// over, and what is no number is ignored.
+/// The Age of the response, in seconds. The first of several values counts, parameters are skipped, and a
+/// value that is not a number is ignored.
 fn stated_age(fields: Fields<'_>) -> u64 {
     let first = fields.get(Name::Age).unwrap_or_default();
     let end = first.iter().position(|byte| matches!(byte, b',' | b';')).unwrap_or(first.len());

@@ -1,4 +1,4 @@
-//! Fields that speak to some caches only: targeted Cache-Control fields (RFC 9213) and Surrogate-Control (W3C
+//! Fields addressed to some caches only: targeted Cache-Control fields (RFC 9213) and Surrogate-Control (W3C
 //! Edge Architecture).
 
 use sfv::BareItemFromInput;
@@ -7,28 +7,28 @@ use super::directives::{ResponseDirectives, delta_seconds};
 use crate::structured::{self, Member};
 use crate::{Fields, Name};
 
-/// The device token by which Surrogate-Control can address this cache, and the value of the
-/// `Surrogate-Capability` request field that announces it.
+/// The device token that addresses this cache in Surrogate-Control. [`SURROGATE_CAPABILITY`] announces it to
+/// the origin.
 pub const SURROGATE_DEVICE: &str = "sandarac";
-/// See [`SURROGATE_DEVICE`].
+/// The value of the `Surrogate-Capability` request field; see [`SURROGATE_DEVICE`].
 pub const SURROGATE_CAPABILITY: &str = "sandarac=\"Surrogate/1.0\"";
 
-/// The directives of the first field that is addressed to this cache, present, valid and not empty; `None`
-/// where Cache-Control and Expires count.
+/// The directives of the first field that is addressed to this cache, present, valid and not empty; `None` if
+/// Cache-Control and Expires apply.
 pub(super) fn targeted(fields: Fields<'_>) -> Option<ResponseDirectives> {
     dictionary(fields, Name::SandaracCacheControl)
         .or_else(|| dictionary(fields, Name::CdnCacheControl))
         .or_else(|| surrogate(fields))
 }
 
-/// Reads one targeted field (RFC 9213 §2.1). A syntax error anywhere, or a known directive whose last value
-/// has another type than it should, makes the field count as absent.
+/// Reads one targeted field (RFC 9213 §2.1). A syntax error, or a known directive whose last value has the
+/// wrong type, makes the whole field count as absent.
 fn dictionary(fields: Fields<'_>, name: Name) -> Option<ResponseDirectives> {
     let (mut values, mut any) = ([Value::Absent; KEYS.len()], false);
     structured::dictionary(fields, name, |key, member| {
         any = true;
         if let Some(at) = KEYS.iter().position(|known| *known == key.as_str()) {
-            // A later value replaces an earlier one whatever its type (RFC 9651 §4.2.2).
+            // A later value replaces an earlier one of any type (RFC 9651 §4.2.2).
             values[at] = Value::of(member);
         }
     })?;
@@ -82,7 +82,7 @@ impl Found {
         }
     }
 
-    /// `no-cache` and `private` may name fields; that form is taken for the stricter plain one.
+    /// `no-cache` and `private` may name fields; that form is treated as the stricter plain one.
     fn flag_or_names(&self, at: usize) -> Option<bool> {
         match self.0[at] {
             Value::String => Some(true),
@@ -116,9 +116,9 @@ impl Found {
     }
 }
 
-/// Reads Surrogate-Control: `no-store`, and `max-age=N` or `max-age=N+M`, where M is how long past N it may
-/// be served while it is fetched again or the origin fails. Members addressed to other devices, `content` and
-/// what is malformed are passed over; `None` where nothing is left.
+/// Reads Surrogate-Control: `no-store`, and `max-age=N` or `max-age=N+M`, where M is how long past N the
+/// response may be served while it is fetched again or the origin fails. Members for other devices, `content`
+/// and malformed members are ignored. `None` if nothing is left.
 fn surrogate(fields: Fields<'_>) -> Option<ResponseDirectives> {
     let mut directives = ResponseDirectives::default();
     let mut any = false;

@@ -4,23 +4,23 @@ use std::io::Write;
 
 use super::{ByteRange, RangeSpec, number};
 
-/// The part of a representation that a response carries: Content-Range of a 206.
+/// The part of a representation that a response carries: the Content-Range of a 206.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentRange {
     /// The bytes that are sent.
     pub range: ByteRange,
-    /// The length of the whole representation, if it is known.
+    /// The length of the whole representation, if known.
     pub complete: Option<u64>,
 }
 
 impl ContentRange {
-    /// The range of a representation whose length is known.
+    /// The part `range` of a representation of `complete` bytes.
     pub fn of(range: ByteRange, complete: u64) -> ContentRange {
         ContentRange { range, complete: Some(complete) }
     }
 
-    /// Reads the value. `None` for other units, for what is malformed or contradicts itself, and for that of
-    /// a 416, which names no part.
+    /// Reads the value. `None` for other units, for malformed or contradictory values, and for the one of a
+    /// 416, which names no part.
     pub fn parse(value: &[u8]) -> Option<ContentRange> {
         let (unit, rest) = value.split_at_checked(6)?;
         if !unit.eq_ignore_ascii_case(b"bytes ") {
@@ -37,7 +37,7 @@ impl ContentRange {
         valid.then_some(ContentRange { range, complete })
     }
 
-    /// Writes the value to the end of `out`.
+    /// Appends the value to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         // Writing to a vector cannot fail.
         let _ = write!(out, "bytes {}-{}/", self.range.first, self.range.last);
@@ -47,7 +47,7 @@ impl ContentRange {
         };
     }
 
-    /// Writes the value that a 416 has for a representation of `complete` bytes to the end of `out`.
+    /// Appends the value in a 416 for a representation of `complete` bytes to `out`.
     pub fn write_unsatisfied(complete: u64, out: &mut Vec<u8>) {
         let _ = write!(out, "bytes */{complete}");
     }
@@ -57,8 +57,8 @@ impl ContentRange {
         self.range.first == 0 && self.complete == Some(self.range.len())
     }
 
-    /// The bytes that a request for `spec` gets from a store that holds only these; `None` where some are
-    /// missing or it cannot be known.
+    /// The bytes that a request for `spec` gets from a store that holds only these; `None` if some are
+    /// missing or that cannot be known.
     pub fn serves(&self, spec: &RangeSpec) -> Option<ByteRange> {
         let wanted = match (self.complete, *spec) {
             (Some(complete), spec) => spec.resolve(complete)?,
@@ -68,8 +68,8 @@ impl ContentRange {
         self.range.covers(&wanted).then_some(wanted)
     }
 
-    /// These bytes and those of `other` as one range, where they overlap or touch and agree on the length of
-    /// the whole (RFC 9111 §3.4). The caller MUST have found that both responses share a strong validator.
+    /// These bytes and those of `other` as one range, if they overlap or touch and agree on the complete
+    /// length (RFC 9111 §3.4). The caller MUST have found that both responses share a strong validator.
     pub fn union(&self, other: &ContentRange) -> Option<ContentRange> {
         let (one, two) = (self.range, other.range);
         if let (Some(one), Some(two)) = (self.complete, other.complete)
@@ -85,8 +85,8 @@ impl ContentRange {
         complete.is_none_or(|complete| range.last < complete).then_some(ContentRange { range, complete })
     }
 
-    /// Whether a store that holds only these has all that a request for `part` wants, or for the whole where
-    /// that is `None`.
+    /// Whether a store that holds only these bytes can serve a request for `part`, or for the whole if that
+    /// is `None`.
     pub fn answers(&self, part: Option<RangeSpec>) -> bool {
         match part {
             Some(spec) => self.serves(&spec).is_some(),
@@ -94,9 +94,9 @@ impl ContentRange {
         }
     }
 
-    /// What these bytes lack to answer a request for `part`, or for the whole where that is `None`: one range
-    /// that adjoins them. `None` where they lack nothing or more than that, and for the last bytes of a whole
-    /// whose length is not known.
+    /// The bytes missing for a request for `part`, or for the whole if that is `None`: one range that adjoins
+    /// these. `None` if none are missing or one range is not enough, and for the last bytes of a
+    /// representation of unknown length.
     pub fn lacks(&self, part: Option<RangeSpec>) -> Option<RangeSpec> {
         let held = self.range;
         let end = self.complete.map_or(u64::MAX, |complete| complete - 1);
@@ -117,7 +117,7 @@ impl ContentRange {
 }
 
 impl RangeSpec {
-    /// Writes the value of a Range field with this one range to the end of `out`.
+    /// Appends the value of a Range field with this one range to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let _ = match *self {
             RangeSpec::From(first, Some(last)) => write!(out, "bytes={first}-{last}"),

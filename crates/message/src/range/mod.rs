@@ -7,10 +7,11 @@ mod multipart;
 pub use content_range::ContentRange;
 pub use multipart::Multipart;
 
-/// The most ranges of one request that are looked at. More is abuse (RFC 9110 §17.15), and gets the whole.
+/// The most ranges in one request that are processed. More is abuse (RFC 9110 §17.15), and gets the whole.
 pub const MAX_RANGES: usize = 32;
 
-/// Two ranges with a gap smaller than this go out as one: a part of multipart/byteranges costs about as much.
+/// Two ranges with a gap smaller than this are sent as one: a part of multipart/byteranges costs about as
+/// much.
 const WORTHWHILE_GAP: u64 = 80;
 
 /// Bytes of a representation, first and last inclusive.
@@ -35,22 +36,22 @@ impl ByteRange {
     }
 }
 
-/// One range as a request asks for it.
+/// One range of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeSpec {
     /// From the first position, to the last one or to the end.
     From(u64, Option<u64>),
-    /// So many bytes at the end.
+    /// This many bytes at the end.
     Suffix(u64),
 }
 
 impl RangeSpec {
-    /// Whether it is all of the representation, however long.
+    /// Whether it covers the representation whatever its length.
     pub fn is_whole(&self) -> bool {
         matches!(self, RangeSpec::From(0, None))
     }
 
-    /// The bytes it means of a representation of `complete` bytes; `None` where it is unsatisfiable.
+    /// The bytes it selects from a representation of `complete` bytes; `None` if it is unsatisfiable.
     pub fn resolve(&self, complete: u64) -> Option<ByteRange> {
         let end = complete.checked_sub(1)?;
         match *self {
@@ -63,9 +64,8 @@ impl RangeSpec {
     }
 }
 
-/// Reads a Range field: `None` where it is to be ignored (RFC 9110 §14.2), because its unit is not bytes, it
-/// is malformed, or it has more than [`MAX_RANGES`] ranges. Numbers that 64 bits cannot hold are the
-/// greatest.
+/// Reads a Range field. `None` if it must be ignored (RFC 9110 §14.2), because its unit is not bytes, it is
+/// malformed, or it has more than [`MAX_RANGES`] ranges. Numbers that exceed 64 bits become the maximum.
 pub fn parse(value: &[u8]) -> Option<Vec<RangeSpec>> {
     let (unit, set) = value.split_at(memchr::memchr(b'=', value)?);
     if !unit.eq_ignore_ascii_case(b"bytes") {
@@ -104,16 +104,16 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// What a Range field selects of a complete representation.
+/// The bytes that a Range field selects from a complete representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All of it: the field is ignored. Answer 200.
+    /// All of it: the field is ignored. Respond with 200.
     Whole,
-    /// One range. Answer 206 with Content-Range.
+    /// One range. Respond with 206 and Content-Range.
     Single(ByteRange),
-    /// Several, none overlapping another. Answer 206 with [`Multipart`].
+    /// Several ranges that do not overlap. Respond with 206 and [`Multipart`].
     Several(Vec<ByteRange>),
-    /// Nothing. Answer 416 with [`ContentRange::write_unsatisfied`].
+    /// Nothing. Respond with 416 and [`ContentRange::write_unsatisfied`].
     Unsatisfiable,
 }
 
@@ -125,7 +125,7 @@ pub fn select(value: &[u8], complete: u64) -> Selection {
     };
     let mut ranges: Vec<ByteRange> = Vec::new();
     for mut range in specs.iter().filter_map(|spec| spec.resolve(complete)) {
-        // A range may join two earlier ones, so it is merged until it stands alone.
+        // A range may connect two earlier ones, so it is merged until it stands alone.
         let mut at = ranges.len();
         while let Some(near) = ranges.iter().position(|other| nearly_touch(other, &range)) {
             let other = ranges.remove(near);

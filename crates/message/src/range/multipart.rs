@@ -14,7 +14,7 @@ const BOUNDARY: usize = 24;
 
 impl<'a> Multipart<'a> {
     /// The frame for ranges of a representation of `complete` bytes and this Content-Type. The boundary is
-    /// made of `seed`, which SHOULD be random: a body that holds the boundary would be misread.
+    /// derived from `seed`, which SHOULD be random: a body that contains the boundary would be misread.
     pub fn new(seed: u128, content_type: Option<&'a [u8]>, complete: u64) -> Multipart<'a> {
         const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
         let mut rest = seed;
@@ -26,13 +26,13 @@ impl<'a> Multipart<'a> {
         Multipart { boundary, content_type, complete }
     }
 
-    /// Writes the value of the response's Content-Type to the end of `out`.
+    /// Appends the value of the response's Content-Type to `out`.
     pub fn content_type(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"multipart/byteranges; boundary=");
         out.extend_from_slice(&self.boundary);
     }
 
-    /// Writes what stands before the bytes of a part to the end of `out`.
+    /// Appends the head of a part to `out`.
     pub fn part(&self, range: ByteRange, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(&self.boundary);
@@ -47,7 +47,7 @@ impl<'a> Multipart<'a> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Writes what stands after the last part to the end of `out`.
+    /// Appends the end of the body, after the last part, to `out`.
     pub fn end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(&self.boundary);

@@ -13,7 +13,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The port that a URI without one means.
+    /// The default port of a URI without one.
     pub const fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -36,7 +36,7 @@ impl Scheme {
             .find(|scheme| name.eq_ignore_ascii_case(scheme.text().as_bytes()))
     }
 
-    /// Takes `http://` or `https://`, in any letter case, off a URI.
+    /// Strips `http://` or `https://`, in any letter case, from a URI.
     pub fn strip(uri: &[u8]) -> Option<(Scheme, &[u8])> {
         [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {
             let (name, rest) = uri.split_at_checked(scheme.text().len())?;
@@ -51,15 +51,15 @@ impl Scheme {
 pub struct Authority<'a> {
     /// The host as received, with the brackets of an IPv6 address.
     pub host: &'a [u8],
-    /// The port; `None` for none and for an empty one.
+    /// The port; `None` if there is none or it is empty.
     pub port: Option<u16>,
     /// Host and port as received.
     pub text: &'a [u8],
 }
 
 impl<'a> Authority<'a> {
-    /// Reads `host` or `host:port`. `None` for an empty host, a user name, an address that is none, a host
-    /// with bytes that a registered name cannot hold, and a port that is no number up to 65535.
+    /// Reads `host` or `host:port`. `None` for an empty host, a user name, an invalid address, a host with
+    /// bytes not allowed in a registered name, and a port that is not a number up to 65535.
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
         let host_len = match text {
             [b'[', rest @ ..] => {
@@ -84,12 +84,12 @@ impl<'a> Authority<'a> {
         Some(Authority { host, port, text })
     }
 
-    /// Host and port in the form that keys use: lower case, and no port where it is the scheme's own.
-    /// Borrowed where it was received so.
+    /// Host and port in the form used in keys: lower case, and without the scheme's default port. Borrowed if
+    /// received in this form.
     pub fn normalised(&self, scheme: Scheme) -> Cow<'a, [u8]> {
         let port = self.port.filter(|&port| port != scheme.default_port());
         let plain = !self.host.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());
-        // A port with leading zeros is written anew.
+        // A port with leading zeros is rewritten.
         let canonical = self.text.get(self.host.len() + 1) != Some(&b'0');
         match port {
             None if plain => Cow::Borrowed(self.host),
@@ -128,7 +128,7 @@ fn port(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// How many bytes at the start of `text` are a registered name or IPv4 address (RFC 3986 §3.2.2).
+/// The number of bytes at the start of `text` that are a registered name or IPv4 address (RFC 3986 §3.2.2).
 fn registered_name_len(text: &[u8]) -> usize {
     let mut len = 0;
     while let Some(&byte) = text.get(len) {
@@ -141,5 +141,5 @@ fn registered_name_len(text: &[u8]) -> usize {
     len
 }
 
-/// The bytes that stand for themselves in a registered name.
+/// The bytes that need no escape in a registered name.
 const NAME_BYTES: [bool; 256] = alphanumeric_or(b"-._~!$&'()*+,;=");

@@ -1,7 +1,7 @@
 //! Request targets and Host (RFC 9112 §3.2).
 //!
-//! Key and forwarded target are the bytes as received; only the host is normalised. Routes match on a decoded
-//! copy of the path, [`route_path`], which refuses what two readers could decode to different paths.
+//! Keys and forwarded targets have the bytes as received; only the host is normalised. Routes match on a
+//! decoded copy of the path, [`route_path`], which refuses paths that two readers could decode differently.
 
 mod authority;
 mod path;
@@ -17,29 +17,29 @@ pub use reference::{content_location_is_target, invalidated, resolve};
 
 use crate::{Method, Name, RequestHead, Version};
 
-/// Which form a request target has.
+/// The form of a request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `/path?query`.
     Origin,
-    /// `http://host/path?query`, whose host counts instead of the Host field (RFC 9112 §3.2.2).
+    /// `http://host/path?query`, whose host overrides the Host field (RFC 9112 §3.2.2).
     Absolute,
-    /// `host:port`, of CONNECT.
+    /// `host:port`, for CONNECT.
     Authority,
-    /// `*`, of OPTIONS.
+    /// `*`, for OPTIONS.
     Asterisk,
 }
 
-/// What a request is for.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The form it came in.
+    /// The form it was received in.
     pub form: Form,
-    /// The scheme that an absolute form names.
+    /// The scheme of an absolute form.
     pub scheme: Option<Scheme>,
     /// The host, with the port if one was given; `None` for an HTTP/1.0 request without Host.
     pub authority: Option<Authority<'a>>,
-    /// Path and query as received; `/` where an absolute form has no path, `*` for the asterisk form, empty
+    /// Path and query as received; `/` for an absolute form without a path, `*` for the asterisk form, empty
     /// for the authority form.
     pub path_and_query: &'a [u8],
 }
@@ -49,20 +49,20 @@ pub struct Target<'a> {
 pub enum TargetError {
     /// It has none of the four forms, or one that its method does not allow.
     Form,
-    /// It holds a byte that no target holds: a control, a space or `#`.
+    /// It has a byte that is never allowed: a control character, a space or `#`.
     Byte,
-    /// An absolute form of another scheme than http and https.
+    /// An absolute form with another scheme than http and https.
     Scheme,
     /// No Host in HTTP/1.1 (RFC 9112 §3.2).
     NoHost,
     /// More than one Host line.
     SeveralHosts,
-    /// A host that is none, or that holds a user name (RFC 9110 §4.2.4), or a port that is none.
+    /// An invalid host or port, or a host with a user name (RFC 9110 §4.2.4).
     Host,
 }
 
 impl TargetError {
-    /// The error as logs, counters and Proxy-Status `details` write it.
+    /// The error as written in logs, counters and the Proxy-Status `details`.
     pub const fn text(self) -> &'static str {
         match self {
             TargetError::Form => "target-form",
@@ -91,11 +91,12 @@ impl std::fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl<'a> Target<'a> {
-    /// Reads target and Host of a request. The Host field must be valid even where an absolute form overrides
+    /// Reads target and Host of a request. The Host field must be valid even if an absolute form overrides
     /// it.
     pub fn of(request: &RequestHead<'a>) -> Result<Target<'a>, TargetError> {
         let target = request.target;
-        // Looks at every byte, many at a time, instead of stopping at the first: hardly any target has one.
+        // Checks every byte, many at a time, instead of stopping at the first match: hardly any target has
+        // one.
         if target.iter().fold(false, |found, &byte| found | (byte <= b' ') | (byte == 0x7f) | (byte == b'#'))
         {
             return Err(TargetError::Byte);
@@ -139,7 +140,7 @@ impl<'a> Target<'a> {
         split_query(self.path_and_query).0
     }
 
-    /// The query as received, without the `?`; `None` where there is no `?`.
+    /// The query as received, without the `?`; `None` if there is no `?`.
     pub fn query(&self) -> Option<&'a [u8]> {
         split_query(self.path_and_query).1
     }
@@ -154,7 +155,7 @@ fn absolute(target: &[u8], method: Method) -> Result<Target<'_>, TargetError> {
     let (authority, path_and_query) = rest.split_at(end);
     let authority = Authority::parse(authority).ok_or(TargetError::Host)?;
     let path_and_query = match path_and_query.first() {
-        // RFC 9112 §3.2.4: OPTIONS of a host as a whole.
+        // RFC 9112 §3.2.4: OPTIONS for a whole host.
         None if method == Method::Options => {
             let form = Form::Asterisk;
             return Ok(Target {
@@ -166,7 +167,7 @@ fn absolute(target: &[u8], method: Method) -> Result<Target<'_>, TargetError> {
         }
         None => &b"/"[..],
         Some(b'/') => path_and_query,
-        // There is no path to put a `/` into without copying, and no client writes this.
+        // Inserting the missing `/` would need a copy, and no client sends this.
         Some(_) => return Err(TargetError::Form),
     };
     Ok(Target { form: Form::Absolute, scheme: Some(scheme), authority: Some(authority), path_and_query })

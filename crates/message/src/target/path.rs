@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-/// Why a path cannot be matched: some servers would take it for one path, some for another.
+/// Why a path cannot be matched: servers would read it as different paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathError {
-    /// A `%` without two hexadecimal digits after it.
+    /// A `%` that is not followed by two hexadecimal digits.
     Escape,
     /// An encoded NUL.
     Nul,
-    /// A dot segment that only some servers see: at an encoded slash or a backslash, or before `;`.
+    /// A dot segment that only some servers recognise: at an encoded slash or a backslash, or before `;`.
     HiddenDots,
     /// Dot segments that lead above the root.
     AboveRoot,
@@ -18,7 +18,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// The error as logs, counters and Proxy-Status `details` write it.
+    /// The error as written in logs, counters and the Proxy-Status `details`.
     pub const fn text(self) -> &'static str {
         match self {
             PathError::Escape => "path-escape",
@@ -47,8 +47,8 @@ impl std::fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 /// The copy of a path, without query, that routes match on: percent escapes decoded once, dot segments
-/// removed (RFC 3986 §5.2.4), runs of slashes made one. `%2F` and `%25` stay encoded, so that an encoded
-/// slash is never taken for a separator and nothing decodes twice. Borrowed where the path was received so.
+/// removed (RFC 3986 §5.2.4), runs of slashes merged. `%2F` and `%25` stay encoded, so that an encoded slash
+/// is never a separator and nothing is decoded twice. Borrowed if received in this form.
 pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     if is_plain(path) {
         return Ok(Cow::Borrowed(path));
@@ -83,8 +83,8 @@ pub fn route_path(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     Ok(Cow::Owned(out))
 }
 
-/// A decoded path without dot segments and with runs of slashes made one. Dot segments that lead above the
-/// root end there.
+/// A decoded path without dot segments and with runs of slashes merged. Dot segments that lead above the root
+/// end there.
 pub(super) fn normalised(path: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(path.len());
     let mut segments = path.split(|&byte| byte == b'/').peekable();
@@ -106,7 +106,7 @@ pub(super) fn normalised(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A path as a server reads it that keeps runs of slashes: decoded once, an empty segment being one like
+/// A path as read by a server that keeps runs of slashes: decoded once, with empty segments treated like
 /// others.
 pub(super) fn with_slashes(received: &[u8]) -> Vec<u8> {
     let Ok(decoded) = decode(received) else { return Vec::new() };
@@ -124,8 +124,8 @@ pub(super) fn with_slashes(received: &[u8]) -> Vec<u8> {
     out.join(&b'/')
 }
 
-/// Whether there is nothing to decode or remove. A dot at the start of a segment is looked at by the slow
-/// way. Both folds look at every byte, many at a time: hardly any path has one of these.
+/// Whether there is nothing to decode or remove. A dot at the start of a segment is left to the slow path.
+/// Both folds check every byte, many at a time: hardly any path has one of these.
 fn is_plain(path: &[u8]) -> bool {
     let escaped = path.iter().fold(false, |found, &byte| found | (byte == b'%') | (byte == b'\\'));
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
@@ -154,7 +154,7 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, PathError> {
     Ok(out)
 }
 
-/// Whether a server that takes encoded slashes or backslashes for separators, or drops what follows `;`,
+/// Whether a server that treats encoded slashes or backslashes as separators, or drops everything after `;`,
 /// would find a dot segment in this segment.
 fn hides_dots(segment: &[u8]) -> bool {
     if segment == b"." || segment == b".." {

@@ -1,14 +1,14 @@
-//! Queries: their parameters, and keys without those that do not matter.
+//! Queries: their parameters, and removal of those that do not matter.
 
 use crate::glob::Glob;
 
-/// The parameters of a query, between `&`, as they were received; empty ones too.
+/// The parameters of a query, between `&`, as received, including empty ones.
 pub fn parameters(query: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     query.split(|&byte| byte == b'&')
 }
 
-/// Writes path and query to `out` without the query parameters whose names, as received, fit one of
-/// `ignored`. The others stay in order; a query of which nothing is left goes with its `?`.
+/// Appends path and query to `out` without the query parameters whose names, as received, match one of
+/// `ignored`. The others stay in order; a query with none left is removed with its `?`.
 pub fn filter_query(path_and_query: &[u8], ignored: &[Glob], out: &mut Vec<u8>) {
     let (path, query) = super::split_query(path_and_query);
     let Some(query) = query.filter(|_| !ignored.is_empty()) else {
@@ -28,7 +28,7 @@ pub fn filter_query(path_and_query: &[u8], ignored: &[Glob], out: &mut Vec<u8>) 
             separator = b'&';
         }
     }
-    // An ignored parameter may leave `?` and an empty one behind, which is the same as none.
+    // Removing parameters may leave `?` and an empty one behind, which is the same as none.
     if any_ignored && out.last() == Some(&b'?') {
         out.pop();
     }

@@ -1,9 +1,9 @@
-//! The readings that servers make of one path.
+//! Other readings of a path.
 //!
-//! Routes match on [`route_path`](super::route_path). A server behind may read the same bytes otherwise: as a
-//! separator what is an encoded slash or a backslash, as nothing what follows `;`, a trailing dot or a space,
-//! as two slashes what is one, or it decodes once more. Where that leads to another route, one of the two
-//! rules would be evaded.
+//! Routes match on [`route_path`](super::route_path). A server behind may read the same bytes differently: it
+//! may treat an encoded slash or a backslash as a separator, drop a suffix after `;`, a trailing dot or a
+//! space, keep a double slash, or decode once more. If that leads to another route, the rules of one of the
+//! two would be evaded.
 
 use super::path::normalised;
 
@@ -16,19 +16,18 @@ enum Fold {
     EncodedSlash,
     /// A backslash is a slash (IIS, servers on Windows).
     Backslash,
-    /// What follows `;` in a segment is a parameter (servlets).
+    /// Everything after `;` in a segment is a parameter (servlets).
     Parameters,
     /// Dots and spaces at the end of a segment are dropped (file systems of Windows).
     Trailing,
 }
 
-/// Each fold, in an order in which each works on what the others leave.
+/// All folds, ordered so that each works on the result of the others.
 const FOLDS: [Fold; 5] =
     [Fold::Decoded, Fold::EncodedSlash, Fold::Backslash, Fold::Parameters, Fold::Trailing];
 
-/// The readings of a path, without query, beside `route_path`, which is what that function made of it: with
-/// runs of slashes kept, with each fold alone, and with all of them. None for nearly every path, at the price
-/// of a look at its bytes.
+/// The readings of a path, without query, that differ from its `route_path`: with runs of slashes kept, with
+/// each fold alone, and with all of them. Nearly every path has none, and costs one scan of its bytes.
 pub fn other_readings(received: &[u8], route_path: &[u8]) -> Vec<Vec<u8>> {
     if !has_other_readings(received) {
         return Vec::new();
@@ -43,7 +42,7 @@ pub fn other_readings(received: &[u8], route_path: &[u8]) -> Vec<Vec<u8>> {
     readings
 }
 
-/// Whether a path holds anything that servers read differently.
+/// Whether a path has anything that servers read differently.
 fn has_other_readings(path: &[u8]) -> bool {
     let special = |byte: u8| (byte == b'%') | (byte == b'\\') | (byte == b';');
     let drops = |byte: u8| (byte == b'.') | (byte == b' ');
@@ -64,7 +63,7 @@ fn folded(path: &[u8], fold: Fold) -> Vec<u8> {
         }
         Fold::Trailing => by_segment(path, |segment| {
             let kept = segment.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
-            // Dot segments are none of these.
+            // Dot segments are kept.
             if matches!(segment, b"." | b"..") { segment } else { &segment[..kept.map_or(0, |at| at + 1)] }
         }),
     }
@@ -89,7 +88,7 @@ fn replaced(path: &[u8], escape: &[u8; 3], by: u8) -> Vec<u8> {
     out
 }
 
-/// Decodes what is still encoded once more; what is no escape stays as it is.
+/// Decodes the remaining escapes once more; invalid ones stay as they are.
 fn decoded_again(path: &[u8]) -> Vec<u8> {
     let path = replaced(path, b"%25", b'%');
     let mut out = Vec::with_capacity(path.len());

@@ -1,10 +1,10 @@
-//! URI references in Location and Content-Location, as far as they point to this origin (RFC 3986 §5).
+//! URI references in Location and Content-Location that point to this origin (RFC 3986 §5).
 
 use super::{Authority, Scheme, Target, split_query};
 use crate::{Fields, Name, RequestHead};
 
-/// Path and query of what `reference` means from `base`, without fragment and dot segments; `None` where it
-/// points to another origin. With no `scheme` known for the base, both count as its own.
+/// Path and query of `reference` resolved against `base`, without fragment and dot segments. `None` if it
+/// points to another origin. If the base's `scheme` is not known, both http and https count as its own.
 pub fn resolve(base: &Target<'_>, scheme: Option<Scheme>, reference: &[u8]) -> Option<Vec<u8>> {
     let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
     let scheme = base.scheme.or(scheme);
@@ -52,7 +52,7 @@ pub fn resolve(base: &Target<'_>, scheme: Option<Scheme>, reference: &[u8]) -> O
     Some(out)
 }
 
-/// What stands after the authority, if that is the base's.
+/// The rest after the authority, if that is the base's.
 fn same_host<'a>(base: &Target<'_>, scheme: Scheme, rest: &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     let host = Authority::parse(&rest[..end])?.normalised(scheme);
@@ -67,7 +67,7 @@ fn has_scheme(reference: &[u8]) -> bool {
         && reference[..end].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
 
-/// RFC 3986 §5.2.4, for a path that begins with `/`; what leads above the root stays at the root.
+/// RFC 3986 §5.2.4, for a path that begins with `/`; segments that lead above the root end there.
 fn without_dots(path: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(path.len());
     let mut segments = path.split(|&byte| byte == b'/').skip(1).peekable();
@@ -91,8 +91,8 @@ fn without_dots(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Path and query of what an unsafe request may have changed besides its target: Location and
-/// Content-Location of the response, where they point to the same origin (RFC 9111 §4.4), without the target
+/// Path and query of the resources that an unsafe request may have changed besides its target: Location and
+/// Content-Location of the response, if they point to the same origin (RFC 9111 §4.4) and not to the target
 /// itself.
 pub fn invalidated(target: &Target<'_>, scheme: Scheme, response: Fields<'_>) -> Vec<Vec<u8>> {
     let mut others: Vec<Vec<u8>> = [Name::Location, Name::ContentLocation]
@@ -104,7 +104,7 @@ pub fn invalidated(target: &Target<'_>, scheme: Scheme, response: Fields<'_>) ->
     others
 }
 
-/// Whether the response says that it is a representation of the request's own target (RFC 9110 §8.7).
+/// Whether Content-Location declares the response a representation of the request's target (RFC 9110 §8.7).
 pub fn content_location_is_target(request: &RequestHead<'_>, response: Fields<'_>) -> bool {
     let (Some(reference), Ok(target)) = (response.get(Name::ContentLocation), Target::of(request)) else {
         return false;

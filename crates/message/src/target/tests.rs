@@ -194,7 +194,7 @@ fn base() -> Target<'static> {
 
 #[test]
 fn references_resolve_as_rfc_3986_shows() {
-    // RFC 3986 §5.4, as far as this origin goes.
+    // RFC 3986 §5.4, for references to this origin.
     for (reference, expected) in [
         ("g", Some("/b/c/g")),
         ("./g", Some("/b/c/g")),

@@ -1,7 +1,7 @@
 //! Vary (RFC 9110 §12.5.5, RFC 9111 §4.1): the requests that a stored response answers.
 //!
-//! The key of a variant is the normalised text of the selecting fields itself, not a hash of it: clients
-//! choose these values, and must not be able to choose a collision.
+//! The key of a variant is the normalised text of the selecting fields itself, not a hash of it, because
+//! clients choose these values and must not be able to choose a collision.
 
 mod normalise;
 
@@ -13,11 +13,12 @@ use normalise::{Expected, RAW_CODINGS, normalise};
 pub struct VaryRule {
     /// Names that select nothing, in any letter case.
     pub ignored: Vec<Box<[u8]>>,
-    /// Names of fields that are written for each client on the way to the origin, in any letter case, beside
-    /// those that say whom a request came from: what varies on them answers no other request.
+    /// Names of fields that are written for each client on the way to the origin, in any letter case, in
+    /// addition to those that carry the client's address. A response that varies on them serves no other
+    /// request.
     pub written: Vec<Box<[u8]>>,
-    /// Whether each list of content codings with its weights is a variant, rather than the
-    /// [`Codings`](crate::codings::Codings) that it comes to.
+    /// Whether each list of content codings with its weights is a variant of its own, instead of the
+    /// [`Codings`](crate::codings::Codings) it reduces to.
     pub raw_codings: bool,
 }
 
@@ -26,14 +27,14 @@ pub struct VaryRule {
 pub enum VarySpec {
     /// Nothing: it answers every request to its target.
     None,
-    /// Something no request shows: it answers no other request.
+    /// Something that is not in requests: it answers no other request.
     Star,
-    /// The fields of these names: lower case, in order, each once.
+    /// The fields with these names: lower case, sorted, without duplicates.
     Names(Vec<Box<[u8]>>),
 }
 
 impl VarySpec {
-    /// Reads Vary over all its lines. A member that is no field name counts as `*`.
+    /// Reads Vary over all its lines. A member that is not a field name counts as `*`.
     pub fn of(response: Fields<'_>, rule: &VaryRule) -> VarySpec {
         if !response.has(Name::Vary) {
             return VarySpec::None;
@@ -83,32 +84,32 @@ impl VarySpec {
         VaryKey(key.into())
     }
 
-    /// Whether a response that varies so, and was selected by the request of `key`, answers `request`.
+    /// Whether a response that varies on this, and was selected by the request of `key`, answers `request`.
     pub fn matches(&self, request: Fields<'_>, key: &VaryKey) -> bool {
         *self != VarySpec::Star && key.matches(request)
     }
 }
 
-/// Whether proxies write the address of the client into a field of this name.
+/// Whether proxies write the client's address into a field of this name.
 fn is_of_client(name: &[u8]) -> bool {
     matches!(Name::of(name), Name::XForwardedFor | Name::Forwarded) || name.eq_ignore_ascii_case(b"x-real-ip")
 }
 
-/// The names a stored response varies on, with the normalised values they had in the request it answered:
-/// `name` LF where the field was absent, `name:value` LF where it was there. Keys are equal exactly when they
-/// select the same requests.
+/// The names that a stored response varies on, with the normalised values of the request it answered: `name`
+/// LF for an absent field, `name:value` LF for a present one. Keys are equal exactly when they select the
+/// same requests.
 ///
-/// Behind them it may keep the same lines as that request had them: most clients send what one of their kind
-/// has sent before, and to see that takes a fraction of what normalising takes.
+/// The lines may be followed by the same lines as sent by that request. Most clients send what other clients
+/// of their kind have sent before, and comparing that takes a fraction of the time of normalising.
 #[derive(Clone, Default)]
 pub struct VaryKey(Box<[u8]>);
 
-/// Ends a key that has lines as they were sent, behind their length in one byte. No other key ends so.
+/// Ends a key that has lines as sent, preceded by their length in one byte. No other key ends like this.
 const MARK: u8 = 0;
 
-/// No field name holds it, so no key of names begins so.
+/// No field name contains it, so no key of names begins with it.
 const STAR: &[u8] = b"*:";
-/// No field value holds it.
+/// No field value contains it.
 const END: u8 = b'\n';
 
 impl VaryKey {
@@ -117,7 +118,7 @@ impl VaryKey {
         self.parts().0
     }
 
-    /// A key read back from storage. Bytes that are no key match no request.
+    /// A key read back from storage. Bytes that are not a key match no request.
     pub fn from_bytes(bytes: impl Into<Box<[u8]>>) -> VaryKey {
         let bytes = bytes.into();
         let names = bytes.split(|&byte| byte == END).map(|line| split_line(line).0);
@@ -144,7 +145,7 @@ impl VaryKey {
         (!sent.is_empty() && was_sent(sent, request)) || is_normal(normal, request)
     }
 
-    /// The normalised lines, and those as they were sent, if they are kept.
+    /// The normalised lines, and the lines as sent, if they are kept.
     fn parts(&self) -> (&[u8], &[u8]) {
         match &*self.0 {
             [lines @ .., len, MARK] => lines.split_at(lines.len().saturating_sub(usize::from(*len))),
@@ -153,7 +154,7 @@ impl VaryKey {
     }
 }
 
-/// Whether the request has the fields as the normalised lines of a key have them.
+/// Whether the request's fields equal the normalised lines of a key.
 fn is_normal(mut lines: &[u8], request: Fields<'_>) -> bool {
     while !lines.is_empty() {
         let (name, expected) = split_line(lines);
@@ -170,7 +171,7 @@ fn is_normal(mut lines: &[u8], request: Fields<'_>) -> bool {
     true
 }
 
-/// Whether the request has the fields byte for byte, each on one line, as these lines have them.
+/// Whether the request's fields equal these lines byte for byte, each on one line.
 fn was_sent(mut lines: &[u8], request: Fields<'_>) -> bool {
     while !lines.is_empty() {
         let (name, expected) = split_line(lines);
@@ -188,7 +189,7 @@ fn was_sent(mut lines: &[u8], request: Fields<'_>) -> bool {
     true
 }
 
-/// Adds a field as the request has it to lines for [`was_sent`]; `None` where it stands on several lines.
+/// Appends a field as sent by the request to lines for [`was_sent`]; `None` if it has several lines.
 fn add_sent(mut sent: Vec<u8>, name: &[u8], request: Fields<'_>) -> Option<Vec<u8>> {
     let mut lines = request.all_named(name);
     sent.extend_from_slice(name);
@@ -200,7 +201,7 @@ fn add_sent(mut sent: Vec<u8>, name: &[u8], request: Fields<'_>) -> Option<Vec<u
     lines.next().is_none().then_some(sent)
 }
 
-/// The name that a line begins with, and what follows.
+/// The name at the start of a line, and the rest.
 fn split_line(lines: &[u8]) -> (&[u8], &[u8]) {
     let end = lines.iter().position(|&byte| byte == b':' || byte == END);
     lines.split_at(end.unwrap_or(lines.len()))

@@ -1,13 +1,13 @@
-//! The normal form of a field's value: the same text for values that mean the same.
+//! The normal form of a field's value: values with the same meaning have the same text.
 
 use crate::Name;
 use crate::codings::Codings;
 use crate::weighted::Weighted;
 
-/// Stands for Accept-Encoding in keys that compare it as [`raw_codings`](super::VaryRule::raw_codings) says.
+/// Replaces Accept-Encoding in keys that compare it by [`raw_codings`](super::VaryRule::raw_codings).
 pub(super) const RAW_CODINGS: &[u8] = b"ACCEPT-ENCODING";
 
-/// Takes normalised values piece by piece, until it answers false.
+/// Takes normalised values piece by piece, until it returns false.
 pub(super) trait Sink {
     fn text(&mut self, text: &[u8]) -> bool;
 
@@ -27,7 +27,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// What is still expected of a value.
+/// The part of an expected value that has not been matched yet.
 pub(super) struct Expected<'a>(pub(super) &'a [u8]);
 
 impl Expected<'_> {
@@ -54,8 +54,8 @@ impl Sink for Expected<'_> {
     }
 }
 
-/// Hands the normalised values of one field to `sink`, piece by piece, until it returns false: nothing for an
-/// absent field, else `:` and the value. Returns whether all was taken.
+/// Passes the normalised values of one field to `sink`, piece by piece, until it returns false: nothing for
+/// an absent field, else `:` and the value. Returns whether all was taken.
 pub(super) fn normalise<'a>(
     name: &[u8],
     lines: impl Iterator<Item = &'a [u8]> + Clone,
@@ -121,7 +121,7 @@ fn squeeze(value: &[u8], sink: &mut impl Sink) -> bool {
 }
 
 impl Weighted<'_> {
-    /// Whether it comes first in the order of names, and of weights from the greatest.
+    /// Whether it sorts first, by name, then by descending weight.
     fn precedes(&self, other: &Weighted<'_>) -> bool {
         for (one, other) in self.text.iter().zip(other.text) {
             let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
@@ -145,13 +145,13 @@ impl Weighted<'_> {
     }
 }
 
-/// The content codings of all lines in order of their names, which is no order of preference (RFC 9110
-/// §12.5.3). `None`, with nothing handed on, for what is malformed or too long to sort without allocation.
+/// The content codings of all lines sorted by name, because their order is not a preference (RFC 9110
+/// §12.5.3). `None`, with nothing passed to `sink`, if they are malformed or too many to sort without
+/// allocation.
 fn codings<'a>(lines: impl Iterator<Item = &'a [u8]>, sink: &mut impl Sink) -> Option<bool> {
     let mut sorted = [Weighted::default(); 16];
     let mut len = 0;
-    // Loops, and the sorting by insertion: this is on the way of hits, and the lists have three or four
-    // members.
+    // Loops and insertion sort, because hits run this and the lists have three or four members.
     for line in lines {
         for member in crate::members(line) {
             let mut coding = Weighted::of(member)?;
@@ -175,7 +175,7 @@ fn codings<'a>(lines: impl Iterator<Item = &'a [u8]>, sink: &mut impl Sink) -> O
     Some(emit_all(sorted[..len].iter().copied(), sink))
 }
 
-/// Language ranges in any letter case, in the order given: some servers take it for preference (RFC 9110
+/// Language ranges in any letter case, in the given order, which some servers take for preference (RFC 9110
 /// §12.5.4).
 fn ranges<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, sink: &mut impl Sink) -> Option<bool> {
     let members = lines.flat_map(crate::members);

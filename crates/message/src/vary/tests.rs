@@ -39,7 +39,7 @@ fn names_are_canonical_and_star_wins() {
     assert_eq!(VarySpec::of(fields("Vary: USER-AGENT, a").view(), &ignored), names(&["a"]));
 }
 
-/// Whether a response to the first request, varying so, answers the second.
+/// Whether a response to the first request with this Vary answers the second.
 fn answers(vary: &str, first: &str, second: &str) -> bool {
     answers_by(&spec(&format!("Vary: {vary}")), first, second)
 }

@@ -1,4 +1,5 @@
-//! The client of one exchange over HTTP/1.1, which has the connection to itself, and what becomes of that afterwards.
+//! The client of one exchange over HTTP/1.1, which has the connection to itself, and the fate of the
+//! connection afterwards.
 
 use super::connection::{Connection, Handover, poll_room};
 use super::encoder::{self, Coding, Encoded};
@@ -15,36 +16,36 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// The most bytes of a request body that are read and dropped to keep a connection, and for how long. A response promises to keep
-/// it where no more than this is to come.
+/// The most bytes of a request body that are read and dropped to keep a connection, and the time allowed for
+/// it. A response announces a kept connection only if no more than this is to come.
 const DISCARDED: u64 = 64 * 1024;
 const DISCARD_FOR: Duration = Duration::from_secs(1);
 
-/// What becomes of a connection after an exchange.
+/// What happens to a connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Another request may follow.
     KeepAlive,
-    /// It is to be closed once everything is written.
+    /// It is closed once everything is written.
     Close,
-    /// It is to be closed although the client may still be sending.
+    /// It is closed although the client may still be sending.
     CloseLingering,
-    /// It is to be reset: its end would pass for the end of a response that is not whole.
+    /// It is reset, because closing it would look like the end of a complete response.
     Reset,
 }
 
-/// How far the response has come.
+/// The progress of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It has not begun.
+    /// The response has not begun.
     Awaited,
-    /// Its head was begun.
+    /// The head was begun.
     Begun(Encoded),
-    /// It is written or queued to its end.
+    /// The response is written or queued to its end.
     Ended(Encoded),
     /// Another protocol has taken the connection over.
     Tunnel,
-    /// That has ended in order.
+    /// The other protocol has ended in order.
     TunnelEnded,
 }
 
@@ -60,16 +61,16 @@ pub(super) struct Http1Client<'c> {
     /// Whether it still does.
     awaits_continue: bool,
     body: Framer,
-    /// Whether what is left of the body is not to be read.
+    /// Whether the rest of the body will not be read.
     body_given_up: bool,
-    /// When the next piece of the body must be there.
+    /// When the next piece of the body must have arrived.
     body_deadline: Timer,
     body_received: u64,
     rate_in: RateGauge<'c>,
     rate_out: RateGauge<'c>,
     /// Whether the client took nothing in time, or too little.
     is_cut_off: bool,
-    /// A head that was begun and is not written yet.
+    /// A head that is begun and not written yet.
     head: Vec<u8>,
     stage: Stage,
 }
@@ -107,16 +108,16 @@ impl<'c> Http1Client<'c> {
         self.body.remaining() == Some(0)
     }
 
-    /// Whether the connection can serve another request after a response that begins now. A client that waits to be told
-    /// to go on with its body might send it after all, or another request instead: nobody could tell which
-    /// (RFC 9110 §10.1.1).
+    /// Whether the connection can serve another request after a response that begins now. A client that waits
+    /// for 100 (Continue) might send its body after all, or another request instead, and the two cannot be
+    /// told apart (RFC 9110 §10.1.1).
     fn may_keep_alive(&self) -> bool {
         let is_small = || self.body.remaining().is_some_and(|left| left <= DISCARDED);
         let can_end = self.has_body_ended() || (!self.expect_continue && is_small());
         self.keep_alive && can_end && !self.body_given_up && !self.sessions.draining()
     }
 
-    /// What becomes of the connection, now that the exchange is over.
+    /// Ends the exchange and returns what happens to the connection.
     pub(super) async fn finish(mut self) -> Next {
         if self.is_cut_off {
             return Next::Reset;
@@ -135,7 +136,7 @@ impl<'c> Http1Client<'c> {
         }
     }
 
-    /// Reads and drops what is left of the request body; false where that is too much, or takes too long.
+    /// Reads and drops the rest of the request body; false if it is too long, or takes too long.
     async fn discard_body(&mut self) -> bool {
         let Connection { conn, timer, .. } = &mut *self.connection;
         timer.set(DISCARD_FOR);
@@ -238,7 +239,7 @@ impl Client for Http1Client<'_> {
     fn poll_left(&mut self, cx: &mut Context<'_>, closed_is_left: bool) -> Poll<()> {
         let has_body_ended = self.has_body_ended();
         let conn = &mut self.connection.conn;
-        // Behind the next request nothing can be seen without taking in what was not asked for yet.
+        // Looking beyond the next request would mean taking input that no exchange has asked for yet.
         while conn.data().is_empty() || !has_body_ended {
             match conn.poll_fill(cx) {
                 Poll::Ready(Ok(received)) if received > 0 => {}
@@ -271,7 +272,7 @@ impl Client for Http1Client<'_> {
         let encoded = encoder::head(&mut self.head, response, self.version, keep_alive);
         self.stage = Stage::Begun(encoded);
         if encoded.coding == Coding::UntilClose {
-            // Until the body has ended. Holds also where the process is killed.
+            // Until the body has ended. Works even if the process is killed.
             self.connection.conn.reset_when_dropped(true);
         }
     }

@@ -1,4 +1,4 @@
-//! One client connection: the requests on it, parsed and answered from memory in place as far as they can be.
+//! A client connection: requests are parsed and, if possible, answered in place from memory.
 
 use super::encoder::{self, Coding};
 use crate::lent::{Lend, Lent, Spare};
@@ -16,60 +16,63 @@ use std::task::{Context, Poll, Waker, ready};
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
-/// Pipelined requests answered before the answers are written.
+/// Pipelined requests answered before the responses are written.
 const BATCH: usize = 32;
 
-/// How long a connection accepted while draining is given to make its request.
+/// How long a connection accepted while draining may take to make its request.
 const LAST_REQUEST: Duration = Duration::from_millis(500);
 
-/// How often a client that is waited for is looked at: memory pressure can come and go meanwhile.
+/// How often the rate of a client is checked while waiting for it, because memory pressure can change
+/// meanwhile.
 const CHECK_RATE_EVERY: Duration = Duration::from_secs(1);
 
-/// The least time that a deadline can be off: what is less has passed on the coarse clock.
+/// The shortest deadline to set: a shorter one has already passed on the coarse clock.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(crate) struct NewConnection {
     pub(crate) transport: Transport,
     pub(crate) remote: Option<SocketAddr>,
     pub(crate) listener: ListenerId,
 }
 
-/// A connection of a client, between exchanges.
+/// A client connection, between exchanges.
 pub(crate) struct Connection {
     pub(crate) conn: Conn,
-    /// The deadline of whatever is being waited for. An exchange borrows it, because each takes a place in the runtime's wheel.
+    /// The deadline of the current wait. An exchange borrows this timer, because each timer takes a place in
+    /// the runtime's wheel.
     pub(crate) timer: Timer,
     pub(crate) peer: Peer,
-    /// Whether [`Conn::data`] is the beginning of a head that needs more bytes.
+    /// Whether [`Conn::data`] is the beginning of an incomplete head.
     partial: bool,
     /// Whether the current deadline is for a head rather than for the next request.
     in_head: bool,
-    /// Whether the connection ends when what is queued was taken.
+    /// Whether the connection ends once the queued output is taken.
     pub(super) close: bool,
-    /// Whether the client sends nothing more: its last request said so, and had no body. Some clients send an empty line after one.
+    /// Whether the client sends nothing more: its last request announced that, and had no body. Some clients
+    /// send an empty line after a body.
     is_last: bool,
 }
 
-/// A request that takes an exchange.
+/// A request that needs an exchange.
 pub(crate) struct Handover<D> {
     pub(super) incoming: Box<Incoming<D>>,
     pub(super) framing: BodyFraming,
-    /// Whether the client wants the connection to stay open, and it may.
+    /// Whether the connection may stay open and the client wants it to.
     pub(super) keep_alive: bool,
 }
 
-/// The end of a stretch of requests answered in place.
+/// The reason why a series of requests answered in place ends.
 pub(super) enum Turn<D> {
     Exchange(Handover<D>),
     Refused(Refused),
-    /// The client has to take what is queued before anything else.
+    /// The client must take the queued output first.
     Flush,
     Close,
     CloseLingering,
 }
 
-/// Parsing and encoding memory.
+/// Memory for parsing and encoding.
 #[derive(Default)]
 pub(crate) struct Scratch {
     spans: Vec<Span>,
@@ -102,14 +105,14 @@ impl Lend for Scratch {
     }
 }
 
-/// A request that is answered in place: its response goes behind those before it.
+/// A request that is answered in place: its response is appended to the previous ones.
 pub(super) struct InPlace<'o> {
     output: &'o mut Output,
     version: Version,
     coding: Coding,
     /// Whether another request may follow.
     keep_alive: bool,
-    /// Whether the response is not whole.
+    /// Whether the response is incomplete.
     broken: bool,
 }
 
@@ -173,7 +176,7 @@ impl Connection {
         self.timer.set(limits.idle_timeout);
     }
 
-    /// Serves requests from memory until one needs an exchange, or the connection is to end.
+    /// Serves requests from memory until one needs an exchange, or the connection should end.
     pub(super) fn poll_turn<S: Service>(
         &mut self,
         cx: &mut Context<'_>,
@@ -185,8 +188,9 @@ impl Connection {
                 return Poll::Ready(Turn::Flush);
             }
             if self.close {
-                // What a client sends to a closed connection resets it, and what was on its way to that client is lost: one that
-                // may not know yet that this is the end is read from for a while.
+                // Input that arrives on a closed connection resets it, and output on its way to the client is
+                // lost. So if the client may not know yet that this is the end, its input is read for a
+                // while.
                 let silent = self.is_last && self.conn.data().is_empty();
                 return Poll::Ready(if silent { Turn::Close } else { Turn::CloseLingering });
             }
@@ -194,7 +198,7 @@ impl Connection {
                 let seen = self.conn.data().len();
                 match self.conn.poll_fill(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Turn::Close),
-                    // A head in many small pieces is not parsed anew for each.
+                    // A head in many small pieces is not parsed again for each.
                     Poll::Ready(Ok(_))
                         if self.partial
                             && !may_be_complete(self.conn.data(), seen, &service.limits().head) =>
@@ -208,7 +212,7 @@ impl Connection {
                             if self.peer.requests > 0 {
                                 return Poll::Ready(Turn::Close);
                             }
-                            // It was accepted on the way out: its request may be on its way, too.
+                            // The connection was accepted while draining: its request may be on its way.
                             self.timer.set_earlier(LAST_REQUEST);
                         }
                         ready!(self.timer.poll(cx));
@@ -229,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Answers the requests in the read buffer, as far as they are complete and can be answered from memory.
+    /// Answers the complete requests in the read buffer, until one cannot be answered from memory.
     fn answer_what_is_there<S: Service>(
         &mut self,
         service: &S,
@@ -301,8 +305,8 @@ impl Connection {
         None
     }
 
-    /// Waits until no more than `window` bytes are queued for the client, as long as it takes some in time and enough
-    /// on average.
+    /// Waits until no more than `window` bytes are queued for the client. Fails if it takes nothing in time,
+    /// or too little on average.
     pub(super) async fn flush(
         &mut self,
         window: usize,
@@ -314,8 +318,8 @@ impl Connection {
     }
 }
 
-/// Ready when no more than `window` bytes are queued for the client; fails where it takes nothing in time, or too little on average.
-/// The timer MUST be clear, or set by an earlier call.
+/// Ready when no more than `window` bytes are queued for the client. Fails if it takes nothing in time, or
+/// too little on average. The timer MUST be clear, or set by an earlier call.
 pub(super) fn poll_room(
     cx: &mut Context<'_>,
     conn: &mut Conn,
@@ -327,7 +331,7 @@ pub(super) fn poll_room(
     if conn.queued() == 0 {
         return Poll::Ready(Ok(()));
     }
-    // A deadline that was for the client must not fall on whoever is waited for next.
+    // The client's deadline must not apply to the next wait, for another peer.
     let has_room = |conn: &Conn, timer: &mut Timer, rate: &mut RateGauge<'_>| {
         if rate.goes_on(conn.sent()) {
             timer.clear();
@@ -355,7 +359,7 @@ pub(super) fn poll_room(
                 let Some(left) = left.filter(|_| !still.is_zero()) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 };
-                // One that takes next to nothing wakes nobody: it is too slow all the same.
+                // A client that takes next to nothing causes no wake-up, so the timer checks its rate.
                 timer.set(left.min(still).min(CHECK_RATE_EVERY).max(TICK));
                 ready!(timer.poll(cx));
             }

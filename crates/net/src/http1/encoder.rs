@@ -1,4 +1,4 @@
-//! The encoder of HTTP/1.1: responses become heads, chunks and last chunks.
+//! The encoder of HTTP/1.1: turns responses into heads, chunks and last chunks.
 
 use crate::response::{Base, Length, Response};
 use sandarac_message::status_fields::CacheStatus;
@@ -6,18 +6,18 @@ use sandarac_message::{Fields, Name, Version};
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::encode::{self, Head, decimal};
 
-/// How the end of a body shows.
+/// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
-    /// By its length, or there is none.
+    /// By its length; also if there is no body.
     Plain,
     /// By the last chunk.
     Chunked,
-    /// By the end of the connection, for clients that know no chunks.
+    /// By the end of the connection, for clients without chunked coding.
     UntilClose,
 }
 
-/// What a head says of the connection and the body behind it.
+/// What a head announces about the connection and the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) coding: Coding,
@@ -25,8 +25,8 @@ pub(crate) struct Encoded {
     pub(crate) keep_alive: bool,
 }
 
-/// Writes the head of a response to a client of `version` to the end of `out`. `keep_alive` tells whether another request may
-/// follow, as far as it does not depend on the response.
+/// Appends the head of a response to a client of `version` to `out`. `keep_alive` is whether another request
+/// may follow, as far as the response does not rule it out.
 pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, keep_alive: bool) -> Encoded {
     let Response { status, reason, base, added, own, age, cache_status, length } = response;
     let coding = match length {
@@ -99,7 +99,7 @@ fn frame(out: &mut Vec<u8>, framing: BodyFraming) {
     }
 }
 
-/// Writes whether the connection stays open, where the version does not tell (RFC 9112 §9.3).
+/// Writes whether the connection stays open, unless that is the version's default (RFC 9112 §9.3).
 fn connection(out: &mut Vec<u8>, version: Version, keep_alive: bool) {
     match (version, keep_alive) {
         (_, false) => encode::line(out, Name::Connection, b"close"),
@@ -108,21 +108,21 @@ fn connection(out: &mut Vec<u8>, version: Version, keep_alive: bool) {
     }
 }
 
-/// Writes an interim response, or the head of one after which another protocol follows.
+/// Writes an interim response, or the head of a response that switches to another protocol.
 pub(crate) fn bare_head(out: &mut Vec<u8>, status: u16, reason: &[u8], fields: Fields<'_>) {
     let mut head = Head::response(out, status, reason);
     head.fields(fields, BodyFraming::None);
     head.finish();
 }
 
-/// Writes what stands before a piece of a body of `len` bytes.
+/// Writes the bytes before a piece of a body of `len` bytes.
 pub(crate) fn before_piece(out: &mut Vec<u8>, coding: Coding, len: usize) {
     if coding == Coding::Chunked {
         encode::chunk_size(out, len);
     }
 }
 
-/// What stands after a piece of a body.
+/// The bytes after a piece of a body.
 pub(crate) fn after_piece(coding: Coding) -> &'static [u8] {
     if coding == Coding::Chunked { encode::CRLF } else { b"" }
 }

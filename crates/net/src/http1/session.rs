@@ -1,8 +1,8 @@
 //! The session of one connection, from accept to close.
 //!
-//! Requests that the service answers from memory are parsed, answered and written without a task, an allocation or a
-//! wait of their own; pipelined ones go out in one write. Any other request becomes an exchange that has the
-//! connection to itself until it is done.
+//! Requests that the service answers from memory are parsed, answered and written without a separate task,
+//! allocation or wait; pipelined responses are sent in one write. Any other request becomes an exchange that
+//! has the connection to itself until it is done.
 
 use super::client::{Http1Client, Next};
 use super::connection::{Connection, Handover, InPlace, NewConnection, Turn, canonical};
@@ -18,16 +18,16 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-/// How long, and for how many bytes, the input of a client is still read, so that closing does not destroy the
-/// answer on its way (RFC 9112 §9.6).
+/// How long, and for how many bytes, a client's input is still read before closing, so that closing does not
+/// destroy the response on its way (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// The same where there are too many connections, or the process is to end: a round trip to most clients.
+/// The same if there are too many connections, or the process is ending: a round trip to most clients.
 const LINGER_SHORT: Duration = Duration::from_millis(200);
 
-/// Tells a client that there are too many connections. Where it has a `place` to linger in, it is given the time to read
-/// that; else this waits for nothing, and the answer may be lost with the connection.
+/// Responds to a client that there are too many connections. With a `place` to linger in, the client is given
+/// time to read the response; otherwise this does not wait, and the response may be lost with the connection.
 pub(crate) async fn turn_away<S: Service>(new: NewConnection, service: Rc<S>, place: Option<Lingering>) {
     let mut connection = Connection::new(new, &service);
     let mut output = Output::new();
@@ -39,7 +39,7 @@ pub(crate) async fn turn_away<S: Service>(new: NewConnection, service: Rc<S>, pl
     }
 }
 
-/// Serves one connection, which was admitted, to its end.
+/// Serves an admitted connection to its end.
 pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessions: Rc<Sessions>) {
     let mut connection = Connection::new(new, &service);
     let _place = Place {
@@ -71,7 +71,7 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                     return;
                 }
                 Next::CloseLingering => {
-                    // The client has its time to take the answer, and no more than that.
+                    // The client is given time to take the response, but no longer.
                     if connection.conn.queued() == 0 || Box::pin(flush(&mut connection, &*service)).await {
                         Box::pin(linger(&mut connection, time_to_linger(&*service))).await;
                     }
@@ -100,8 +100,8 @@ fn time_to_linger<S: Service>(service: &S) -> Duration {
     if service.memory_pressure().load(Ordering::Relaxed) { LINGER_SHORT } else { LINGER }
 }
 
-/// The exchange in memory of its own. Not a block of [`serve`], whose state would keep room for what is moved out of it:
-/// that state is most of what an idle connection costs.
+/// The exchange, in a separate allocation. As a block of [`serve`], it would leave room in that future for
+/// everything moved out of it, and that future is most of what an idle connection costs.
 fn exchange<'a, S: Service>(
     service: &'a S,
     connection: &'a mut Connection,
@@ -115,7 +115,7 @@ fn exchange<'a, S: Service>(
     })
 }
 
-/// Lets the client take what is queued; false where it does not.
+/// Waits for the client to take the queued output; false if it does not.
 async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
     let limits = service.limits();
     let flushed = connection.flush(0, &limits, &mut RateGauge::new(service.memory_pressure())).await;
@@ -126,7 +126,7 @@ async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
     flushed.is_ok()
 }
 
-/// Counts a connection for as long as it is there, however it ends.
+/// Counts a connection while it lives, however it ends.
 struct Place<'a, S: Service> {
     service: &'a S,
     _membership: Membership,
@@ -154,7 +154,7 @@ async fn refuse<S: Service>(connection: &mut Connection, service: &S, refused: R
     }
 }
 
-/// Ends the writing direction, and reads on for a while so that what was written arrives.
+/// Ends the writing direction, and reads on for a while so that the output arrives.
 async fn linger(connection: &mut Connection, time: Duration) {
     connection.timer.set(time);
     let mut left = LINGER_BYTES;
@@ -181,8 +181,8 @@ async fn linger(connection: &mut Connection, time: Duration) {
     .await;
 }
 
-/// Reads the PROXY protocol header; false where there is none, or it is wrong: such a connection is closed without a
-/// word, since its peer does not speak HTTP yet.
+/// Reads the PROXY protocol header; false if it is missing or wrong. Such a connection is closed without a
+/// response, because its peer does not speak HTTP yet.
 async fn receive_proxy_header(connection: &mut Connection) -> bool {
     poll_fn(|cx| {
         loop {

@@ -1,4 +1,4 @@
-//! Sessions in memory: the pace of clients, and a transport that holds bytes back.
+//! Sessions in memory: slow clients, and a transport that holds bytes back.
 
 use super::connection::{NewConnection, poll_room};
 use super::session::serve;
@@ -42,14 +42,15 @@ fn limits() -> SessionLimits {
 
 const BODY: usize = 8 << 20;
 
-/// Our end of a connection, and the client's.
+/// The server's end of a connection, and the client's.
 fn pair() -> (Stream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     (Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()), theirs)
 }
 
-/// Runs `test` with a connection whose client has [`BODY`] bytes to take, and the client's end of it.
+/// Runs `test` with a connection that has [`BODY`] bytes queued for its client, and with the client's end of
+/// it.
 fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Conn, Timer, UnixStream)) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -77,7 +78,7 @@ fn the_time_to_take_something_ends_when_there_is_room_again() {
         poll_fn(|cx| room(&mut conn, &mut timer, cx)).await.unwrap();
         assert!(!timer.is_set(), "the next wait, for the origin, would have what is left of it");
         let _theirs = reader.join().unwrap();
-        // A deadline that was set for something else is left alone.
+        // A deadline set for something else is left alone.
         timer.set(UNHURRIED);
         poll_fn(|cx| room(&mut conn, &mut timer, cx)).await.unwrap();
         assert!(timer.is_set());
@@ -99,7 +100,7 @@ fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
     });
 }
 
-/// Answers `/whole` and `/file` in place, and everything else with what the request body holds.
+/// Answers `/whole` and `/file` in place, and everything else with the content of the request body.
 struct Echo {
     pressure: AtomicBool,
     file: Arc<File>,
@@ -126,7 +127,7 @@ fn content() -> Vec<u8> {
     (0..FILE).map(|at| (at % 251) as u8).collect()
 }
 
-/// A body of these pieces.
+/// A body consisting of these pieces.
 struct Pieces(std::vec::IntoIter<Piece>);
 
 impl Pieces {
@@ -240,7 +241,7 @@ impl Service for Echo {
     }
 }
 
-/// What comes back over `transport` for what is sent, until the connection ends.
+/// The bytes received over `transport` in response to `request`, until the connection ends.
 fn exchanged(service: Rc<Echo>, transport: impl FnOnce(Stream) -> Transport, request: Vec<u8>) -> Vec<u8> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async {
@@ -263,7 +264,7 @@ fn held(stream: Stream) -> Transport {
     Transport::Held(Box::new(Held::new(stream)))
 }
 
-/// A transport that holds bytes back, and hands on a few at a time, changes nothing that a client sees.
+/// A transport that holds bytes back and delivers a few at a time changes nothing that a client sees.
 #[test]
 fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
     let body: Vec<u8> = (0..20_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
@@ -295,7 +296,7 @@ fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
     assert!(plain.ends_with(&last), "{plain}");
 }
 
-/// Two requests, so that what follows a file is seen to follow it.
+/// Two requests, to check what follows a file.
 const FILES: &str =
     "GET /file HTTP/1.1\r\nHost: a\r\n\r\nGET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 

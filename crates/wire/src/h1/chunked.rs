@@ -6,36 +6,36 @@ use super::{Limits, Parsed, Refusal};
 use sandarac_message::{Fields, FieldsBuf, hop};
 use std::ops::Range;
 
-/// The most bytes a trailer section may have.
+/// The most bytes in a trailer section.
 pub const MAX_TRAILERS: usize = 8 * 1024;
 
-/// The most field lines a trailer section may have.
+/// The most field lines in a trailer section.
 const MAX_TRAILER_FIELDS: usize = 64;
 
-/// How many bytes of framing a body may have beyond its due, which is 16 for each chunk and twice its
-/// content. Extensions without end, or a body of tiny chunks with large ones, are an attack (CVE-2023-39326);
-/// this is Go's measure against it.
+/// The most framing bytes of a body beyond the allowance, which is 16 bytes for each chunk and twice the
+/// content. Endless extensions, or a body of tiny chunks with large extensions, are an attack
+/// (CVE-2023-39326). Go uses the same measure against it.
 pub const MAX_OVERHEAD: u64 = 16 * 1024;
 
 /// Decodes one chunked body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
-    /// Framing bytes beyond their due; see [`MAX_OVERHEAD`].
+    /// Framing bytes beyond the allowance; see [`MAX_OVERHEAD`].
     overhead: u64,
-    /// Whether what has one reading only is read although it breaks the grammar.
+    /// Whether chunk sizes that break the grammar but have only one reading are accepted.
     repairs_sizes: bool,
     repairs: Repairs,
 }
 
 #[derive(Clone, Debug)]
 enum State {
-    /// In a chunk size of so many digits.
+    /// In a chunk size, after this many digits.
     Size {
         size: u64,
         digits: u8,
     },
-    /// White space after a chunk size.
+    /// In white space after a chunk size.
     SizeEnd {
         size: u64,
     },
@@ -43,26 +43,26 @@ enum State {
         size: u64,
         part: Extension,
     },
-    /// The LF that ends the size line.
+    /// At the LF that ends the size line.
     SizeLf {
         size: u64,
     },
-    /// In chunk data with so many bytes to come.
+    /// In chunk data, with this many bytes to come.
     Data {
         left: u64,
     },
     DataCr,
     DataLf,
-    /// In the trailer section, with what has arrived of it.
+    /// In the trailer section, with the bytes that have arrived.
     Trailers {
         section: Vec<u8>,
     },
     End,
-    /// What came is not this coding.
+    /// The input is not in this coding.
     Refused(Refusal),
 }
 
-/// Where in a chunk extension (RFC 9112 §7.1.1) the decoder stands.
+/// The position in a chunk extension (RFC 9112 §7.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
     /// After the semicolon.
@@ -83,21 +83,21 @@ enum Extension {
 /// One step of decoding.
 #[derive(Debug)]
 pub struct Decoded {
-    /// Bytes of the input that are done with, data included. The next input begins after them.
+    /// Bytes of the input that are processed, including data. The next input begins after them.
     pub consumed: usize,
-    /// What they were.
+    /// Their content.
     pub event: Event,
 }
 
-/// What a step of decoding found.
+/// The result of a step of decoding.
 #[derive(Debug)]
 pub enum Event {
     /// Content: this range of the input, not empty, ending at [`Decoded::consumed`].
     Data(Range<usize>),
-    /// All input is consumed and the body goes on.
+    /// All input is consumed and the body continues.
     NeedMore,
-    /// The body has ended, with these trailers; those that [`hop::is_trailer`] forbids are left out. What
-    /// follows belongs to the next message.
+    /// The body has ended, with these trailers; those forbidden by [`hop::is_trailer`] are omitted. The rest
+    /// of the input belongs to the next message.
     End(FieldsBuf),
 }
 
@@ -108,7 +108,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// At the start of a body.
+    /// A decoder at the start of a body.
     pub const fn new() -> Decoder {
         Decoder {
             state: State::Size { size: 0, digits: 0 },
@@ -118,13 +118,13 @@ impl Decoder {
         }
     }
 
-    /// At the start of a body of a response: chunk sizes that break the grammar are read where they have one
-    /// reading only.
+    /// A decoder at the start of a response body. Chunk sizes that break the grammar are accepted if they
+    /// have only one reading.
     pub fn of_response() -> Decoder {
         Decoder { repairs_sizes: true, ..Decoder::new() }
     }
 
-    /// What was repaired so far. The connection is not to be used again where that is anything.
+    /// The repairs so far. If there are any, the connection must not be used again.
     pub fn repairs(&self) -> Repairs {
         self.repairs
     }
@@ -134,9 +134,9 @@ impl Decoder {
         matches!(self.state, State::End)
     }
 
-    /// Reads on: framing is consumed up to the next content, the end, or the end of `input`. A refused body
-    /// cannot be read further: it is refused for the same reason ever after. After [`Event::End`] nothing
-    /// more is consumed.
+    /// Continues decoding: consumes framing up to the next content, the end of the body, or the end of
+    /// `input`. A refused body stays refused: every later call returns the same reason. After [`Event::End`]
+    /// nothing more is consumed.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, Refusal> {
         let decoded = self.read_on(input);
         if let Err(refusal) = decoded {
@@ -260,12 +260,12 @@ fn size_fault(byte: u8) -> Refusal {
 }
 
 impl Extension {
-    /// The place after `byte`; `None` after the CR that ends the line.
+    /// The position after `byte`; `None` after the CR that ends the line.
     fn next(self, byte: u8) -> Result<Option<Extension>, Refusal> {
         use Extension::*;
         let is_tchar = sandarac_message::is_tchar(byte);
-        // White space may stand around semicolons and equals signs (RFC 9112 §7.1.1) and, as nginx and
-        // HAProxy have it, at the end.
+        // White space is allowed around semicolons and equals signs (RFC 9112 §7.1.1) and, as in nginx and
+        // HAProxy, at the end.
         Ok(Some(match (self, byte) {
             (_, b'\n') => return Err(Refusal::BareLf),
             (Name | NameEnd | Token | ValueEnd, b'\r') => return Ok(None),
@@ -286,11 +286,11 @@ impl Extension {
     }
 }
 
-/// Adds `input` to the trailer section and, once it is whole, gives how much of `input` was its and the
-/// fields.
+/// Adds `input` to the trailer section. Once it is complete, returns the bytes of `input` that belong to it,
+/// and the fields.
 fn trailers(section: &mut Vec<u8>, input: &[u8]) -> Result<Parsed<(usize, FieldsBuf)>, Refusal> {
     let held = section.len();
-    // One byte past the limit shows that it was passed.
+    // One byte past the limit shows that it is exceeded.
     section.extend_from_slice(&input[..input.len().min(MAX_TRAILERS + 1 - held)]);
     let limits = Limits { head: MAX_TRAILERS + 1, fields: MAX_TRAILER_FIELDS, target: 0 };
     let mut spans = Vec::new();

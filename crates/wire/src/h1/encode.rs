@@ -1,7 +1,6 @@
-//! Messages onto the wire, always from their parsed form.
+//! Encoding of messages, always from their parsed form.
 //!
-//! Whatever a value holds, no CR, LF or NUL of it reaches the wire: a head has the lines it was given and no
-//! more.
+//! No CR, LF or NUL of a value reaches the wire: a head has the lines it was given and no more.
 
 use super::BodyFraming;
 use super::scan::{find_control, find_target_end};
@@ -37,19 +36,19 @@ impl<'a> Head<'a> {
         Head { out }
     }
 
-    /// A response in HTTP/1.1, interim ones too. A gateway answers in its own version, whatever the client's
-    /// (RFC 9110 §2.5).
+    /// A response in HTTP/1.1, including interim ones. A gateway responds in its own version, whatever the
+    /// client's (RFC 9110 §2.5).
     pub fn response(out: &'a mut Vec<u8>, status: u16, reason: &[u8]) -> Head<'a> {
         status_line(out, status, reason);
         Head { out }
     }
 
-    /// All of `fields`, in their order and letter case, except that the body is framed by `framing` and
-    /// nothing else: Content-Length stands with its number where it first stood, Transfer-Encoding likewise,
-    /// or else after the others; what does not agree with `framing` is left out.
+    /// All of `fields`, in their order and letter case, with the body framed by `framing` only.
+    /// Content-Length with that length, or Transfer-Encoding, is at the position where it first occurred, or
+    /// else after the other fields. Fields that disagree with `framing` are omitted.
     ///
-    /// [`BodyFraming::None`] leaves both out, so the Content-Length of a response to HEAD has to be written
-    /// by [`Head::known`].
+    /// [`BodyFraming::None`] omits both, so the Content-Length of a response to HEAD has to be written by
+    /// [`Head::known`].
     pub fn fields(&mut self, fields: Fields<'_>, framing: BodyFraming) {
         let mut digits = [0; 20];
         let Some((name, value)) = framing_field(framing, &mut digits) else {
@@ -82,7 +81,7 @@ impl<'a> Head<'a> {
         self.line(name.text().as_bytes(), value);
     }
 
-    /// One field. `name` MUST be a token; where it is not, the field is left out.
+    /// One field. `name` MUST be a token; otherwise the field is omitted.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         debug_assert!(is_token(name));
         if is_token(name) {
@@ -124,8 +123,7 @@ pub fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
 }
 
 /// The lines of a head whose fields were collected after its first line, as [`Head::fields`] would write
-/// them, without the empty line. Nothing is copied where the fields frame the body by `framing` as they
-/// stand.
+/// them, without the empty line. Nothing is copied if the fields already frame the body by `framing`.
 pub fn lines(fields: FieldsBuf, framing: BodyFraming) -> Vec<u8> {
     let mut digits = [0; 20];
     let wanted = framing_field(framing, &mut digits);
@@ -145,7 +143,7 @@ pub fn lines(fields: FieldsBuf, framing: BodyFraming) -> Vec<u8> {
     out
 }
 
-/// The field that frames a body so, where one does.
+/// The field for this framing, if there is one.
 fn framing_field(framing: BodyFraming, digits: &mut [u8; 20]) -> Option<(Name, &[u8])> {
     match framing {
         BodyFraming::None | BodyFraming::UntilClose => None,
@@ -174,10 +172,10 @@ pub fn chunk_size(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(CRLF);
 }
 
-/// What follows the data of a chunk.
+/// Follows the data of a chunk.
 pub const CRLF: &[u8] = b"\r\n";
 
-/// Writes the last chunk and `trailers`; [`LAST_CHUNK`] where there are none.
+/// Writes the last chunk and `trailers`; [`LAST_CHUNK`] if there are none.
 pub fn last_chunk(out: &mut Vec<u8>, trailers: Fields<'_>) {
     out.extend_from_slice(b"0\r\n");
     for field in trailers.iter() {
@@ -211,7 +209,7 @@ fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
-    // Looked at where they were written: behind other bytes even a short line makes a whole block.
+    // Checked after writing: with other bytes in front, even a short line fills a whole block.
     if find_control(out, at) != out.len() {
         sanitise(&mut out[at..at + name.len()], b'_');
         sanitise(&mut out[at + name.len()..], b' ');
@@ -219,7 +217,7 @@ fn put_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(CRLF);
 }
 
-/// Copies a word of a request line; a space or control byte, which would end it, becomes `_`.
+/// Copies a word of a request line. A space or control byte, which would end it, becomes `_`.
 fn put_word(out: &mut Vec<u8>, word: &[u8]) {
     let at = out.len();
     out.extend_from_slice(word);
@@ -230,7 +228,7 @@ fn put_word(out: &mut Vec<u8>, word: &[u8]) {
     }
 }
 
-/// Replaces CR, LF and NUL; other control bytes end no line.
+/// Replaces CR, LF and NUL; other control bytes do not end a line.
 #[cold]
 fn sanitise(bytes: &mut [u8], replacement: u8) {
     for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {

@@ -1,4 +1,4 @@
-//! Field lines, read strictly, and what they say about framing and the connection.
+//! Field lines, parsed strictly, and their effect on framing and the connection.
 
 use super::scan::{find_control, find_plain_end, find_token_end, find_value_end};
 use super::{Limits, MAX_FIELDS, Parsed, Refusal};
@@ -6,26 +6,26 @@ use sandarac_message::hop::{HopByHop, is_standing};
 use sandarac_message::target::Authority;
 use sandarac_message::{Fields, MAX_HEAD, MAX_NAME, Name, Span, Version};
 
-/// What the fields of a head say about its framing and its connection.
+/// The properties of a head's framing and connection that its fields determine.
 #[derive(Default)]
 pub(super) struct Controls {
     /// Start and end of the value of the only Host line.
     pub(super) host: Option<(usize, usize)>,
     pub(super) content_length: Option<u64>,
-    /// Transfer-Encoding is there, and is `chunked`.
+    /// Whether there is a Transfer-Encoding, which is `chunked`.
     pub(super) chunked: bool,
     pub(super) expect_continue: bool,
-    /// An Upgrade field is there.
+    /// Whether there is an Upgrade field.
     upgrade: bool,
     option_close: bool,
     option_keep_alive: bool,
     option_upgrade: bool,
-    /// Connection has an option that may name a field of this message alone.
+    /// Whether Connection has an option that may name a field of this message.
     pub(super) names_fields: bool,
 }
 
 impl Controls {
-    /// Takes in one field line. Out of line: most fields are not of these.
+    /// Processes one field line. Not inlined, because most fields are not of these.
     #[inline(never)]
     fn take_in(&mut self, name: Name, line: &Line, bytes: &[u8], side: Side) -> Result<(), Refusal> {
         let text = &bytes[line.start..line.end];
@@ -34,7 +34,7 @@ impl Controls {
                 if self.host.is_some() {
                     return Err(Refusal::RepeatedHost);
                 }
-                // Most hosts are plain with no port or a short one; the value ends where the line does.
+                // Most hosts are plain, with a short port or none; the value ends with the line.
                 let plain_end = find_plain_end(bytes, line.start);
                 if (plain_end != line.end || text.is_empty()) && !is_host(text) {
                     return Err(Refusal::InvalidHost);
@@ -51,8 +51,8 @@ impl Controls {
                 if self.chunked {
                     return Err(Refusal::RepeatedTransferEncoding);
                 }
-                // Implementations differ on which white space they trim from a coding, and have been smuggled
-                // past by it. Only spaces before it are innocent.
+                // Implementations trim different white space from a coding, which has been used for
+                // smuggling. Only spaces before it are harmless.
                 let padded = line.end != line.line_end
                     || bytes[line.colon + 1..line.start].iter().any(|&byte| byte != b' ');
                 transfer_encoding(text, padded)?;
@@ -88,12 +88,12 @@ impl Controls {
         !self.option_close && (version == Version::Http11 || self.option_keep_alive)
     }
 
-    /// Whether the sender asks for, or answers with, another protocol (RFC 9110 §7.8).
+    /// Whether the sender requests, or agrees to, another protocol (RFC 9110 §7.8).
     pub(super) fn upgrade(&self, version: Version) -> bool {
         self.upgrade && self.option_upgrade && version == Version::Http11
     }
 
-    /// Holds the framing fields against each other and the version (RFC 9112 §6.1).
+    /// Checks the framing fields against each other and the version (RFC 9112 §6.1).
     pub(super) fn check_framing(&self, version: Version) -> Result<(), Refusal> {
         if self.chunked && self.content_length.is_some() {
             return Err(Refusal::TransferEncodingAndLength);
@@ -105,7 +105,7 @@ impl Controls {
     }
 }
 
-/// Which side sent the head.
+/// The sender and the kind of the section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Request,
@@ -117,11 +117,11 @@ pub(super) enum Side {
 struct Line {
     at: usize,
     colon: usize,
-    /// Where the value starts.
+    /// The start of the value.
     start: usize,
-    /// Where it ends.
+    /// The end of the value.
     end: usize,
-    /// Where the CR stands.
+    /// The position of the CR.
     line_end: usize,
 }
 
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// Reads field lines from `at` to the empty line, and gives the position after it. `spans` is filled anew.
+/// Reads field lines from `at` to the empty line, and returns the position after it. `spans` is overwritten.
 #[inline]
 pub(super) fn parse(
     buf: &[u8],
@@ -142,8 +142,7 @@ pub(super) fn parse(
     spans: &mut Vec<Span>,
     controls: &mut Controls,
 ) -> Result<Parsed<usize>, Refusal> {
-    // What is past the limit is not looked at, so that a head is too large whether or not more of it has
-    // arrived.
+    // Bytes past the limit are ignored, so that a head is too large whether or not more of it has arrived.
     let limit = limits.head.min(MAX_HEAD);
     let bytes = &buf[..buf.len().min(limit)];
     let max_fields = limits.fields.min(MAX_FIELDS);
@@ -165,7 +164,7 @@ pub(super) fn parse(
                 (line, span)
             }
         };
-        // In trailers these mean nothing, and are dropped.
+        // They have no meaning in trailers, and are dropped later.
         if is_control(span.name()) && side != Side::Trailers {
             controls.take_in(span.name(), &line, bytes, side)?;
         }
@@ -174,7 +173,7 @@ pub(super) fn parse(
     }
 }
 
-/// Takes out the fields that Connection names (RFC 9110 §7.6.1).
+/// Removes the fields that Connection names (RFC 9110 §7.6.1).
 #[cold]
 pub(super) fn drop_named(bytes: &[u8], spans: &mut Vec<Span>) {
     let fields = Fields::new(bytes, spans);
@@ -183,17 +182,17 @@ pub(super) fn drop_named(bytes: &[u8], spans: &mut Vec<Span>) {
     *spans = kept.map(|(span, _)| *span).collect();
 }
 
-/// Whether [`Controls`] takes in fields of this name.
+/// Whether [`Controls`] processes fields of this name.
 fn is_control(name: Name) -> bool {
     use Name::*;
     matches!(name, Host | ContentLength | TransferEncoding | Connection | Upgrade | Expect)
 }
 
-/// Takes lines from `at` on as long as each is what nearly all are: a plain name, a colon, one space, a value
-/// without tabs and white space around it. Stops where [`any_line`] has to look, and gives a line that
-/// [`Controls`] has to see.
+/// Reads lines from `at` on while they have the most common form: a plain name, a colon, one space, and a
+/// value without tabs and surrounding white space. Stops at a line that needs [`any_line`], and returns a
+/// line that [`Controls`] processes.
 ///
-/// Nothing but speed depends on this. The loop calls nothing, so all it needs stays in registers.
+/// This only affects speed. The loop has no calls, so its state stays in registers.
 #[inline]
 fn plain_lines(
     bytes: &[u8],
@@ -230,7 +229,7 @@ enum Found {
     Unfinished,
 }
 
-/// Reads the line at `at`, whatever it is but the empty line.
+/// Reads the line at `at`, of any form except the empty line.
 #[inline(never)]
 fn any_line(bytes: &[u8], at: usize) -> Result<Found, Refusal> {
     let colon = find_token_end(bytes, at);
@@ -246,12 +245,12 @@ fn any_line(bytes: &[u8], at: usize) -> Result<Found, Refusal> {
     if !bytes[line_end..].starts_with(b"\r\n") {
         return bad_line_end(&bytes[line_end..]).map_or(Ok(Found::Unfinished), Err);
     }
-    // No byte of a value is white space but the space and HTAB.
+    // A value has no white space except the space and HTAB.
     let end = start + bytes[start..line_end].trim_ascii_end().len();
     Ok(Found::Field(Line { at, colon, start, end, line_end }))
 }
 
-/// What stands in place of a field, of whose name the first `name_len` bytes of `rest` are.
+/// The outcome for a line that is not a field. The first `name_len` bytes of `rest` are token bytes.
 #[cold]
 fn no_field(rest: &[u8], name_len: usize) -> Result<Found, Refusal> {
     match (name_len, &rest[name_len..]) {
@@ -265,8 +264,8 @@ fn no_field(rest: &[u8], name_len: usize) -> Result<Found, Refusal> {
     }
 }
 
-/// What is wrong with the end of a field value or line, given the bytes from the first control byte on;
-/// `None` where that cannot be told yet.
+/// The fault at the end of a field value or line, given the bytes from the first control byte on; `None` if
+/// it cannot be determined yet.
 #[cold]
 pub(super) fn bad_line_end(rest: &[u8]) -> Option<Refusal> {
     match rest {
@@ -294,7 +293,7 @@ fn content_length(text: &[u8]) -> Result<u64, Refusal> {
         .ok_or(Refusal::InvalidContentLength)
 }
 
-/// A Transfer-Encoding: `chunked` and nothing else passes; the rest is named.
+/// A Transfer-Encoding: only `chunked` is accepted; anything else is refused by name.
 fn transfer_encoding(text: &[u8], padded: bool) -> Result<(), Refusal> {
     if text.eq_ignore_ascii_case(b"chunked") {
         return if padded { Err(Refusal::InvalidTransferEncoding) } else { Ok(()) };
@@ -318,11 +317,10 @@ fn transfer_encoding(text: &[u8], padded: bool) -> Result<(), Refusal> {
     })
 }
 
-/// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not: it
-/// names nothing that a gateway could look up. Nor is one with a comma, which is how two Hosts look once
-/// joined.
+/// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not,
+/// because a gateway could not look it up. Nor is one with a comma, because two joined Hosts look like that.
 fn is_host(host: &[u8]) -> bool {
-    // No more digits than a port needs: some readers stop after them.
+    // No more digits than a port needs, because some readers stop after them.
     Authority::parse(host).is_some_and(|authority| {
         !authority.host.contains(&b',') && host.len() - authority.host.len() <= ":65535".len()
     })

@@ -2,8 +2,8 @@
 
 macro_rules! refusals {
     ($($(#[$doc:meta])* $variant:ident = $status:literal $name:literal $proxy_error:literal $text:literal),* $(,)?) => {
-        /// Why a message was refused. There is nothing to be read after it: the connection MUST be closed,
-        /// and no byte of the message or after it may be used.
+        /// Why a message was refused. The connection MUST be closed, and no byte of the message or after it
+        /// may be used.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Refusal {
             $($(#[$doc])* #[doc = concat!("\n\nAs the answer to a request: ", $status, ".")] $variant),*
@@ -13,7 +13,7 @@ macro_rules! refusals {
             /// Every refusal.
             pub const ALL: &'static [Refusal] = &[$(Refusal::$variant),*];
 
-            /// The status that answers a refused request. A refused response is 502, whatever this says.
+            /// The status of the response to a refused request. For a refused response it is 502 instead.
             pub const fn status(self) -> u16 {
                 match self { $(Refusal::$variant => $status),* }
             }
@@ -23,7 +23,7 @@ macro_rules! refusals {
                 match self { $(Refusal::$variant => $name),* }
             }
 
-            /// What was wrong, in a few words without a full stop.
+            /// A short description of the fault, without a full stop.
             pub const fn text(self) -> &'static str {
                 match self { $(Refusal::$variant => $text),* }
             }
@@ -37,8 +37,8 @@ macro_rules! refusals {
 }
 
 refusals! {
-    /// The HTTP/2 connection preface (RFC 9113 §3.4) where HTTP/1.1 was spoken. A listener that speaks HTTP/2
-    /// without TLS hands the connection over with all bytes; elsewhere it is an unsupported version.
+    /// The HTTP/2 connection preface (RFC 9113 §3.4) on an HTTP/1.1 connection. A listener that accepts
+    /// HTTP/2 without TLS hands the connection over with all bytes; elsewhere it is an unsupported version.
     Http2Preface = 505 "http2-preface" "http_protocol_error" "HTTP/2 connection preface",
     /// More empty lines before the request line than [`super::request::MAX_EMPTY_LINES`].
     EmptyLines = 400 "empty-lines" "http_protocol_error" "too many empty lines before the request line",
@@ -50,9 +50,9 @@ refusals! {
     TargetTooLong = 414 "target-too-long" "http_protocol_error" "request target too long",
     /// A version other than HTTP/1.0 and HTTP/1.1.
     UnsupportedVersion = 505 "unsupported-version" "http_protocol_error" "unsupported HTTP version",
-    /// No well-formed version where one has to be (RFC 9112 §2.3), HTTP/0.9 requests among others.
+    /// A missing or malformed version (RFC 9112 §2.3), as in HTTP/0.9 requests.
     InvalidVersion = 400 "invalid-version" "http_protocol_error" "invalid HTTP version",
-    /// A status line that is not well-formed, or a status outside 100 to 599 (RFC 9112 §4, RFC 9110 §15).
+    /// A malformed status line, or a status outside 100 to 599 (RFC 9112 §4, RFC 9110 §15).
     InvalidStatusLine = 400 "invalid-status-line" "http_protocol_error" "invalid status line",
     /// CR without LF (RFC 9112 §2.2).
     BareCr = 400 "bare-cr" "http_protocol_error" "CR without LF",
@@ -80,9 +80,9 @@ refusals! {
     RepeatedHost = 400 "repeated-host" "http_protocol_error" "more than one Host",
     /// A Host that is not a host with an optional port, or is empty (RFC 9110 §7.2).
     InvalidHost = 400 "invalid-host" "http_protocol_error" "invalid Host",
-    /// More than one Content-Length, in lines or in one list, be they equal (RFC 9112 §6.3).
+    /// More than one Content-Length, in lines or in one list, even if they are equal (RFC 9112 §6.3).
     RepeatedContentLength = 400 "repeated-content-length" "http_protocol_error" "more than one Content-Length",
-    /// A Content-Length that is not a row of digits, or does not fit 64 bits (RFC 9110 §8.6).
+    /// A Content-Length that is not a sequence of digits, or does not fit 64 bits (RFC 9110 §8.6).
     InvalidContentLength = 400 "invalid-content-length" "http_protocol_error" "invalid Content-Length",
     /// Transfer-Encoding in more than one line, or `chunked` applied more than once (RFC 9112 §7.1).
     RepeatedTransferEncoding = 400 "repeated-transfer-encoding" "http_response_transfer_coding" "repeated transfer coding",
@@ -102,7 +102,7 @@ refusals! {
     UnexpectedBody = 400 "unexpected-body" "http_protocol_error" "body announced where none can be",
     /// A chunk size that is not 1 to 16 hexadecimal digits followed by CR LF or an extension (RFC 9112 §7.1).
     InvalidChunkSize = 400 "invalid-chunk-size" "http_protocol_error" "invalid chunk size",
-    /// A chunk extension that does not follow the grammar of RFC 9112 §7.1.1, but for white space at its end.
+    /// A chunk extension that breaks the grammar of RFC 9112 §7.1.1, other than by white space at its end.
     InvalidChunkExtension = 400 "invalid-chunk-extension" "http_protocol_error" "invalid chunk extension",
     /// Far more framing than content: see [`super::chunked::MAX_OVERHEAD`].
     ChunkOverhead = 400 "chunk-overhead" "http_protocol_error" "more chunk framing than content",

@@ -1,15 +1,15 @@
-//! Responses that break the grammar where only one reading of them exists.
+//! Repair of responses that break the grammar but have only one reading.
 //!
-//! The peers take these from origins, and so does this codec, by default: the head is written anew in the
-//! words of RFC 9112 and read strictly, and the connection serves no other request. Where two readings exist,
-//! the response stays refused. Requests are never repaired. docs/decisions/0004-sloppy-responses.md has the
-//! table.
+//! Other proxies accept these from origins, and so does this codec, by default: the head is rewritten to
+//! conform to RFC 9112 and parsed strictly, and the connection serves no other request. If there are two
+//! readings, the response stays refused. Requests are never repaired. docs/decisions/0004-sloppy-responses.md
+//! has the table.
 
 use super::Refusal;
 
 macro_rules! repairs {
     ($($variant:ident $name:literal $text:literal),* $(,)?) => {
-        /// What was repaired.
+        /// A kind of repair.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Repair {
@@ -58,7 +58,7 @@ impl Repairs {
         self.0 & 1 << repair as u8 != 0
     }
 
-    /// Adds one.
+    /// Adds a repair.
     pub fn insert(&mut self, repair: Repair) {
         self.0 |= 1 << repair as u8;
     }
@@ -68,13 +68,13 @@ impl Repairs {
         self.0 |= others.0;
     }
 
-    /// Each of them.
+    /// The repairs in the set.
     pub fn iter(self) -> impl Iterator<Item = Repair> {
         Repair::ALL.iter().copied().filter(move |&repair| self.contains(repair))
     }
 }
 
-/// Whether a head refused so may have one reading all the same.
+/// Whether a head with this refusal may still have only one reading.
 pub(super) fn may_help(refusal: Refusal) -> bool {
     matches!(
         refusal,
@@ -87,15 +87,15 @@ pub(super) fn may_help(refusal: Refusal) -> bool {
     )
 }
 
-/// A response head written anew.
+/// A rewritten response head.
 pub(super) struct Anew {
     pub(super) repairs: Repairs,
-    /// How many bytes the head had, once its end has come.
+    /// Bytes of the original head, once its end has arrived.
     pub(super) len: Option<usize>,
 }
 
-/// Writes the head in `bytes`, as far as it has come, to `out` as it should have been written. What has no
-/// one reading is written as it is, for the strict reader to refuse.
+/// Rewrites the head in `bytes`, as far as it has arrived, to `out` in its correct form. A line with more
+/// than one reading is copied as it is, and refused by the strict parser.
 pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
     out.clear();
     let mut writer = Writer { out, repairs: Repairs::NONE, is_204: false, length: None, joinable: false };
@@ -109,12 +109,11 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
             writer.repairs.insert(Repair::BareLf);
         }
         if is_bare != writer.repairs.contains(Repair::BareLf) {
-            // Some lines end in one way and some in the other: it may be that a value had an LF in it that
-            // somebody put there. The reader is to refuse it: a CR that the line still ends with must not
-            // become the line's end.
+            // The line ends differ within the head: an attacker may have put an LF into a value. The parser
+            // must refuse the line, so a CR before its end must not become part of the line end.
             writer.out.extend_from_slice(line);
             writer.out.extend_from_slice(if line.ends_with(b"\r") { b"\r\n" } else { b"\n" });
-            // Nor is the next line to be joined to it, which would take that away.
+            // Joining the next line to it would hide that.
             writer.joinable = false;
         } else if is_first {
             writer.status_line(line);
@@ -125,8 +124,8 @@ pub(super) fn rewrite(bytes: &[u8], out: &mut Vec<u8>) -> Anew {
             writer.field_line(line);
         }
     }
-    // A line without an end is judged as far as it can be; one that may be joined to that before it is not
-    // yet.
+    // The parser checks an incomplete line as far as possible, except one that may have to be joined to the
+    // line before it.
     match &bytes[at..] {
         line if at == 0 => {
             writer.status_line(line);
@@ -144,8 +143,8 @@ struct Writer<'o> {
     is_204: bool,
     /// The Content-Length so far.
     length: Option<Vec<u8>>,
-    /// Whether a line that begins with white space goes on with the value of the line before it. Not with a
-    /// value that frames the message: some readers take such a line for a field of its own.
+    /// Whether a line that begins with white space continues the value of the line before it. False if that
+    /// value frames the message, because some readers treat such a line as a separate field.
     joinable: bool,
 }
 
@@ -211,7 +210,7 @@ impl Writer<'_> {
     }
 }
 
-/// The one member of a list whose members are all the same.
+/// The single member of a list whose members are all equal.
 fn the_only(list: &[u8]) -> Option<&[u8]> {
     let mut members = list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     let first = members.next()?;

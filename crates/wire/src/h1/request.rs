@@ -1,4 +1,4 @@
-//! Requests, as a server reads them (RFC 9112 §3).
+//! Requests, parsed on the server side (RFC 9112 §3).
 
 use super::fields::{self, Controls, Side, bad_line_end};
 use super::scan::{find_target_end, find_token_end};
@@ -9,14 +9,14 @@ use sandarac_message::{Fields, MAX_HEAD, Method, RequestHead, Span, Version};
 /// sends many.
 pub const MAX_EMPTY_LINES: usize = 4;
 
-/// A request whose head has arrived whole.
+/// A request with a complete head.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The head. Its target may have any byte but spaces and control bytes; its Host is valid and, in
-    /// HTTP/1.1, there. Fields that Connection names are not: what is not forwarded must not choose among
-    /// stored responses either.
+    /// The head. Its target may have any byte except spaces and control bytes. Its Host is valid and, in
+    /// HTTP/1.1, present. Fields that Connection names are removed: a field that is not forwarded must not
+    /// select stored responses either.
     pub head: RequestHead<'a>,
-    /// Bytes of the head, its empty line and any empty lines before it included; the body begins after them.
+    /// Bytes of the head, including its empty line and any empty lines before it; the body begins after them.
     pub head_len: usize,
     /// How the body ends; never [`BodyFraming::UntilClose`].
     pub framing: BodyFraming,
@@ -25,15 +25,15 @@ pub struct Request<'a> {
     /// Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1). Never in
     /// HTTP/1.0.
     pub expect_continue: bool,
-    /// Whether the client asks for another protocol: Upgrade, named in Connection (RFC 9110 §7.8). Never in
+    /// Whether the client requests another protocol: Upgrade, named in Connection (RFC 9110 §7.8). Never in
     /// HTTP/1.0.
     pub upgrade: bool,
 }
 
 /// Reads a request head at the start of `buf`.
 ///
-/// `spans` is emptied and filled; its memory is reused, so that nothing is allocated once it has grown. The
-/// answer does not depend on how the bytes arrived, except that a fault may be found before the whole head is
+/// `spans` is overwritten. Its memory is reused, so that nothing is allocated once it has grown. The result
+/// does not depend on how the bytes arrive, except that a fault may be found before the head is complete.
 /// there.
 pub fn parse<'a>(
     buf: &'a [u8],
@@ -92,11 +92,11 @@ struct RequestLine<'a> {
     method: &'a [u8],
     target: &'a [u8],
     version: Version,
-    /// Bytes of the line, its CR LF included.
+    /// Bytes of the line, including its CR LF.
     len: usize,
 }
 
-/// Reads `method SP target SP version CR LF`, with exactly one space where one stands here.
+/// Reads `method SP target SP version CR LF`, where each SP is exactly one space.
 #[inline]
 fn request_line<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<RequestLine<'a>>, Refusal> {
     let method_end = if bytes.starts_with(b"GET ") { 3 } else { find_token_end(bytes, 0) };
@@ -141,7 +141,7 @@ fn request_line<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<RequestLi
     }))
 }
 
-/// What is wrong with the rest of a request line from its version on; `None` where that cannot be told yet.
+/// The fault in the rest of a request line from its version on; `None` if it cannot be determined yet.
 #[cold]
 fn bad_version(rest: &[u8], preface: bool) -> Option<Refusal> {
     let name = b"HTTP/1.";

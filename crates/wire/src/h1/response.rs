@@ -1,4 +1,4 @@
-//! Responses, as a client reads them (RFC 9112 §4).
+//! Responses, parsed on the client side (RFC 9112 §4).
 
 use super::fields::{self, Controls, Side, bad_line_end};
 use super::repair::{self, Anew, Repairs};
@@ -7,41 +7,41 @@ use super::{BodyFraming, Limits, Parsed, Refusal};
 use sandarac_message::{Fields, MAX_HEAD, Method, ResponseHead, Span, Version};
 use std::ops::Range;
 
-/// A response whose head has arrived whole.
+/// A response with a complete head.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
     /// The head, without fields that Connection names.
     pub head: ResponseHead<'a>,
-    /// Bytes of the head, its empty line included; the body begins after them.
+    /// Bytes of the head, including its empty line; the body begins after them.
     pub head_len: usize,
-    /// What stands after the head.
+    /// What follows the head.
     pub kind: Kind,
     /// How the body ends. [`BodyFraming::None`] unless `kind` is [`Kind::Final`].
     pub framing: BodyFraming,
     /// Whether the connection may be used again once the body has ended (RFC 9112 §9.3). Never after
     /// [`BodyFraming::UntilClose`] or a change of protocol.
     pub keep_alive: bool,
-    /// What of the head was repaired: nothing unless [`parse_or_repair`] had to.
+    /// Repairs of the head; none unless [`parse_or_repair`] made some.
     pub repairs: Repairs,
 }
 
-/// What a response head begins.
+/// What follows a response head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An interim response, 1xx but not 101: another head follows (RFC 9110 §15.2).
     Interim,
-    /// 101: what follows is the protocol that Upgrade names (RFC 9110 §15.2.2). Where the request asked for
-    /// none, the caller MUST treat this as a fault.
+    /// 101: the protocol named in Upgrade follows (RFC 9110 §15.2.2). If the request did not ask for one, the
+    /// caller MUST treat this as a fault.
     Switching,
-    /// 2xx to CONNECT: what follows is a tunnel (RFC 9110 §9.3.6).
+    /// 2xx to CONNECT: a tunnel follows (RFC 9110 §9.3.6).
     Tunnel,
-    /// Any other: the answer, and its body.
+    /// Any other status: the final response, and its body.
     Final,
 }
 
-/// Reads a response head at the start of `buf`, the answer to a request with method `method`.
+/// Reads a response head at the start of `buf`, for a request with method `method`.
 ///
-/// `spans` is emptied and filled as by [`super::request::parse`]. A refusal becomes 502.
+/// `spans` is overwritten as by [`super::request::parse`]. The caller responds to a refusal with 502.
 pub fn parse<'a>(
     buf: &'a [u8],
     limits: &Limits,
@@ -54,8 +54,8 @@ pub fn parse<'a>(
     })
 }
 
-/// The same, and where the head breaks the grammar but has one reading only, gives that: see
-/// [`super::repair`]. The head is written to `anew` then, and the connection is not to be used again.
+/// Reads a head as [`parse`] does, and repairs one that breaks the grammar but has only one reading: see
+/// [`super::repair`]. The repaired head is written to `anew`, and the connection must not be used again.
 pub fn parse_or_repair<'a>(
     buf: &'a [u8],
     limits: &Limits,
@@ -84,7 +84,7 @@ fn repaired<'a>(
     match read(anew, limits, spans, method, b'9')? {
         Parsed::Complete(found) => {
             let response = found.response(anew, spans);
-            // The strict reader finds no end that the rewriting did not.
+            // The strict parser finds no end that rewriting did not find.
             let head_len = len.unwrap_or(buf.len());
             Ok(Parsed::Complete(Response { head_len, keep_alive: false, repairs, ..response }))
         }
@@ -93,10 +93,10 @@ fn repaired<'a>(
     }
 }
 
-/// The first digit of the highest statuses that RFC 9110 §15 knows.
+/// The first digit of the highest statuses defined by RFC 9110 §15.
 const HIGHEST_STATUS: u8 = b'5';
 
-/// A head that was read, its fields in the caller's spans.
+/// A parsed head, with its fields in the caller's spans.
 struct Found {
     line: StatusLine,
     head_len: usize,
@@ -174,12 +174,12 @@ struct StatusLine {
     status: u16,
     reason: Range<usize>,
     version: Version,
-    /// Bytes of the line, its CR LF included.
+    /// Bytes of the line, including its CR LF.
     len: usize,
 }
 
-/// Reads `version SP status [SP reason] CR LF`, where `highest` is what a status may begin with. The space
-/// before an empty reason is often left out.
+/// Reads `version SP status [SP reason] CR LF`, where `highest` is the highest first digit of a status. The
+/// space before an empty reason is often missing.
 #[inline]
 fn status_line(bytes: &[u8], highest: u8) -> Result<Parsed<StatusLine>, Refusal> {
     let Some(start) = bytes.first_chunk::<12>() else { return short_line(bytes, highest) };
@@ -212,7 +212,7 @@ fn status_line(bytes: &[u8], highest: u8) -> Result<Parsed<StatusLine>, Refusal>
     Ok(Parsed::Complete(StatusLine { status, reason: reason_at..end, version, len: end + 2 }))
 }
 
-/// A status line that is not well-formed up to its status, or has not arrived so far.
+/// The outcome for a status line that is malformed up to its status, or incomplete.
 #[cold]
 fn short_line(bytes: &[u8], highest: u8) -> Result<Parsed<StatusLine>, Refusal> {
     for (at, &byte) in bytes.iter().take(12).enumerate() {

@@ -1,12 +1,12 @@
-//! Finding delimiters, sixteen bytes at a time.
+//! Searching for delimiters, sixteen bytes at a time.
 //!
-//! For each class of bytes there is `marks`, which gives a bit for each byte of a block that is *not* of the
-//! class, and the class itself for what is shorter than a block.
+//! For each class of bytes, a `marks` function returns a bit for each byte of a block that is *not* in the
+//! class, and a predicate handles the bytes that do not fill a block.
 
-/// The bytes of one look.
+/// The bytes checked at a time.
 const BLOCK: usize = 16;
 
-/// The first position from `from`, which is at most the length, of a byte outside the class; the length where
+/// The first position from `from`, which is at most the length, of a byte outside the class; the length if
 /// there is none.
 #[inline(always)]
 fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn(u8) -> bool) -> usize {
@@ -20,7 +20,7 @@ fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn
     }
     let at = bytes.len() - rest.len();
     match bytes.last_chunk() {
-        // The last block again, without the part of it that was already seen.
+        // The last block, without the part of it that was already checked.
         Some(block) => {
             let marks = marks(block) >> (BLOCK - rest.len());
             if marks == 0 { bytes.len() } else { at + marks.trailing_zeros() as usize }
@@ -29,12 +29,12 @@ fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn
     }
 }
 
-/// The first position from `from` of a byte that cannot stand in a field value: a control byte other than
-/// HTAB (RFC 9110 §5.5). The length where there is none.
+/// The first position from `from` of a byte not allowed in a field value: a control byte other than HTAB (RFC
+/// 9110 §5.5). The length if there is none.
 #[inline(always)]
 pub(super) fn find_value_end(bytes: &[u8], from: usize) -> usize {
     let at = find_control(bytes, from);
-    // Nearly all values end in CR at the first look.
+    // Nearly all values end at the first control byte, the CR.
     if bytes.get(at) == Some(&b'\t') { find_value_end_after_tab(bytes, at) } else { at }
 }
 
@@ -47,27 +47,27 @@ fn find_value_end_after_tab(bytes: &[u8], tab: usize) -> usize {
     at
 }
 
-/// The first position from `from` of a control byte; the length where there is none.
+/// The first position from `from` of a control byte; the length if there is none.
 #[inline(always)]
 pub(super) fn find_control(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::control_marks, |byte| byte >= b' ' && byte != 0x7f)
 }
 
-/// The first position from `from` of a space or control byte; the length where there is none.
+/// The first position from `from` of a space or control byte; the length if there is none.
 #[inline(always)]
 pub(super) fn find_target_end(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::target_marks, |byte| byte > b' ' && byte != 0x7f)
 }
 
-/// The first position from `from` of a byte that is not a letter, digit, hyphen or full stop, of which nearly
-/// all tokens and hosts consist; the length where there is none.
+/// The first position from `from` of a byte that is not a letter, digit, hyphen or full stop, the bytes of
+/// nearly all tokens and hosts; the length if there is none.
 #[inline(always)]
 pub(super) fn find_plain_end(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::plain_marks, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
 }
 
-/// The first position from `from` of a byte that cannot stand in a token (RFC 9110 §5.6.2); the length where
-/// there is none.
+/// The first position from `from` of a byte not allowed in a token (RFC 9110 §5.6.2); the length if there is
+/// none.
 #[inline(always)]
 pub(super) fn find_token_end(bytes: &[u8], from: usize) -> usize {
     let mut at = find_plain_end(bytes, from);
@@ -102,7 +102,7 @@ mod block {
         fn marks(bytes: __m128i) -> i32 {
             _mm_movemask_epi8(controls(bytes, 0x1f))
         }
-        // SAFETY: this module is only there where SSE2 is.
+        // SAFETY: this module is only compiled where SSE2 is available.
         unsafe { marks(load(block)) as u32 }
     }
 
@@ -114,11 +114,11 @@ mod block {
         fn marks(bytes: __m128i) -> i32 {
             _mm_movemask_epi8(controls(bytes, b' '))
         }
-        // SAFETY: this module is only there where SSE2 is.
+        // SAFETY: this module is only compiled where SSE2 is available.
         unsafe { marks(load(block)) as u32 }
     }
 
-    /// Marks what is neither letter, digit, hyphen nor full stop.
+    /// Marks bytes that are not letters, digits, hyphens or full stops.
     #[inline(always)]
     pub(super) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
         #[target_feature(enable = "sse2")]
@@ -130,7 +130,7 @@ mod block {
             let stops = within(bytes, b'-', 1);
             _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(letters, digits), stops)) ^ 0xffff
         }
-        // SAFETY: this module is only there where SSE2 is.
+        // SAFETY: this module is only compiled where SSE2 is available.
         unsafe { marks(load(block)) as u32 }
     }
 
@@ -153,7 +153,7 @@ mod block {
     #[target_feature(enable = "sse2")]
     #[inline]
     fn load(block: &[u8; BLOCK]) -> __m128i {
-        // SAFETY: the load needs sixteen readable bytes at any alignment, and a block is that.
+        // SAFETY: the load needs sixteen readable bytes at any alignment, which a block has.
         unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
     }
 }
@@ -179,7 +179,7 @@ mod block {
         marks(block, |byte| byte <= b' ' || byte == 0x7f)
     }
 
-    /// Marks what is neither letter, digit, hyphen nor full stop.
+    /// Marks bytes that are not letters, digits, hyphens or full stops.
     #[inline(always)]
     pub(super) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
         marks(block, |byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.'))

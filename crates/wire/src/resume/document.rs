@@ -1,4 +1,4 @@
-//! The whole résumé of a worker: a JSON document at a well-known place.
+//! The complete résumé of a worker: a JSON document at a well-known path.
 
 use super::{MAX_CLASSES, Malformed, Skills, text};
 use serde::Deserializer as _;
@@ -6,13 +6,13 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Where a worker is asked for its résumé, `?by=<fingerprint>` behind.
+/// The path of a worker's résumé, followed by `?by=<fingerprint>`.
 pub const WELL_KNOWN: &str = "/.well-known/worker-resume";
 
 /// The most bytes of a résumé: [`MAX_CLASSES`] of [`super::MAX_CLASS`] bytes in base64 fit.
 pub const MAX_DOCUMENT: usize = 40 << 20;
 
-/// The target of a request for the résumé that was earned under the classifier with this fingerprint.
+/// The target of a request for the résumé under the classifier with this fingerprint.
 pub fn target(by: u64) -> String {
     format!("{WELL_KNOWN}?by={by:016x}")
 }
@@ -20,27 +20,27 @@ pub fn target(by: u64) -> String {
 /// A worker's résumé under one classifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Which start of the worker this is: 1 to 32 letters, digits, `-` and `_`.
+    /// The identifier of this start of the worker: 1 to 32 letters, digits, `-` and `_`.
     pub instance: String,
     /// The revision of the résumé: 1 or more.
     pub revision: u64,
     /// The fingerprint of the classifier.
     pub by: u64,
-    /// What the worker runs.
+    /// The version of the software that the worker runs.
     pub version: Option<String>,
-    /// The requests it has begun and not ended, of all balancers.
+    /// The requests in progress, from all balancers.
     pub in_flight: u64,
-    /// The number of requests over which it measures.
+    /// The number of requests that its measurements cover.
     pub history: u64,
     /// The scores, none of them 0.
     pub skills: Skills,
 }
 
 impl Document {
-    /// Reads a document, strictly (RFC 8259). Of a member given twice the last counts.
+    /// Reads a document, strictly (RFC 8259). The last of repeated members counts.
     ///
     /// # Errors
-    /// If anything is wrong: [`Malformed::Syntax`] before all but [`Malformed::TooLarge`].
+    /// If anything is wrong: [`Malformed::Syntax`] takes precedence over all but [`Malformed::TooLarge`].
     pub fn parse(body: &[u8]) -> Result<Document, Malformed> {
         text::bounded(body, MAX_DOCUMENT)?;
         let body = std::str::from_utf8(body).map_err(|_| Malformed::Syntax)?;
@@ -68,7 +68,7 @@ impl Document {
     /// Appends the document in its canonical form; nothing on an error.
     ///
     /// # Errors
-    /// If a reader would refuse it.
+    /// If a reader would refuse the document.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if !text::is_instance(self.instance.as_bytes()) {
             return Err(Malformed::Id);
@@ -111,8 +111,7 @@ impl Document {
     }
 }
 
-/// The known members, each as the text it stands as. That the whole is JSON is found out before anything in
-/// it is looked at.
+/// The known members as raw text. That the whole document is JSON is checked before any member is examined.
 #[derive(Default)]
 struct Members<'a> {
     id: Option<&'a RawValue>,
@@ -174,12 +173,12 @@ fn skills(raw: &RawValue) -> Result<Skills, Malformed> {
     let reading = Reading { skills: &mut skills, why: &mut why };
     match serde_json::Deserializer::from_str(raw.get()).deserialize_map(reading) {
         Ok(()) => Ok(skills),
-        // It is JSON, so that where nothing is noted a class has an escape that stands for no character.
+        // The text is JSON, so an unrecorded error is an escape in a class that stands for no character.
         Err(_) => Err(why.unwrap_or(Malformed::Class)),
     }
 }
 
-/// Reads skills, and stops at the first that is malformed, which is noted.
+/// Reads skills. Stops at the first malformed one and records the reason.
 struct Reading<'r> {
     skills: &'r mut Skills,
     why: &'r mut Option<Malformed>,
@@ -188,7 +187,7 @@ struct Reading<'r> {
 impl Reading<'_> {
     fn add(&mut self, class: &[u8], raw: &RawValue) -> Result<(), Malformed> {
         let score: f64 = serde_json::from_str(raw.get()).map_err(|_| Malformed::Score)?;
-        // What was dropped is not there.
+        // A dropped class has no place in a document.
         if score == 0.0 {
             return Err(Malformed::Score);
         }
@@ -216,7 +215,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 }
 
-/// Reads a member name into a buffer that is used again for the next.
+/// Reads a member name into a buffer that is reused for the next.
 struct Class<'b>(&'b mut Vec<u8>);
 
 impl<'de> serde::de::DeserializeSeed<'de> for Class<'_> {

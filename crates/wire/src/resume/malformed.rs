@@ -1,23 +1,23 @@
-//! Faults of a résumé and of the fields that belong to it.
+//! Faults in a résumé and in the fields of its protocol.
 
 macro_rules! malformed {
     ($($(#[$doc:meta])* $variant:ident = $name:literal $text:literal),* $(,)?) => {
-        /// Why nothing of a field or document is believed. It is counted and never costs a request.
+        /// Why a whole field or document is ignored. The fault is counted and never fails a request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Malformed {
             $($(#[$doc])* $variant),*
         }
 
         impl Malformed {
-            /// Every reason; each stands at its own number, `reason as usize`.
+            /// Every reason; `reason as usize` is its index.
             pub const ALL: &'static [Malformed] = &[$(Malformed::$variant),*];
 
-            /// The name of the reason in the protocol, as logs and counters write it.
+            /// The name of the reason in the protocol, as written in logs and counters.
             pub const fn name(self) -> &'static str {
                 match self { $(Malformed::$variant => $name),* }
             }
 
-            /// What was wrong, in a few words without a full stop.
+            /// A short description of the fault, without a full stop.
             pub const fn text(self) -> &'static str {
                 match self { $(Malformed::$variant => $text),* }
             }
@@ -32,7 +32,7 @@ malformed! {
     TooLarge = "too-large" "too many bytes",
     /// More classes than [`super::MAX_CLASSES`].
     TooMany = "too-many" "too many classes",
-    /// Neither a String nor a Byte Sequence, longer than [`super::MAX_CLASS`], or a JSON name that is no
+    /// Neither a String nor a Byte Sequence, longer than [`super::MAX_CLASS`], or a JSON name that is not a
     /// class.
     Class = "class" "not a class of at most 256 bytes",
     /// Missing, not a number, or out of bounds.

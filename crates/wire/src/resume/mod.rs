@@ -1,9 +1,9 @@
-//! The résumé protocol (`docs/protocols/resume.md`, version 1): what a balancer says of a request, and what a
-//! worker says of itself. Three structured fields (RFC 9651) and one JSON document.
+//! The résumé protocol (`docs/protocols/resume.md`, version 1), by which a balancer describes requests and a
+//! worker describes itself. It has three structured fields (RFC 9651) and one JSON document.
 //!
-//! Of a field or document in which anything is wrong nothing is believed: it is read whole, or refused with a
-//! name ([`Malformed`]). Members and parameters that the protocol does not name are passed over. The writers
-//! write the canonical form, and refuse what the readers would.
+//! A field or document is either read completely or refused with a named reason ([`Malformed`]); no part of a
+//! faulty one is used. Members and parameters that the protocol does not define are ignored. The writers
+//! produce the canonical form, and refuse everything that the readers would refuse.
 
 mod document;
 mod malformed;
@@ -19,17 +19,17 @@ pub use skills::{MAX_CLASSES, MAX_SKILLS_FIELD, Skills};
 pub use text::{class_key, class_of_key};
 pub use worker_state::WorkerState;
 
-/// The most bytes of a class. A request of a longer one goes out as one without a class.
+/// The most bytes of a class. A request with a longer one is sent without a class.
 pub const MAX_CLASS: usize = 256;
 
-/// The most bytes of `Request-Class` and of `Worker-State` that a reader looks at, lines joined.
+/// The most bytes of `Request-Class` and of `Worker-State` that a reader accepts, lines joined.
 pub const MAX_FIELD: usize = 1024;
 
 /// The most bytes of a version.
 pub const MAX_VERSION: usize = 128;
 
-/// The best score there is, in requests per second.
+/// The highest possible score, in requests per second.
 pub const MAX_SCORE: f64 = 1e9;
 
-/// The greatest integer of a structured field (RFC 9651 §3.3.1), and of the protocol.
+/// The greatest integer in a structured field (RFC 9651 §3.3.1), and in the protocol.
 pub const MAX_INTEGER: u64 = 999_999_999_999_999;

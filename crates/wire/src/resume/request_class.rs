@@ -1,4 +1,4 @@
-//! `Request-Class`: what a balancer says of a request.
+//! `Request-Class`: the balancer's description of a request.
 
 use super::{MAX_CLASS, MAX_FIELD, Malformed, text};
 use sandarac_message::{Fields, Name};
@@ -7,7 +7,7 @@ use sfv::{BareItemFromInput, KeyRef, Parser};
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-/// The résumé that a balancer holds.
+/// A résumé that a balancer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
     /// The instance of the worker.
@@ -16,7 +16,7 @@ pub struct Known<'a> {
     pub revision: u64,
 }
 
-/// What a balancer says of a request.
+/// A balancer's description of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestClass<'a> {
     /// The class, at most [`MAX_CLASS`] bytes.
@@ -28,7 +28,7 @@ pub struct RequestClass<'a> {
 }
 
 impl<'a> RequestClass<'a> {
-    /// Reads the field; `None` where it is absent.
+    /// Reads the field; `None` if it is absent.
     pub fn read(fields: Fields<'a>) -> Option<Result<RequestClass<'a>, Malformed>> {
         let value = text::joined(fields, Name::RequestClass, MAX_FIELD)?;
         Some(value.and_then(|value| match value {
@@ -40,14 +40,14 @@ impl<'a> RequestClass<'a> {
     /// Reads a value, its lines joined.
     ///
     /// # Errors
-    /// If anything is wrong: [`Malformed::Syntax`] before all else.
+    /// If anything is wrong: [`Malformed::Syntax`] takes precedence.
     pub fn parse(value: &'a [u8]) -> Result<RequestClass<'a>, Malformed> {
         text::bounded(value, MAX_FIELD)?;
         let item = Parser::new(value).parse_item_with_visitor(Whole).map_err(|_| Malformed::Syntax)?;
         Ok(RequestClass { class: item.class?, by: item.by?, known: item.known? })
     }
 
-    /// The same, borrowing nothing.
+    /// Converts it so that it borrows nothing.
     pub fn into_owned(self) -> RequestClass<'static> {
         let owned = |known: Known<'_>| Known {
             instance: Cow::Owned(known.instance.into_owned()),
@@ -59,8 +59,8 @@ impl<'a> RequestClass<'a> {
     /// Appends the value in its canonical form; nothing on an error.
     ///
     /// # Errors
-    /// [`Malformed::Class`] where the class is too long, [`Malformed::Known`] where a reader would refuse
-    /// what is known. The request then goes out without the field.
+    /// [`Malformed::Class`] if the class is too long, [`Malformed::Known`] if a reader would refuse `known`.
+    /// The request is then sent without the field.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.class.len() > MAX_CLASS {
             return Err(Malformed::Class);
@@ -84,9 +84,9 @@ impl<'a> RequestClass<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Reads `<instance>.<revision>`, the revision without needless zeros.
+    /// Reads `<instance>.<revision>`, the revision without leading zeros.
     fn of(text: Cow<'a, str>) -> Option<Known<'a>> {
-        // Neither part has anything that would have to be escaped, so that what was is malformed.
+        // Neither part has characters that need an escape, so text with escapes is malformed.
         let Cow::Borrowed(text) = text else { return None };
         let (instance, revision) = text.split_once('.')?;
         let digits =
@@ -104,7 +104,7 @@ impl<'a> Known<'a> {
         text::put_integer(out, self.revision);
     }
 
-    /// The entity tag of the résumé as the resource gives it (RFC 9110 §8.8.3), for `If-None-Match`.
+    /// The entity tag of the résumé resource (RFC 9110 §8.8.3), for `If-None-Match`.
     pub fn etag(&self) -> Vec<u8> {
         let mut etag = vec![b'"'];
         self.put(&mut etag);
@@ -113,8 +113,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The item and what of its parameters is known. Of a parameter given twice the last counts, so that what is
-/// wrong with one is held until all are read.
+/// The item and its known parameters. The last of repeated parameters counts, so a fault in one is kept until
+/// all are read.
 struct Parts<'a> {
     class: Result<Cow<'a, [u8]>, Malformed>,
     by: Result<u64, Malformed>,

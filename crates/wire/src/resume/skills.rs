@@ -1,4 +1,4 @@
-//! Scores by class, and `Worker-Skills`: those that changed.
+//! Scores by class, and `Worker-Skills`: the scores that changed.
 
 use super::{MAX_CLASS, Malformed, text};
 use sandarac_message::{Fields, Name};
@@ -10,16 +10,16 @@ use std::convert::Infallible;
 /// The most classes of a résumé.
 pub const MAX_CLASSES: usize = 100_000;
 
-/// The most bytes of `Worker-Skills`, lines joined. A longer list is left out by the worker, and the whole is
-/// fetched.
+/// The most bytes of `Worker-Skills`, lines joined. The worker omits a longer list, and the balancer fetches
+/// the whole résumé.
 pub const MAX_SKILLS_FIELD: usize = 4096;
 
-/// Scores by class, in the order in which they were told: where a class is there twice, the last counts.
+/// Scores by class, in the order received. The last of repeated classes counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Skills {
-    /// The classes, one behind the other: a whole résumé would be a hundred thousand allocations.
+    /// The classes, concatenated: a whole résumé would be a hundred thousand allocations.
     classes: Vec<u8>,
-    /// Where each class ends, and its score.
+    /// The end of each class, and its score.
     scores: Vec<(u32, f64)>,
 }
 
@@ -29,10 +29,10 @@ impl Skills {
         Skills::default()
     }
 
-    /// Adds a class with its score in requests per second, 0 where it was dropped.
+    /// Adds a class with its score in requests per second, 0 if it was dropped.
     ///
     /// # Errors
-    /// [`Malformed::Class`], [`Malformed::Score`] and [`Malformed::TooMany`]; the class was not added.
+    /// [`Malformed::Class`], [`Malformed::Score`] and [`Malformed::TooMany`]; the class is not added.
     pub fn push(&mut self, class: &[u8], score: f64) -> Result<(), Malformed> {
         if class.len() > MAX_CLASS {
             return Err(Malformed::Class);
@@ -42,12 +42,12 @@ impl Skills {
             return Err(Malformed::TooMany);
         }
         self.classes.extend_from_slice(class);
-        // Far below the limit: so many classes of so many bytes are 26 MB.
+        // Far below the limit of 32 bits: this many classes of this many bytes are 26 MB.
         self.scores.push((self.classes.len() as u32, score));
         Ok(())
     }
 
-    /// The number of classes, those told twice counted twice.
+    /// The number of classes, with repetitions.
     pub fn len(&self) -> usize {
         self.scores.len()
     }
@@ -57,7 +57,7 @@ impl Skills {
         self.scores.is_empty()
     }
 
-    /// Each class with its score in requests per second, 0 for one that was dropped.
+    /// Each class with its score in requests per second, 0 for a dropped one.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], f64)> {
         let mut start = 0;
         self.scores.iter().map(move |&(end, score)| {
@@ -67,7 +67,7 @@ impl Skills {
         })
     }
 
-    /// Reads `Worker-Skills`; `None` where it is absent.
+    /// Reads `Worker-Skills`; `None` if it is absent.
     pub fn read(fields: Fields<'_>) -> Option<Result<Skills, Malformed>> {
         let value = text::joined(fields, Name::WorkerSkills, MAX_SKILLS_FIELD)?;
         Some(value.and_then(|value| Skills::parse(&value)))
@@ -76,7 +76,7 @@ impl Skills {
     /// Reads a value of `Worker-Skills`, its lines joined.
     ///
     /// # Errors
-    /// If anything is wrong: [`Malformed::Syntax`] before all else.
+    /// If anything is wrong: [`Malformed::Syntax`] takes precedence.
     pub fn parse(value: &[u8]) -> Result<Skills, Malformed> {
         text::bounded(value, MAX_SKILLS_FIELD)?;
         let list = List { skills: Skills::new(), outcome: Ok(()) };
@@ -87,7 +87,7 @@ impl Skills {
     /// Appends the value of `Worker-Skills` in its canonical form; nothing on an error.
     ///
     /// # Errors
-    /// [`Malformed::TooLarge`] where it would be longer than a reader takes.
+    /// [`Malformed::TooLarge`] if it would be longer than a reader accepts.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let start = out.len();
         for (class, score) in self.iter() {
@@ -110,8 +110,7 @@ impl Skills {
     }
 }
 
-/// The list as far as it is read. What is wrong is held to the end, for a list that is none is refused as
-/// that.
+/// The list as read so far. A fault in a member is kept to the end, because a syntax error takes precedence.
 struct List {
     skills: Skills,
     outcome: Result<(), Malformed>,

@@ -1,4 +1,4 @@
-//! The parts of the protocol in bytes.
+//! Encoding and decoding of the protocol's values.
 
 use super::{MAX_CLASS, MAX_INTEGER, MAX_SCORE, MAX_VERSION, Malformed};
 use crate::h1::encode::decimal;
@@ -8,8 +8,7 @@ use sandarac_message::{Fields, Name};
 use sfv::BareItemFromInput;
 use std::borrow::Cow;
 
-/// Bits behind the last byte are passed over, as in structured fields (RFC 9651 §4.2.7); padding has to be
-/// there.
+/// Bits after the last byte are ignored, as in structured fields (RFC 9651 §4.2.7); padding is required.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -23,7 +22,7 @@ const MAX_BASE64: usize = MAX_CLASS.div_ceil(3) * 4;
 /// The most bytes of an instance.
 const MAX_INSTANCE: usize = 32;
 
-/// A structured field, its lines joined (RFC 9651 §4.2); `None` where it is absent.
+/// A structured field, its lines joined (RFC 9651 §4.2); `None` if it is absent.
 pub(super) fn joined(
     fields: Fields<'_>,
     name: Name,
@@ -43,9 +42,9 @@ pub(super) fn bounded(bytes: &[u8], limit: usize) -> Result<(), Malformed> {
     if bytes.len() > limit { Err(Malformed::TooLarge) } else { Ok(()) }
 }
 
-/// Whether these bytes can be a String, and a member name in JSON.
+/// Whether these bytes can be a String, and a JSON member name.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
-    // To the end in any case: this way it is done for many bytes at once.
+    // No early exit: this way many bytes are checked at once.
     bytes.iter().fold(true, |text, byte| text & matches!(byte, b' '..=b'~'))
 }
 
@@ -58,29 +57,29 @@ pub(super) fn is_version(text: &[u8]) -> bool {
     (1..=MAX_VERSION).contains(&text.len()) && is_text(text)
 }
 
-/// The classifier's fingerprint in its 16 digits, no others.
+/// The classifier's fingerprint from exactly 16 digits.
 pub(super) fn fingerprint(text: &str) -> Option<u64> {
     let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let digits = text.len() == 16 && text.bytes().all(digit);
     if digits { u64::from_str_radix(text, 16).ok() } else { None }
 }
 
-/// An integer from `least`, and no greater than there are.
+/// An integer from `least` to [`MAX_INTEGER`].
 pub(super) fn within(value: u64, least: u64) -> Option<u64> {
     (least..=MAX_INTEGER).contains(&value).then_some(value)
 }
 
-/// A score, or 0 for a class that was dropped.
+/// A score, or 0 for a dropped class.
 pub(super) fn score(score: f64) -> Result<f64, Malformed> {
     match score {
-        // Minus zero among them.
+        // Also matches minus zero.
         0.0 => Ok(0.0),
         score if score > 0.0 && score <= MAX_SCORE => Ok(score),
         _ => Err(Malformed::Score),
     }
 }
 
-/// A class out of a bare item.
+/// A class from a bare item.
 pub(super) fn class(item: BareItemFromInput<'_>) -> Result<Cow<'_, [u8]>, Malformed> {
     let class = match item {
         BareItemFromInput::String(text) => bytes_of(string(text)),
@@ -105,7 +104,7 @@ pub(super) fn string(text: Cow<'_, sfv::StringRef>) -> Cow<'_, str> {
     }
 }
 
-/// Puts the class of a member name in JSON into `class`: the name itself, or what `:base64:` stands for.
+/// Writes the class of a JSON member name into `class`: the name itself, or the bytes encoded by `:base64:`.
 pub fn class_of_key(key: &str, class: &mut Vec<u8>) -> Result<(), Malformed> {
     class.clear();
     match key.strip_prefix(':') {
@@ -119,12 +118,12 @@ pub fn class_of_key(key: &str, class: &mut Vec<u8>) -> Result<(), Malformed> {
     if class.len() > MAX_CLASS { Err(Malformed::Class) } else { Ok(()) }
 }
 
-/// A class as a bare item: a String where it can be one, else a Byte Sequence.
+/// Appends a class as a bare item: a String if possible, else a Byte Sequence.
 pub(super) fn put_class(out: &mut Vec<u8>, class: &[u8]) {
     if is_text(class) { put_string(out, class) } else { put_base64(out, class) }
 }
 
-/// A class as a member name in JSON.
+/// A class as a JSON member name.
 pub fn class_key(class: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(class) {
         Ok(text) if is_text(class) && !text.starts_with(':') => Cow::Borrowed(text),
@@ -132,7 +131,7 @@ pub fn class_key(class: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A class as a member name in JSON, quoted.
+/// Appends a class as a quoted JSON member name.
 pub(super) fn put_class_key(out: &mut Vec<u8>, class: &[u8]) {
     put_string(out, class_key(class).as_bytes());
 }
@@ -143,8 +142,8 @@ fn put_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b':');
 }
 
-/// Text as a String (RFC 9651 §4.1.6), which is how JSON writes it, too: both escape the quote and the
-/// backslash, and 0x20 to 0x7E have nothing else that would need it.
+/// Appends text as a String (RFC 9651 §4.1.6), which is also its JSON form: both escape the quote and the
+/// backslash, and nothing else from 0x20 to 0x7E.
 pub(super) fn put_string(out: &mut Vec<u8>, text: &[u8]) {
     debug_assert!(is_text(text));
     out.push(b'"');
@@ -170,7 +169,8 @@ pub(super) fn put_integer(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(decimal(value, &mut [0; 20]));
 }
 
-/// A score as a Decimal (RFC 9651 §4.1.5), at least the smallest there is: a lower one would drop the class.
+/// Appends a score as a Decimal (RFC 9651 §4.1.5), at least the smallest possible: a lower one would drop the
+/// class.
 pub(super) fn put_score(out: &mut Vec<u8>, score: f64) {
     let thousandths = ((score * 1000.0).round_ties_even() as u64).max(1);
     put_integer(out, thousandths / 1000);

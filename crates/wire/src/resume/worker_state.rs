@@ -1,4 +1,4 @@
-//! `Worker-State`: what a worker says of itself with each response.
+//! `Worker-State`: a worker's description of itself, sent with each response.
 
 use super::{MAX_FIELD, Malformed, text};
 use sandarac_message::{Fields, Name};
@@ -9,21 +9,21 @@ use sfv::{BareItemFromInput, KeyRef, Parser};
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-/// What a worker says of itself.
+/// A worker's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerState<'a> {
-    /// Which start of the worker this is: 1 to 32 letters, digits, `-` and `_`.
+    /// The identifier of this start of the worker: 1 to 32 letters, digits, `-` and `_`.
     pub instance: Cow<'a, str>,
-    /// The revision of its résumé, for the classifier it was asked by: 1 or more.
+    /// The revision of its résumé under the classifier of the request: 1 or more.
     pub revision: u64,
-    /// The requests it has begun and not ended, of all balancers, without the one it answers.
+    /// The requests in progress, from all balancers, without the one this responds to.
     pub in_flight: u64,
-    /// What it runs.
+    /// The version of the software it runs.
     pub version: Option<Cow<'a, str>>,
 }
 
 impl<'a> WorkerState<'a> {
-    /// Reads the field; `None` where it is absent.
+    /// Reads the field; `None` if it is absent.
     pub fn read(fields: Fields<'a>) -> Option<Result<WorkerState<'a>, Malformed>> {
         let value = text::joined(fields, Name::WorkerState, MAX_FIELD)?;
         Some(value.and_then(|value| match value {
@@ -35,14 +35,14 @@ impl<'a> WorkerState<'a> {
     /// Reads a value, its lines joined.
     ///
     /// # Errors
-    /// If anything is wrong: [`Malformed::Syntax`] before all else.
+    /// If anything is wrong: [`Malformed::Syntax`] takes precedence.
     pub fn parse(value: &'a [u8]) -> Result<WorkerState<'a>, Malformed> {
         text::bounded(value, MAX_FIELD)?;
         WorkerState::canonical(value).map_or_else(|| WorkerState::general(value), Ok)
     }
 
-    /// Reads the canonical form. Every response of a worker has the field, nearly always written this way;
-    /// `None` says nothing but that it is not.
+    /// Reads the canonical form, because every response of a worker has the field, nearly always in this
+    /// form. `None` only means that it is in another form.
     fn canonical(value: &'a [u8]) -> Option<WorkerState<'a>> {
         let rest = value.strip_prefix(b"id=\"")?;
         let (instance, rest) = rest.split_at(rest.iter().position(|&byte| byte == b'"')?);
@@ -82,7 +82,7 @@ impl<'a> WorkerState<'a> {
         })
     }
 
-    /// The same, borrowing nothing.
+    /// Converts it so that it borrows nothing.
     pub fn into_owned(self) -> WorkerState<'static> {
         WorkerState {
             instance: Cow::Owned(self.instance.into_owned()),
@@ -95,7 +95,7 @@ impl<'a> WorkerState<'a> {
     /// Appends the value in its canonical form; nothing on an error.
     ///
     /// # Errors
-    /// If a reader would refuse it.
+    /// If a reader would refuse the value.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if !text::is_instance(self.instance.as_bytes()) {
             return Err(Malformed::Id);
@@ -119,7 +119,7 @@ impl<'a> WorkerState<'a> {
     }
 }
 
-/// The 1 to 15 digits of an Integer at the start, and what follows.
+/// The 1 to 15 digits of an Integer at the start, and the rest.
 fn digits(value: &[u8]) -> Option<(u64, &[u8])> {
     let len = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if !(1..=15).contains(&len) {
@@ -129,8 +129,7 @@ fn digits(value: &[u8]) -> Option<(u64, &[u8])> {
     Some((digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')), rest))
 }
 
-/// What of the members is known. Of one given twice the last counts, so that what is wrong with one is held
-/// until all are read.
+/// The known members. The last of repeated members counts, so a fault in one is kept until all are read.
 struct Members<'a> {
     instance: Result<Cow<'a, str>, Malformed>,
     revision: Result<u64, Malformed>,
@@ -157,7 +156,7 @@ struct Member<'m, 'de> {
 }
 
 impl<'de> Member<'_, 'de> {
-    /// Takes the value; `None` for an inner list.
+    /// Stores the value; `None` for an inner list.
     fn take(self, value: Option<BareItemFromInput<'de>>) {
         let (mut text, mut integer) = (None, None);
         match value {
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // More digits than there are numbers were added up before they were counted.
+    // Regression: numbers with too many digits were added up before the digits were counted.
     #[test]
     fn a_number_of_many_digits_is_no_number() {
         for digits in [16, 19, 20, 21, 700] {

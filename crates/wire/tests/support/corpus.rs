@@ -1,16 +1,16 @@
-//! The corpus in `tests/vectors/smuggling`; its form is described at the head of its files.
+//! The corpus in `tests/vectors/smuggling`; the heads of its files describe its format.
 
 /// One case.
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// The method of the request that a response answers.
+    /// The method of the request that a response is for.
     pub(crate) method: String,
     /// The name of the refusal.
     pub(crate) refusal: String,
     pub(crate) status: u16,
-    /// What a naive reader makes of it.
+    /// How a naive reader reads it.
     pub(crate) naive: String,
-    /// What was repaired, and what a reader that does so makes of it, where there is one reading only.
+    /// The repairs and the repaired reading, if there is only one reading.
     pub(crate) repaired: Option<String>,
     pub(crate) bytes: Vec<u8>,
 }

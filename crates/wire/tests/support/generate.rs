@@ -1,4 +1,4 @@
-//! Messages and parts of messages by chance.
+//! Random messages and parts of messages.
 
 use proptest::prelude::*;
 use sandarac_message::{FieldsBuf, MAX_NAME};
@@ -9,7 +9,7 @@ pub(crate) fn token(len: std::ops::Range<usize>) -> impl Strategy<Value = String
         .unwrap()
 }
 
-/// A field that says nothing about framing or the connection.
+/// A field without effect on framing or the connection.
 pub(crate) fn field() -> impl Strategy<Value = (String, Vec<u8>)> {
     let value = proptest::collection::vec(prop_oneof![b' '..=b'~', 0x80..=0xffu8, Just(b'\t')], 0..40);
     (token(1..30), value.prop_map(|value| value.trim_ascii().to_vec())).prop_filter(
@@ -41,7 +41,7 @@ pub(crate) fn body() -> impl Strategy<Value = (BodyFraming, Vec<u8>)> {
     })
 }
 
-/// Bytes near HTTP: pieces of messages, well-formed and not, in any order.
+/// Bytes similar to HTTP: pieces of messages, well-formed and not, in any order.
 pub(crate) fn near_http() -> impl Strategy<Value = Vec<u8>> {
     let pieces: &[&[u8]] = &[
         b"GET / HTTP/1.1\r\n",

@@ -1,4 +1,4 @@
-//! hyper as another reader of the same bytes, without a runtime: its connection is polled by hand over
+//! hyper as another reader of the same bytes, without a runtime: its connection is polled manually over
 //! memory.
 
 use super::{Message, text};
@@ -14,14 +14,14 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-/// How often a connection is polled before it is taken to wait for what never comes.
+/// How often a connection is polled before it is considered to wait for ever.
 const MAX_POLLS: usize = 1000;
 
-/// The peer: what it sends, ended by its closing.
+/// The peer: the bytes it sends before it closes.
 struct Script {
     sends: Vec<u8>,
     sent: usize,
-    /// Whether it sends nothing before it has heard something.
+    /// Whether it sends nothing before it has received something.
     waits: bool,
 }
 
@@ -78,7 +78,7 @@ impl Body for NoBody {
     }
 }
 
-/// Whole content, or `None` where the body was refused or cut off.
+/// The whole content, or `None` if the body was refused or cut off.
 async fn content(mut body: Incoming) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -97,8 +97,8 @@ fn version(version: hyper::Version) -> Version {
     if version == hyper::Version::HTTP_10 { Version::Http10 } else { Version::Http11 }
 }
 
-/// The first request in `bytes` as hyper's server reads it, `None` where it refuses or it is not whole.
-/// Trailers and the length are left out.
+/// The first request in `bytes` as read by hyper's server; `None` if it is refused or incomplete. Trailers
+/// and the length are omitted.
 pub(crate) fn request(bytes: &[u8]) -> Option<Message> {
     let read = RefCell::new(None);
     let first = RefCell::new(true);
@@ -138,7 +138,7 @@ pub(crate) fn request(bytes: &[u8]) -> Option<Message> {
     read.into_inner()
 }
 
-/// The final response in `bytes` to a request with `method` as hyper's client reads it.
+/// The final response in `bytes` to a request with `method`, as read by hyper's client.
 pub(crate) fn response(bytes: &[u8], method: &str) -> Option<Message> {
     let script = Script { sends: bytes.to_vec(), sent: 0, waits: true };
     let exchange = async {

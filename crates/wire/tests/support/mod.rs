@@ -1,4 +1,4 @@
-//! What the integration tests of the codec share: reading whole messages, and the corpus.
+//! Helpers of the codec's integration tests: reading whole messages, and the corpus.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod corpus;
@@ -9,7 +9,7 @@ pub(crate) mod relaxed;
 use sandarac_message::{FieldsBuf, Method, Version};
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, Refusal, chunked, request, response};
 
-/// A whole message as the codec reads it.
+/// A whole message as read by the codec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// Method and target, or status and reason.
@@ -22,7 +22,7 @@ pub(crate) struct Message {
     pub(crate) len: usize,
 }
 
-/// Any byte as the character of its number, so that nothing is lost.
+/// Each byte as the character of its number, so that nothing is lost.
 pub(crate) fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }
@@ -31,7 +31,7 @@ pub(crate) fn lines(fields: &FieldsBuf) -> Vec<(String, String)> {
     fields.view().iter().map(|field| (text(field.name), text(field.value))).collect()
 }
 
-/// Reads one request with its body from `bytes`, `None` where it has not arrived whole.
+/// Reads one request with its body from `bytes`; `None` if it is incomplete.
 pub(crate) fn read_request(bytes: &[u8]) -> Result<Option<Message>, Refusal> {
     let mut spans = Vec::new();
     let Parsed::Complete(request) = request::parse(bytes, &Limits::default(), &mut spans)? else {
@@ -45,8 +45,8 @@ pub(crate) fn read_request(bytes: &[u8]) -> Result<Option<Message>, Refusal> {
     Ok(Some(Message { start, version: request.head.version, fields, body, trailers, len }))
 }
 
-/// Reads one response with its body from `bytes`, `None` where it has not arrived whole. A body until close
-/// ends with `bytes`.
+/// Reads one response with its body from `bytes`; `None` if it is incomplete. A body until close ends with
+/// `bytes`.
 pub(crate) fn read_response(bytes: &[u8], method: Method) -> Result<Option<Message>, Refusal> {
     let mut spans = Vec::new();
     let Parsed::Complete(response) = response::parse(bytes, &Limits::default(), &mut spans, method)? else {
@@ -60,7 +60,7 @@ pub(crate) fn read_response(bytes: &[u8], method: Method) -> Result<Option<Messa
     Ok(Some(Message { start, version: response.head.version, fields, body, trailers, len }))
 }
 
-/// The same where what has one reading only is repaired. Before the message stands what was.
+/// Reads one response, repairing it if it has only one reading. The repairs are listed before the message.
 pub(crate) fn read_repaired(bytes: &[u8], method: Method) -> Result<Option<String>, Refusal> {
     let (mut spans, mut anew) = (Vec::new(), Vec::new());
     let parsed = response::parse_or_repair(bytes, &Limits::default(), &mut spans, &mut anew, method)?;

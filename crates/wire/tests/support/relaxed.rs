@@ -1,15 +1,15 @@
-//! A second reader of HTTP/1.1 that refuses nothing: it notes each fault by the name of the refusal it
-//! deserves and goes on as the naive parsers do that get smuggled past. Written apart from the codec and in
-//! another way (whole lines, strings, no state), so that the two hold each other to account.
+//! A second parser of HTTP/1.1 that refuses nothing: it records each fault by the name of its refusal and
+//! continues as the naive parsers do that smuggling exploits. It is written independently of the codec and in
+//! another way (whole lines, strings, no state), so that each checks the other.
 
 use super::text;
 use std::collections::BTreeSet;
 
-/// What the reader made of a message.
+/// The result of reading a message.
 pub(crate) struct Reading {
     /// Method and target, or status; bytes of body; bytes left for the next message.
     pub(crate) summary: String,
-    /// The names of the refusals deserved.
+    /// The names of the expected refusals.
     pub(crate) faults: BTreeSet<&'static str>,
 }
 
@@ -93,7 +93,7 @@ fn is_control(char: char) -> bool {
     (char < ' ' && char != '\t') || char == '\x7f'
 }
 
-/// As atoi: what of a number stands at the start.
+/// Like atoi: the number at the start of a word.
 fn atoi(word: &str, radix: u32) -> u64 {
     let word = word.trim_start_matches(|char: char| char.is_ascii_whitespace() || "+-\"\x0b".contains(char));
     let word = word.strip_prefix("0x").unwrap_or(word);
@@ -124,13 +124,13 @@ impl Reader<'_> {
 
     fn check_size(&mut self, bytes: &[u8], limit: usize, fault: &'static str) {
         let size = bytes.len() - self.rest.len();
-        // What has no end counts as soon as it reaches the limit.
+        // A message without an end is too large as soon as it reaches the limit.
         if size > limit || size == limit && !bytes[..size].ends_with(b"\r\n\r\n") {
             self.fault(fault);
         }
     }
 
-    /// The next line, ended by LF, whether or not CR stands before it.
+    /// The next line, ended by LF, with or without CR before it.
     fn line(&mut self) -> String {
         let end = self.rest.iter().position(|&byte| byte == b'\n');
         let (line, rest) = match end {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         let line = match line.strip_suffix(b"\r") {
             Some(line) => line,
             None => {
-                // A line cut off by the size limit has no end to find fault with; a CR in it is found below.
+                // A line cut off by the size limit has no end to check; a CR in it is found below.
                 if end.is_some() && !line.contains(&b'\r') {
                     self.fault("bare-lf");
                 }
@@ -266,7 +266,7 @@ impl Reader<'_> {
             if value.chars().any(is_control) {
                 self.fault("invalid-field-value");
             }
-            // Tabs and what follows the value stay, for the look at Transfer-Encoding.
+            // Tabs and everything after the value are kept for the check of Transfer-Encoding.
             fields.push((name.trim_matches([' ', '\t']).into(), value.trim_start_matches(' ').into()));
         }
         if fields.len() > limit {
@@ -362,7 +362,7 @@ impl Reader<'_> {
             let hex = !word.is_empty() && word.chars().all(|char| char.is_ascii_hexdigit());
             let damaged = ["nul", "bare-lf", "bare-cr"].iter().any(|fault| self.faults.contains(fault));
             if self.faults.remove("nul") {
-                // The codec has no need of a name of its own for it here.
+                // The codec has no separate reason for it here.
                 self.fault(if extension.is_some() {
                     "invalid-chunk-extension"
                 } else {
@@ -419,7 +419,7 @@ impl Reader<'_> {
 /// White space within a line.
 const SPACE: [char; 2] = [' ', '\t'];
 
-/// Names and values by the grammar, with white space around each.
+/// Whether the names and values of an extension follow the grammar, with white space around each.
 fn is_extension(text: &str) -> bool {
     let mut rest = text;
     loop {

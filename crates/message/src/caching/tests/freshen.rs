@@ -57,7 +57,7 @@ fn what_a_304_omits_stays_and_repeated_lines_are_replaced_together() {
         freshened("A: 1\nB: 1\nB: 2\nContent-Type: text/html", "B: 3\nB: 4\nConnection: c\nC: 5"),
         "A: 1\nContent-Type: text/html\nB: 3\nB: 4"
     );
-    // Neither the new value nor the old one is for others.
+    // Neither the new value nor the old one is stored.
     assert_eq!(
         freshened("A: 1\nB: 1", "Cache-Control: no-cache=\"a\"\nA: 2"),
         "B: 1\nCache-Control: no-cache=\"a\""

@@ -1,4 +1,4 @@
-//! Tables of what RFC 9111 and its family say, and of what the public cache tests want in their newest form.
+//! Tables of the behaviour required by RFC 9111 and related RFCs, and by the newest public cache tests.
 
 mod freshen;
 mod reuse;
@@ -11,7 +11,7 @@ use super::*;
 use crate::range::ContentRange;
 use crate::{FieldsBuf, Method, RequestHead, ResponseHead, Timestamp, Version, date};
 
-/// When every response of these tests arrives: 21 November 2026, and half a second.
+/// The time when every response of these tests arrives: 21 November 2026, and half a second.
 const NOW: Timestamp = Timestamp::from_millis(1_795_219_200_500);
 
 /// The HTTP date `offset` seconds from [`NOW`].
@@ -25,7 +25,7 @@ fn later(seconds: u64) -> Timestamp {
     NOW.plus(Duration::from_secs(seconds))
 }
 
-/// Fields written one in a line.
+/// Fields written one per line.
 fn fields(text: &str) -> FieldsBuf {
     text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
 }
@@ -75,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the next plain request is answered from what this response left behind, three seconds later.
+    /// Whether the next plain request, three seconds later, is served from the stored response.
     fn reused(&self, response: &str) -> bool {
         match self.judge(response) {
             Storability::Store(lifetimes) => {

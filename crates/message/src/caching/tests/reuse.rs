@@ -97,7 +97,7 @@ fn requests_choose_among_fresh_and_stale() {
 
 #[test]
 fn the_safe_profile_takes_the_origin_at_its_word_about_stale_while_revalidate() {
-    // Beside s-maxage, which RFC 9111 §4.2.4 has forbid it; must-revalidate always does.
+    // With s-maxage, by which RFC 9111 §4.2.4 forbids it; must-revalidate always does.
     let none = RequestDirectives::default();
     let both = "Cache-Control: s-maxage=1, stale-while-revalidate=60, stale-if-error=60";
     assert_eq!(safe().lifetimes(both).reuse(&none, later(3)), Reuse::StaleWhileRevalidate);

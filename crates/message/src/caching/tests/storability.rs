@@ -1,7 +1,6 @@
 use super::*;
 
-/// Each response, under the RFC profile, and whether a second request three seconds later is answered from
-/// it.
+/// Each response, under the RFC profile, and whether a second request three seconds later is served from it.
 fn table(responses: &[(&str, bool)]) {
     for (response, expected) in responses {
         assert_eq!(rfc().reused(response), *expected, "{response}");
@@ -51,7 +50,7 @@ fn cache_control_is_parsed_without_surprises() {
         ("Cache-Control: max-age", false),
         ("Cache-Control: max-age=", false),
         ("Cache-Control: max-age=\"3600", false),
-        // RFC 9111 §4.2.1: of a repeated directive the first counts.
+        // RFC 9111 §4.2.1: the first of repeated directives counts.
         ("Cache-Control: max-age=3600\nCache-Control: max-age=1", true),
         ("Cache-Control: max-age=1\nCache-Control: max-age=3600", false),
         ("Cache-Control: max-age=3600, max-age=1", true),
@@ -108,7 +107,7 @@ fn expires_counts_from_date_and_yields_to_max_age() {
         (&format!("Expires: {soon}\nDate: {date}"), false),
         (&format!("Expires: {past}\nDate: {date}"), false),
         (&format!("Expires: {date}\nDate: {date}"), false),
-        // A clock that runs ahead: Expires is relative to the same clock.
+        // A clock that is ahead: Expires is relative to the same clock.
         (&format!("Expires: {future}\nDate: {future}"), false),
         (&format!("Cache-Control: max-age=3600\nExpires: {past}\nDate: {date}"), true),
         (&format!("Cache-Control: max-age=3600\nExpires: 0\nDate: {date}"), true),
@@ -222,7 +221,7 @@ fn must_understand_replaces_no_store_for_known_statuses() {
 
 #[test]
 fn what_permits_counts_without_an_argument_only() {
-    // RFC 9111 §5.2.2 defines none for these.
+    // RFC 9111 §5.2.2 defines no argument for these.
     for response in
         ["no-store, must-understand=1", "no-store, must-understand==10", "no-store, must-understand="]
     {
@@ -248,7 +247,7 @@ fn no_cache_is_stored_with_a_validator_and_always_validated() {
     }
 }
 
-/// Regression: such members counted as absent, and a default lifetime made private pages everybody's.
+/// Regression: such members counted as absent, and a default lifetime shared private pages with everyone.
 #[test]
 fn words_that_forbid_count_in_malformed_members_too() {
     for (member, reason) in [
@@ -278,7 +277,8 @@ fn words_that_forbid_count_in_malformed_members_too() {
     }
 }
 
-/// Regression: Apache's `Header always set Cache-Control "max-age=60"` made one client's 400 everybody's.
+/// Regression: with Apache's `Header always set Cache-Control "max-age=60"`, one client's 400 was shared with
+/// everyone.
 #[test]
 fn under_safe_a_client_error_is_stored_where_a_rule_names_it() {
     const FRESH: &str = "Cache-Control: max-age=60";

@@ -29,7 +29,7 @@ fn a_valid_targeted_field_replaces_cache_control_and_expires() {
         (cdn("max-age=99999999999", ""), true),
         (cdn("max-age=999999999999999", ""), true),
         (cdn("max-age=-1", "Cache-Control: max-age=3600"), false),
-        // RFC 9651 §4.2.2: the last of a repeated key counts.
+        // RFC 9651 §4.2.2: the last of repeated keys counts.
         (cdn("max-age=1, max-age=3600", ""), true),
         (cdn("max-age=x, max-age=3600", ""), true),
         (cdn("max-age=1", "CDN-Cache-Control: max-age=3600"), true),
