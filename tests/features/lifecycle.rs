@@ -172,8 +172,8 @@ fn a_listener_keeps_its_socket_when_another_of_the_same_address_goes() {
     let text = site(&origin.url(), "", "");
     let listen = |keys: &str| format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{keys}\n");
     let both =
-        text.replace(&listen("").trim_end(), &format!("{}{}", listen(""), listen("proxy_protocol = true")));
-    let one = text.replace(&listen("").trim_end(), &listen("proxy_protocol = true"));
+        text.replace(listen("").trim_end(), &format!("{}{}", listen(""), listen("proxy_protocol = true")));
+    let one = text.replace(listen("").trim_end(), &listen("proxy_protocol = true"));
     let proxy = sandarac().config(both).start();
     let [_, proxied] = proxy.addresses() else { panic!("two listeners") };
     let proxied = proxied.clone();
