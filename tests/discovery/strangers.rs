@@ -53,7 +53,7 @@ fn what_is_no_etcd_is_called_malformed_and_always_alike() {
         connection.send(answer);
         connections.push(connection);
         if connections.len() == 1 {
-            let expected = format!("malformed: http://{address}: this is no answer of etcd's gateway");
+            let expected = format!("malformed: http://{address}: this is not an answer of etcd's gateway");
             assert_eq!(loss(&watched, LossReason::Malformed), expected);
         }
     }

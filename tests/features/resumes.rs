@@ -18,7 +18,7 @@ pub(crate) const BEST: f64 = 1_000_000.0;
 pub(crate) const GOOD: f64 = 100_000.0;
 
 /// What is said of a start that does not wait any longer.
-const LATE: &str = "pool app: begins without the résumés of its workers, for which it has waited 3 s";
+const LATE: &str = "pool app: starts without the résumés of its workers after waiting 3 s";
 
 /// Five classes that a worker is best at. What is seen of answers corrects a score, so a test that asks time and again asks for a
 /// class each time that was not asked for before.

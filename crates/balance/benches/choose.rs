@@ -1,9 +1,9 @@
-//! What a choice by résumé costs, with a thousand workers and ten thousand classes.
-//! `cargo bench -p sandarac-balance`
+//! The cost of a choice by résumé, with a thousand workers and ten thousand classes. `cargo bench -p
+//! sandarac-balance`
 //!
-//! The machine's other load is in those numbers. Instructions are not:
-//! `valgrind --tool=callgrind BENCH CHOICES SKILLED`, for the program that cargo built and two numbers of
-//! choices; the difference of what it collects by the difference of the two.
+//! These times include the effect of other load on the machine. Instruction counts do not: run `valgrind
+//! --tool=callgrind BENCH CHOICES SKILLED` on the program that cargo built, with two numbers of choices, and
+//! divide the difference of the counts by the difference of the choices.
 
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ fn main() {
         let pool = Pool::new("app", (0..WORKERS).map(backend).collect(), Algorithm::Resume);
         let names: Vec<Vec<u8>> =
             (0..CLASSES).map(|class| format!("site-{class}.example").into_bytes()).collect();
-        // Every class has as many skilled workers, one after the other; of half the pool only a few classes
-        // can.
+        // Every class has this many skilled workers in sequence. With half the pool skilled in each, fewer
+        // classes fit.
         let classes = if skilled > 100 { 500 } else { CLASSES };
         for (worker, &id) in pool.ids().iter().enumerate() {
             let mine = (0..classes).filter(|class| (worker + WORKERS - class % WORKERS) % WORKERS < skilled);
@@ -35,8 +35,8 @@ fn main() {
             let resumes = pool.resumes().expect("the pool goes by résumés");
             resumes.whole(id, 0, &format!("{worker}"), 1, skills).expect("they are believed");
         }
-        // A hundred at a time are in flight, and half as many end before as many begin: no clock is read for
-        // each.
+        // A hundred requests are in flight. Half of them end before as many begin, so that no clock is read
+        // for each.
         let mut held = Vec::with_capacity(IN_FLIGHT);
         let (mut choosing, mut giving_back) = (Duration::ZERO, Duration::ZERO);
         let mut n = 0;

@@ -35,8 +35,8 @@ impl Address {
         &self.endpoint
     }
 
-    /// The `Host` value of requests that have none of their own, such as health checks: host and port, the
-    /// port left out where it is 80; `localhost` for a Unix socket.
+    /// The `Host` value of the balancer's own requests, such as checks: host and port, without the port if it
+    /// is 80; `localhost` for a Unix socket.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -67,12 +67,12 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// Why a text is no backend address.
+/// Why a text is not a backend address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressError {
-    /// No text at all.
+    /// An empty text.
     Empty,
-    /// No `http://` or `unix:` before it; what was probably meant.
+    /// Without `http://` or `unix:`; holds the probable address.
     NoScheme(String),
     /// `https://`: connections to backends are not encrypted.
     Tls,
@@ -80,7 +80,7 @@ pub enum AddressError {
     UnknownScheme(String),
     /// `user:password@`.
     UserInfo,
-    /// A path, query or fragment after the authority; the address without it.
+    /// A path, query or fragment after the authority; holds the address without it.
     Path(String),
     /// Not a host name, an IPv4 address or an IPv6 address in brackets.
     Host(String),
@@ -88,12 +88,12 @@ pub enum AddressError {
     Port(String),
     /// A Unix socket path that is not absolute.
     RelativePath(String),
-    /// A Unix socket path with more bytes than the system takes (107), or with control characters.
+    /// A Unix socket path with more bytes than the system allows (107), or with control characters.
     SocketPath,
 }
 
 impl AddressError {
-    /// What was probably meant, where that can be told.
+    /// The probable intent, if there is one.
     pub fn suggestion(&self) -> Option<&str> {
         match self {
             AddressError::NoScheme(meant) | AddressError::Path(meant) => Some(meant),
@@ -132,8 +132,8 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Reads `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after
-    /// the authority is let pass.
+    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after
+    /// the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {
@@ -173,7 +173,7 @@ fn socket(path: &str) -> Result<Address, AddressError> {
     if !path.starts_with('/') {
         return Err(AddressError::RelativePath(path.to_owned()));
     }
-    // What else ends a line or steers a terminal would do so wherever the address is shown.
+    // Line breaks and terminal control characters would take effect wherever the address is shown.
     if path.len() > LONGEST || path.contains(char::is_control) {
         return Err(AddressError::SocketPath);
     }
@@ -195,7 +195,7 @@ fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
         };
-        // Several colons without brackets are an IPv6 address that someone forgot to bracket.
+        // Several colons without brackets are an IPv6 address whose brackets are missing.
         if port.is_some_and(|port| port.contains(':')) || !is_host(host) {
             return Err(bad_host());
         }
@@ -212,7 +212,7 @@ fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
 }
 
 /// Whether `host` is an IPv4 address or a host name: labels of letters, digits, `-` and `_` (which container
-/// networks use), 63 bytes each, 253 in all; digits alone in the last label only where it is an IPv4 address.
+/// networks use), 63 bytes each, 253 in all. Only an IPv4 address may end in a label of digits alone.
 fn is_host(host: &str) -> bool {
     let labels = host.strip_suffix('.').unwrap_or(host);
     let named = labels.len() <= 253

@@ -1,36 +1,36 @@
-//! Announcements of a backend: its start and its version, and over which connection they came.
+//! Announcements of a backend: its instance, its version, and the connection that they came over.
 
 use std::time::Duration;
 
 /// What a backend announced.
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
-    /// The start of it that runs now, where it was met. What an earlier one says late, over a connection that
-    /// it has still open, does not count.
+    /// The running instance, if it was identified. Late reports of an earlier one, over a connection that is
+    /// still open, do not count.
     pub(crate) instance: Option<Box<str>>,
-    /// When the connection began on which one was met last, on the balancer's clock.
+    /// When the connection of the last identification began, on the balancer's clock.
     pub(crate) since: Duration,
     /// The version it runs.
     pub(crate) version: Option<Box<str>>,
 }
 
 impl Announced {
-    /// Whether a connection to this start of the backend leads to the one that runs now, as far as is known.
+    /// Whether a connection to this instance of the backend leads to the running one, as far as is known.
     pub(crate) fn is_at(&self, instance: &str) -> bool {
         self.instance.as_deref().is_none_or(|met| met == instance)
     }
 
-    /// Which start of it runs now is not known any more.
+    /// Notes that the running instance is no longer known.
     pub(crate) fn doubt(&mut self) {
         self.instance = None;
     }
 }
 
-/// How a backend was heard.
+/// How a report of a backend was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
-    /// At the beginning of a connection that was made then, or later: it ran at that time.
+    /// At the beginning of a connection that was made at this time or later: the instance ran then.
     Met(Duration),
-    /// Over a connection that may be of an earlier start of it.
+    /// Over a connection that may lead to an earlier instance.
     Later,
 }

@@ -1,4 +1,4 @@
-//! One backend: its limits, its load, and whether it is trusted with requests.
+//! One backend: its limits, its load, and its availability.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::latency::PeakLatency;
 /// A backend of a pool: an address, a limit, a weight, and the state that all cores share.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// Elsewhere, as choices look at many backends and at no address.
+    /// Boxed, because choices examine many backends and no address.
     address: Arc<Address>,
     max_in_flight: u32,
     weight: u32,
@@ -21,7 +21,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// The most that a backend weighs.
+    /// The highest weight of a backend.
     pub const MAX_WEIGHT: u32 = 1000;
 
     /// A backend without a limit, of weight 1.
@@ -35,7 +35,7 @@ impl Backend {
         Backend { max_in_flight: limit, ..self }
     }
 
-    /// The same backend, weighing `weight`, which is taken as 1 at least and [`Backend::MAX_WEIGHT`] at most.
+    /// The same backend with `weight`, clamped to between 1 and [`Backend::MAX_WEIGHT`].
     pub fn weighing(self, weight: u32) -> Backend {
         Backend { weight: weight.clamp(1, Backend::MAX_WEIGHT), ..self }
     }
@@ -45,29 +45,28 @@ impl Backend {
         Backend { state: other.state.clone(), ..self }
     }
 
-    /// Where it is found.
+    /// Its address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What names the backend in the cookie of a session that sticks to it: the same for the same address,
-    /// everywhere.
+    /// The key of the backend in the cookie of a sticky session: the same for the same address, everywhere.
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load, relative to other backends.
     pub fn weight(&self) -> u32 {
         self.weight
     }
 
-    /// The requests it is answering now.
+    /// The requests in flight to it.
     pub fn in_flight(&self) -> u32 {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Whether the last connection to it failed, or the last request had no answer in time, and it has
-    /// answered nothing since.
+    /// Whether the last connection to it failed, or the last request had no response in time, and it has sent
+    /// no response since.
     pub fn is_failing(&self) -> bool {
         self.state.failures.load(Ordering::Relaxed) != 0
     }
@@ -77,7 +76,7 @@ impl Backend {
         self.state.sidelined.load(Ordering::Relaxed)
     }
 
-    /// The requests it is answering, and those that wait for a place at it.
+    /// The requests in flight to it, and those that wait for a place at it.
     pub(crate) fn in_hand(&self) -> u32 {
         self.in_flight().saturating_add(self.state.claims.load(Ordering::Relaxed))
     }
@@ -87,7 +86,7 @@ impl Backend {
         self.state.draining.load(Ordering::Relaxed)
     }
 
-    /// Whether it gets requests before those do that are ejected.
+    /// Whether it gets requests before ejected ones do.
     pub(crate) fn is_in_service(&self, now: u64) -> bool {
         self.state.serves() && self.state.availability(now) != Availability::Ejected
     }
@@ -102,71 +101,70 @@ impl Backend {
         self.state.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Gives back a place that [`Backend::reserve`] took. The caller looks afterwards whether someone waits
-    /// for it.
+    /// Gives back a place that [`Backend::reserve`] took. The caller then checks for waiters.
     pub(crate) fn release(&self) {
-        // In one order with that look, and with those who come to wait and then look for a place.
+        // Ordered with that check, and with waiters that register and then look for a place.
         let before = self.state.in_flight.fetch_sub(1, Ordering::SeqCst);
         debug_assert!(before > 0, "a place is given back once");
     }
 }
 
-/// What is known of a backend. It outlives the pool it was made for, so that a reload forgets nothing.
+/// The state of a backend. It outlives its pool, so that a reload forgets nothing.
 ///
-/// What a choice reads comes first, in two lines of memory: it looks at many backends, and waits for memory
-/// most.
+/// Fields that a choice reads come first, in two cache lines: a choice examines many backends, and mostly
+/// waits for memory.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct State {
     pub(crate) in_flight: AtomicU32,
     /// Requests that wait for a place at it.
     pub(crate) claims: AtomicU32,
-    /// When the ejection ends, in milliseconds; 0 where there is none.
+    /// When the ejection ends, in milliseconds; 0 if there is none.
     pub(crate) ejected_until: AtomicU64,
     /// Whether it gets no new requests, by order.
     pub(crate) draining: AtomicBool,
-    /// Whether active checks have it out of service.
+    /// Whether active checks keep it out of service.
     pub(crate) down: AtomicBool,
     /// Whether it is of another version than the one that serves.
     pub(crate) sidelined: AtomicBool,
-    /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
+    /// Whether its checks fail, but it stays in service because no more of the pool may be out.
     pub(crate) spared: AtomicBool,
-    /// Requests in flight of whose answer nothing has come.
+    /// Requests in flight whose response has not begun.
     pub(crate) unanswered: AtomicU32,
-    /// How many requests were given up since it was last heard of.
+    /// How many requests were given up since its last sign of life.
     pub(crate) given_up: AtomicU32,
-    /// When it is overdue, in milliseconds, if it answers none of its requests until then.
+    /// When it is overdue, in milliseconds, if it responds to none of its requests until then.
     pub(crate) overdue_at: AtomicU64,
-    /// What `resume` goes by.
+    /// The state of `resume`.
     pub(crate) load: WorkerLoad,
-    /// Since when nothing was heard of it.
+    /// Its last sign of life.
     pub(crate) last_heard: LastHeard,
-    /// Failures to connect, and to answer in time, since the last answer.
+    /// Failures to connect, and to respond in time, since the last response.
     pub(crate) failures: AtomicU32,
-    /// Ejections since the last answer.
+    /// Ejections since the last response.
     pub(crate) ejections: AtomicU32,
-    /// Ejections, ever; one that goes on after a trial is one.
+    /// Ejections in total; one that continues after a trial counts once.
     pub(crate) ejected: AtomicU64,
-    /// Requests given to it, ever.
+    /// Requests given to it in total.
     pub(crate) picks: AtomicU64,
-    /// Connect failures, ever.
+    /// Connect failures in total.
     pub(crate) connect_failures: AtomicU64,
-    /// Checks in a row that speak against its standing.
+    /// Consecutive checks that contradict its state.
     pub(crate) checks: AtomicU32,
-    /// Whether it was ejected for its answers, not its connections.
+    /// Whether it was ejected for its responses rather than its connections.
     pub(crate) faulty: AtomicBool,
-    /// When its slow start began, in milliseconds; 0 where it needs none, the largest number where it begins
-    /// when it is next looked at.
+    /// When its slow start began, in milliseconds; 0 if it needs none, the largest number if it begins at the
+    /// next examination.
     warming_since: AtomicU64,
-    /// What `peak_ewma` goes by.
+    /// The state of `peak_ewma`.
     pub(crate) latency: PeakLatency,
 }
 
-/// Whether a backend should be given requests.
+/// Whether a backend should get requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
     InService,
-    /// Its ejection, which ended at this time, is over; one request shall find out whether it is back.
+    /// Its ejection ended at this time; one request is to find out whether it is back.
     OnTrial(u64),
     Ejected,
 }
@@ -193,19 +191,19 @@ impl State {
         self.takes_requests() && !self.sidelined.load(Ordering::Relaxed)
     }
 
-    /// Whether it would get requests if its version were the one that serves.
+    /// Whether it would get requests if its version were the one in service.
     pub(crate) fn takes_requests(&self) -> bool {
         !self.draining.load(Ordering::Relaxed)
     }
 
-    /// It comes into service now, and starts slowly if its pool says so.
+    /// Notes that it comes into service, and starts slowly if its pool is configured so.
     pub(crate) fn warm_up(&self) {
         self.warming_since.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// From nearly 0 to 1 in the `slow_start` milliseconds after it came into service.
     pub(crate) fn warmth(&self, now: u64, slow_start: u64) -> f32 {
-        // Not 0: what gets no request at all is not warmed by any.
+        // Not 0, because a backend without requests never warms up.
         const COLDEST: f32 = 0.05;
         match self.warming_since.load(Ordering::Relaxed) {
             0 => 1.0,
@@ -217,17 +215,16 @@ impl State {
         }
     }
 
-    /// Makes the caller the one to try a backend whose ejection ended at `until`; the others see it ejected
-    /// until the trial is over, or for `millis` more where nothing is heard of it: as long as if the trial
-    /// had failed.
+    /// Makes the caller the one to try a backend whose ejection ended at `until`. For others it stays ejected
+    /// until the trial is over, or for `millis` more if the trial has no result: as long as if it had failed.
     pub(crate) fn claim_trial(&self, until: u64, now: u64, millis: u64) -> bool {
         let next = now.saturating_add(millis);
         self.ejected_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The backend has answered: all is forgiven.
+    /// Notes a response of the backend, which clears its failures.
     pub(crate) fn answered(&self) {
-        // Read first: on the usual path nothing is to be written, and the line stays shared between cores.
+        // Read first: on the usual path nothing is written, and the cache line stays shared between cores.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
             self.ejections.store(0, Ordering::Relaxed);

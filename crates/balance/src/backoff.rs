@@ -7,12 +7,12 @@ use std::time::Duration;
 pub struct Backoff {
     /// The pause after the first failure.
     pub first: Duration,
-    /// No pause is longer.
+    /// The longest pause.
     pub longest: Duration,
 }
 
 impl Backoff {
-    /// The pause after a failure that had so many `earlier` ones in a row before it.
+    /// The pause after a failure that follows `earlier` consecutive ones.
     pub fn pause(self, earlier: u32) -> Duration {
         match 1_u32.checked_shl(earlier) {
             Some(factor) => self.first.saturating_mul(factor).min(self.longest),

@@ -1,4 +1,4 @@
-//! The backends of a pool as an algorithm sees them: the eligible ones, with their load.
+//! The backends of a pool as seen by an algorithm: the eligible ones, with their load.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Backend, BackendId};
 /// The request that a backend is chosen for.
 pub(crate) struct RequestContext<'a> {
     pub(crate) class: Option<&'a [u8]>,
-    /// The key by which the algorithm knows the class.
+    /// The algorithm's key of the class.
     pub(crate) key: Option<ClassKey>,
     pub(crate) now: Duration,
     /// How many backends were tried for it in vain.
@@ -28,24 +28,24 @@ pub(crate) struct Candidates<'a> {
     pub(crate) random: &'a SharedRandom,
     /// The sum of the weights of all backends.
     pub(crate) weights: f32,
-    /// How long a backend new in service starts slowly, in milliseconds.
+    /// The length of a slow start, in milliseconds.
     pub(crate) slow_start: u64,
     /// In milliseconds, and in microseconds.
     pub(crate) now: u64,
     pub(crate) micros: u64,
     pub(crate) exclude: &'a [BackendId],
-    /// Whether ejected backends are taken, for want of others.
+    /// Whether ejected backends are eligible, for lack of others.
     pub(crate) ejected_too: bool,
-    /// Whether backends that are overdue are taken, for want of others.
+    /// Whether overdue backends are eligible, for lack of others.
     pub(crate) overdue_too: bool,
-    /// Whether backends that are full may be chosen, to wait for.
+    /// Whether full backends are eligible, to wait for.
     pub(crate) full_too: bool,
-    /// Whether backends of another version than the one that serves are taken, for want of others.
+    /// Whether backends of another version than the one in service are eligible, for lack of others.
     pub(crate) sidelined_too: bool,
 }
 
 impl Candidates<'_> {
-    /// The number of backends, whether they may take the request or not.
+    /// The number of backends, eligible or not.
     pub(crate) fn count(&self) -> usize {
         self.backends.len()
     }
@@ -65,7 +65,7 @@ impl Candidates<'_> {
             && !self.exclude.contains(&self.ids[at])
     }
 
-    /// From 0 to 1: how far a backend that came into service lately is to be loaded as the others are.
+    /// From 0 to 1: the progress of a backend's slow start.
     pub(crate) fn warmth(&self, at: usize) -> f32 {
         if self.slow_start == 0 {
             return 1.0;
@@ -83,8 +83,8 @@ impl Candidates<'_> {
         self.backends[at].in_hand() as f32 / self.part(at)
     }
 
-    /// How much of the load a backend is to bear, compared with others: by its weight, and less while it
-    /// starts slowly.
+    /// The part of the load that a backend should have, relative to others: by its weight, and less in slow
+    /// start.
     pub(crate) fn part(&self, at: usize) -> f32 {
         self.backends[at].weight() as f32 * self.warmth(at)
     }
@@ -94,12 +94,12 @@ impl Candidates<'_> {
         self.load.in_hand() as f32 + 1.0
     }
 
-    /// The part of the pool's load that is a backend's to bear.
+    /// The part of the pool's load that a backend should have.
     pub(crate) fn share_of_all(&self, at: usize) -> f32 {
         self.part(at) / self.weights
     }
 
-    /// Any candidate, each by its weight.
+    /// Any candidate, drawn by weight.
     pub(crate) fn any(&self) -> Option<usize> {
         let weight = |at: usize| if self.eligible(at) { self.backends[at].weight() as usize } else { 0 };
         let sum: usize = self.all().map(weight).sum();
@@ -116,7 +116,7 @@ impl Candidates<'_> {
         })
     }
 
-    /// The candidate with the least load; of several any one, lest all go to the first.
+    /// The candidate with the least load; of several, a random one, so that not all requests go to the first.
     pub(crate) fn least_loaded(&self) -> Option<usize> {
         let count = self.count();
         let start = self.random.below(count.max(1));

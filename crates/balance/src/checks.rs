@@ -1,11 +1,11 @@
-//! Active checks of backends: when they change something, and what they changed.
+//! Active checks of backends: when they change the state of a backend, and how.
 
-/// When active checks change a backend's standing.
+/// When active checks change a backend's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// Passed checks in a row that bring it back; at least 1.
+    /// Consecutive passed checks that bring it back; at least 1.
     pub rise: u32,
-    /// Failed checks in a row that take it out of service; at least 1. Three by default: one may be a lost
+    /// Consecutive failed checks that take it out of service; at least 1. Three by default: one may be a lost
     /// packet.
     pub fall: u32,
 }
@@ -16,7 +16,7 @@ impl Default for Checks {
     }
 }
 
-/// What a check has changed.
+/// The change that a check made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checked {
     /// Nothing.
@@ -25,7 +25,7 @@ pub enum Checked {
     Up,
     /// The backend is out of service until checks pass.
     Down,
-    /// It would be out of service, but no more of the pool may be.
+    /// The backend would be out of service, but no more of the pool may be.
     Spared,
 }
 
@@ -35,7 +35,7 @@ impl std::fmt::Display for Checked {
             Checked::Same => "unchanged",
             Checked::Up => "back in service",
             Checked::Down => "out of service",
-            Checked::Spared => "kept in service, as no more of the pool may be out",
+            Checked::Spared => "kept in service, because no more of the pool may be out",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Why the last choices fell as they did: kept for people, and in nobody's way.
+//! The reasons for the last choices, recorded for people without blocking.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,32 +7,33 @@ use std::time::Duration;
 use crate::BackendId;
 use crate::algorithm::resume::MAX_CLASS_BYTES;
 
-/// Choices kept.
+/// The number of recorded choices.
 const KEPT: usize = 64;
 
-/// Why a choice fell on a backend.
+/// Why a backend was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChoiceReason {
     /// The pool has no other.
     OnlyOne,
     /// The session of the request sticks to it.
     Sticky,
-    /// None that is in service could take the request: it is ejected.
+    /// No backend in service could take the request: this one is ejected.
     ForWantOfOthers,
     /// `resume`: its ejection is over, and one request is to find out whether it is back.
     OnTrial,
-    /// `resume`: of the workers skilled in the class, it is done first.
+    /// `resume`: of the workers skilled in the class, it finishes first.
     BestScore,
-    /// `resume`: the class is known to others, and it is done before them although it has to load the data.
+    /// `resume`: others know the class, but it finishes before them although it has to load the data.
     Unskilled,
-    /// `resume`: it is new, and is to get a share of the class.
+    /// `resume`: it is new, and should get a share of the class.
     Explored,
-    /// `resume`: nobody knows the class; it has the least to do, and of several such was used least recently.
+    /// `resume`: no worker knows the class. It has the least work; of several such, it is the least recently
+    /// used.
     NewClass,
-    /// `resume`: the workers that know the class may not take the request or are too busy; it was used least
-    /// recently.
+    /// `resume`: the workers that know the class may not take the request or are too busy; it is the least
+    /// recently used.
     LeastRecentlyUsed,
-    /// The request is of no class: it has the least to do.
+    /// The request has no class: this backend has the least work.
     Unclassified,
     /// `least_requests`: of two drawn, it has fewer requests in flight.
     FewerInFlight,
@@ -44,17 +45,17 @@ pub enum ChoiceReason {
     Drawn,
     /// `consistent_hash`: it is the next on the ring with a load below its bound.
     NextOnRing,
-    /// `maglev`: the table says so.
+    /// `maglev`: the table contains it.
     InTable,
-    /// `consistent_hash`, `maglev`: no place of the class leads to one that can take the request; it has the
-    /// least load.
+    /// `consistent_hash`, `maglev`: no place of the class leads to an eligible backend; it has the least
+    /// load.
     LeastLoaded,
     /// `fallback`: it is the first that can take the request.
     FirstInOrder,
 }
 
 impl ChoiceReason {
-    /// Every reason; each stands at its own number, `reason as usize`.
+    /// Every reason, at the index `reason as usize`.
     pub const ALL: [ChoiceReason; 18] = [
         ChoiceReason::OnlyOne,
         ChoiceReason::Sticky,
@@ -76,7 +77,7 @@ impl ChoiceReason {
         ChoiceReason::FirstInOrder,
     ];
 
-    /// The name of the reason, as reports and counters write it.
+    /// The name of the reason in reports and counters.
     pub const fn name(self) -> &'static str {
         match self {
             ChoiceReason::OnlyOne => "only-one",
@@ -107,25 +108,24 @@ impl std::fmt::Display for ChoiceReason {
     }
 }
 
-/// A choice that was made.
+/// A recorded choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// When, by the clock of the pool.
+    /// The time, on the clock of the pool.
     pub at: Duration,
     /// The class of the request; of a long name, the first [`MAX_CLASS_BYTES`].
     pub class: Option<Box<[u8]>>,
     /// The backend, which may be gone since.
     pub backend: BackendId,
-    /// Why it was this one.
+    /// The reason.
     pub reason: ChoiceReason,
-    /// How many workers skilled in the class were passed over because their backlog is too far above the
-    /// others'.
+    /// How many workers skilled in the class were skipped because their backlog is too far above the others'.
     pub skipped: u32,
     /// How many backends had been tried for this request before.
     pub tried: u32,
 }
 
-/// What an algorithm has chosen: the place of the backend, and why it is this one.
+/// The result of an algorithm: the position of the backend, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) at: usize,
@@ -139,7 +139,7 @@ impl Chosen {
     }
 }
 
-/// The last choices of a pool, and how many fell for each reason; shared by the pools that follow each other.
+/// The last choices of a pool, and the count of each reason; shared by the pools that succeed each other.
 #[derive(Debug)]
 pub(crate) struct Choices {
     next: AtomicU64,
@@ -150,10 +150,10 @@ pub(crate) struct Choices {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The number of the choice, from 1; 0 where there is none.
+    /// The number of the choice, from 1; 0 if there is none.
     number: u64,
     micros: u64,
-    /// Overwritten in place, so that nothing is allocated once the ring has been round.
+    /// Overwritten in place, so that nothing is allocated once the ring is full.
     class: Vec<u8>,
     classified: bool,
     chosen: Option<(BackendId, ChoiceReason)>,
@@ -173,8 +173,8 @@ impl Default for Choices {
 }
 
 impl Choices {
-    /// Takes a choice down. It waits for nobody: where the slot is being read, or written by one that has
-    /// been round the ring, this choice is only counted.
+    /// Records a choice without blocking. If the slot is being read, or written by a core that has lapped the
+    /// ring, this choice is only counted.
     #[inline(never)]
     pub(crate) fn record(
         &self,
@@ -225,12 +225,12 @@ impl Choices {
         numbered.into_iter().map(|(_, choice)| choice).collect()
     }
 
-    /// How many choices fell for a reason, ever.
+    /// The number of choices for a reason, in total.
     pub(crate) fn count(&self, reason: ChoiceReason) -> u64 {
         self.counts[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// How many skilled workers were passed over for their backlog, ever.
+    /// The number of skilled workers skipped for their backlog, in total.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }

@@ -1,5 +1,4 @@
-//! Claims: requests that wait for a place at the backend that is best for them, and count as its own
-//! meanwhile.
+//! Claims: requests that wait for a place at their best backend, and count as its own meanwhile.
 
 use std::sync::atomic::Ordering;
 
@@ -8,14 +7,13 @@ use crate::candidates::RequestContext;
 use crate::choices::Chosen;
 use crate::{BackendId, Pool};
 
-/// A claim to a place at a backend. From when it is made, choices see the request in the backlog of the
-/// backend, as if it had been sent there: who comes next chooses with that in mind. Dropping it gives the
-/// claim up.
+/// A claim to a place at a backend. While it exists, the backlog of the backend includes the request, and
+/// later choices take that into account. Dropping it gives the claim up.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pool: Pool,
     pub(crate) chosen: Chosen,
-    /// What is expected of the request, until that is the business of a pick.
+    /// The expectation of the request, until a pick takes it over.
     expected: Option<Expected>,
 }
 
@@ -31,7 +29,7 @@ impl Claim {
         self.pool.ids()[self.chosen.at]
     }
 
-    /// A place was taken. What is expected of the request is for whoever took it to give back.
+    /// Ends the claim after a place was taken. The caller becomes responsible for the expectation.
     pub(crate) fn honoured(mut self) -> Expected {
         self.expected.take().unwrap_or_default()
     }

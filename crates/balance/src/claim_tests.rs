@@ -1,4 +1,4 @@
-//! Tests of requests that wait for a place at the backend that is best for them.
+//! Tests of requests that wait for a place at their best backend.
 
 use std::sync::Arc;
 use std::task::{Poll, Wake};
@@ -19,8 +19,7 @@ fn backends(count: usize, limit: u32) -> Vec<Backend> {
     (0..count).map(|n| Backend::new(address(n)).max_in_flight(limit)).collect()
 }
 
-/// A pool in which each class has a home, and which each of `count` classes is at home at each backend, by
-/// its number.
+/// A pool in which each class has a home, and for each backend `count` classes that have it as their home.
 fn hashed(count: usize, limit: u32) -> (Pool, Vec<Vec<u8>>) {
     let pool = Pool::new("app", backends(count, limit), Algorithm::Maglev);
     let mut classes = vec![Vec::new(); count];
@@ -63,14 +62,14 @@ fn a_full_backend_is_waited_for_while_another_has_places() {
     let held = pool.pick_patiently(Some(&classes[0]), NOW, &[]).unwrap();
     assert_eq!(pool.pick_patiently(Some(&classes[0]), NOW, &[]).unwrap_err(), NoBackend::AllFull);
     let mut waiting = Request::waiting(&pool, &classes[0]);
-    // Others are not held up, and one that does not wait takes what there is.
+    // Others are not held up, and a request that does not wait takes any place.
     drop(Request::new(&pool, &classes[1]).served());
     assert_eq!(pool.pick(Some(&classes[0]), NOW, &[]).unwrap().id(), BackendId(1));
     assert!(pool.pick_sticky(BackendId(1), Some(&classes[0]), NOW).is_some());
     assert!(pool.pick_sticky(BackendId(0), Some(&classes[0]), NOW).is_none());
     assert_eq!(pool.queue_report().waiting, 1);
     drop(held);
-    // Nobody overtakes it.
+    // No other request overtakes it.
     assert!(pool.pick_sticky(BackendId(0), Some(&classes[0]), NOW).is_none());
     assert_eq!(waiting.served().id(), BackendId(0));
 }
@@ -126,7 +125,7 @@ fn a_request_is_not_passed_over_for_ever() {
         drop(Request::new(&pool, &classes[1]).served());
         passed += 1;
     }
-    // One waits, and the one that is being served is in the queue for a moment.
+    // One waits, and the one being served is in the queue for a moment.
     let most = 4 * PASSED_OVER_PER_BACKEND + 2 * PASSED_OVER_PER_WAITING;
     assert!((4 * PASSED_OVER_PER_BACKEND..=most).contains(&passed), "{passed}");
     assert_ne!(waiting.served().id(), BackendId(0));
@@ -137,14 +136,14 @@ fn a_backend_that_goes_out_of_service_is_not_waited_for() {
     let (pool, classes) = hashed(2, 2);
     let mut held: Vec<_> = (0..2).map(|_| Request::new(&pool, &classes[0]).served()).collect();
     let mut waiting = [(); 3].map(|()| Request::waiting(&pool, &classes[0]));
-    // What comes back before is a place for the first.
+    // A place that is given back earlier goes to the first.
     held.remove(0).finish(AttemptOutcome::Broken, NOW);
     held.push(waiting[0].served());
     assert_eq!(held[1].id(), BackendId(0));
     pool.drain(BackendId(0), true);
     held.remove(0).finish(AttemptOutcome::Answered, NOW);
     assert_eq!(waiting[1..].iter_mut().map(|request| request.served().id().0).collect::<Vec<_>>(), [1, 1]);
-    // And from the start.
+    // And from the beginning.
     assert_eq!(Request::new(&pool, &classes[0]).served().id(), BackendId(1));
 }
 
@@ -169,8 +168,7 @@ fn those_that_wait_for_a_backend_choose_anew_when_it_drains_or_fails_its_checks(
     }
 }
 
-/// A pool that does not go by classes, and its first backend, which is full and to which a request that waits
-/// sticks.
+/// A pool without classes, and its first backend, which is full and has a waiter whose session sticks to it.
 fn stuck() -> (Pool, Pick, Request) {
     let pool = Pool::new("app", backends(2, 1), Algorithm::LeastRequests);
     let held = pool.pick_sticky(BackendId(0), None, NOW).unwrap();
@@ -275,7 +273,7 @@ fn where_no_more_may_wait_any_place_is_taken() {
     assert_eq!(pool.queue_report().refused, 1);
 }
 
-/// A pool of eight workers that choose by résumé, of which the first ones know class `a`.
+/// A pool of eight workers that choose by résumé; the first `workers` know class `a`.
 fn skilled(workers: u32) -> Pool {
     let pool = Pool::new("app", backends(8, 1), Algorithm::Resume);
     for worker in 0..workers {
@@ -291,8 +289,7 @@ fn a_skilled_worker_is_waited_for_until_too_much_waits_for_it() {
     let mut held = vec![Request::new(&pool, b"a").served()];
     assert_eq!(held[0].id(), BackendId(0));
     let mut waiting = Vec::new();
-    // Each makes the wait longer for the next, until one is better off with a worker that has to load the
-    // data.
+    // Each makes the wait longer for the next, until a worker that has to load the data is better.
     while held.len() < 2 {
         let mut request = Request::new(&pool, b"a");
         match request.poll(NOW) {
@@ -394,8 +391,8 @@ fn cores_wait_for_their_own_and_nothing_is_lost() {
 }
 
 proptest! {
-    /// Whatever comes, waits, leaves and ends: no place is free that someone waits for, and nobody is passed
-    /// over more often than may be.
+    /// In any sequence of requests, no place is free while a waiter could take it, and no waiter is passed
+    /// over more often than allowed.
     #[test]
     fn nobody_is_passed_over_for_long_and_no_place_is_free_that_is_waited_for(
         workers in 1_usize..4,
@@ -405,7 +402,7 @@ proptest! {
     ) {
         let pool = Pool::new("app", backends(workers, limit), algorithm);
         let mut held: Vec<Pick> = Vec::new();
-        // Each with how many that came later were served before it, and how many waited at most meanwhile.
+        // Each with the number of later ones served before it, and the largest number of waiters meanwhile.
         let mut line: Vec<(Request, u64, u64)> = Vec::new();
         let mut now = 0;
         for (step, which) in steps {

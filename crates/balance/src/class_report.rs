@@ -5,11 +5,11 @@ use crate::BackendId;
 /// The classes of a pool that chooses by résumé.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Classes {
-    /// Those asked for most, the first first.
+    /// The most requested classes, the first first.
     pub top: Vec<ClassReport>,
-    /// In how many classes each backend is skilled, in the order of the backends.
+    /// The number of classes each backend is skilled in, in the order of the backends.
     pub skills: Vec<usize>,
-    /// How many of these skills are told by whom: each word stands at its own number, `word as usize`.
+    /// How many of these skills have each source, at the index `word as usize`.
     pub words: [usize; SkillWord::ALL.len()],
 }
 
@@ -18,39 +18,39 @@ pub struct Classes {
 pub struct ClassReport {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Its share of the requests of late.
+    /// Its share of the recent requests.
     pub share: f32,
     /// The workers skilled in it, the best first.
     pub skilled: Vec<SkillReport>,
 }
 
-/// How good a worker is at a class.
+/// A worker's skill in a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SkillReport {
     /// The worker.
     pub worker: BackendId,
     /// Requests per second.
     pub score: f32,
-    /// Whose word that is.
+    /// The source of the score.
     pub word: SkillWord,
 }
 
-/// Whose word a score is.
+/// The source of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SkillWord {
-    /// The worker's.
+    /// Reported by the worker.
     Reported,
-    /// The balancer's, by how long answers took.
+    /// Inferred by the balancer from response times.
     Inferred,
-    /// Nobody's yet: the worker has been given the class and has not answered.
+    /// Assumed: the worker was given the class and has not responded yet.
     Assumed,
 }
 
 impl SkillWord {
-    /// Every word.
+    /// Every source.
     pub const ALL: [SkillWord; 3] = [SkillWord::Reported, SkillWord::Inferred, SkillWord::Assumed];
 
-    /// The word for it.
+    /// The name of the source.
     pub const fn name(self) -> &'static str {
         match self {
             SkillWord::Reported => "reported",

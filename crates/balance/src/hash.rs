@@ -1,8 +1,8 @@
 //! A hash for rings, tables and class keys: fast, well spread, and the same on every machine, so that several
-//! balancers send a class to the same backend. It is no defence against chosen collisions; who needs one
-//! gives a secret seed.
+//! balancers send a class to the same backend. It does not resist chosen collisions by itself; use a secret
+//! seed against these.
 
-/// 2⁶⁴ divided by the golden ratio, and odd: multiples of it are spread evenly.
+/// 2⁶⁴ divided by the golden ratio, and odd: its multiples are spread evenly.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes all bits of `z` into all others: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).

@@ -10,21 +10,21 @@ use crate::durations::millis;
 use crate::pool::Inner;
 use crate::{BackendId, Pool};
 
-/// What a request can expect of a pool.
+/// The outlook of a request at a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outlook {
-    /// There is a backend that nothing speaks against.
+    /// Nothing is wrong with at least one backend.
     Answers,
-    /// The last connection to each backend failed, or the last request had no answer in time.
+    /// The last connection to each backend failed, or its last request had no response in time.
     Silent,
-    /// Each backend is ejected, or would be if others could take its place, or fails its checks.
+    /// Each backend is ejected, would be if others could take its place, or fails its checks.
     Failing,
     /// Each backend fails its checks.
     Down,
 }
 
 impl Pool {
-    /// An active check of a backend has `passed`, or not. Unknown backends change nothing.
+    /// Notes the result of an active check of a backend. Unknown backends change nothing.
     pub fn checked(&self, backend: BackendId, passed: bool) -> Checked {
         let inner = self.inner();
         let Some(at) = inner.places().of(backend) else { return Checked::Same };
@@ -64,8 +64,8 @@ impl Pool {
         Checked::Down
     }
 
-    /// Looks for requests that were given up and would have had no answer in time. To be called every second
-    /// or so.
+    /// Looks for requests that were given up and would have had no response in time. MUST be called every
+    /// second or so.
     pub fn look_for_silence(&self, now: Duration) {
         let inner = self.inner();
         let Some(until) = millis(now).checked_sub(millis(inner.settings().answer_within)) else { return };
@@ -76,7 +76,7 @@ impl Pool {
         }
     }
 
-    /// What a request can expect of the backends.
+    /// The outlook of a request.
     pub fn outlook(&self) -> Outlook {
         let inner = self.inner();
         let of_one = |backend: &Backend| {
@@ -95,7 +95,7 @@ impl Pool {
         serving.map(of_one).min().unwrap_or(Outlook::Down)
     }
 
-    /// No backend is checked any more: what the last checks said of each no longer counts.
+    /// Clears the results of all checks, when no backend is checked any more.
     pub fn unchecked(&self) {
         let inner = self.inner();
         let _alone = inner.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,8 +107,8 @@ impl Pool {
         inner.elect();
     }
 
-    /// Lets a backend get no new requests, or get them again. Sessions that stick to it go on. Says whether
-    /// the pool has it.
+    /// Stops sending new requests to a backend, or resumes. Sessions that stick to it continue. Returns
+    /// whether the pool has it.
     pub fn drain(&self, backend: BackendId, draining: bool) -> bool {
         let inner = self.inner();
         let Some(at) = inner.places().of(backend) else { return false };
@@ -125,25 +125,25 @@ impl Pool {
 }
 
 impl Inner {
-    /// Whether one backend more may be out of service, of those that are `out` already besides it.
+    /// Whether one more backend may be out of service, beside those that are `out`.
     fn may_lose(&self, at: usize, out: impl Fn(&Backend) -> bool) -> bool {
         let others =
             self.backends().iter().enumerate().filter(|&(other, backend)| other != at && out(backend));
         others.count() < self.settings().ejection.at_most(self.backends().len())
     }
 
-    /// Whether a backend failed as many times in a row as eject it.
+    /// Whether a backend had enough consecutive failures to eject it.
     pub(crate) fn is_failing(&self, state: &State) -> bool {
         state.failures.load(Ordering::Relaxed) >= self.settings().ejection.failures.max(1)
     }
 
-    /// Counts a failure. Returns whether there are enough of them to eject the backend.
+    /// Counts a failure. Returns whether there are enough to eject the backend.
     fn one_failure_more(&self, state: &State) -> bool {
         state.failures.fetch_add(1, Ordering::Relaxed);
         self.is_failing(state)
     }
 
-    /// A connection to a backend failed.
+    /// Notes that a connection to a backend failed.
     pub(crate) fn connect_failed(&self, at: usize, trial: bool, now: u64) {
         let state = &self.backends()[at].state;
         state.connect_failures.fetch_add(1, Ordering::Relaxed);
@@ -152,8 +152,8 @@ impl Inner {
         }
     }
 
-    /// A request that was sent at `since` had no answer in time. Where others had one meanwhile the backend
-    /// is at work, and the request was a slow one.
+    /// Notes that a request sent at `since` had no response in time. If others had one meanwhile, the backend
+    /// works, and the request was a slow one.
     pub(crate) fn unanswered(&self, at: usize, trial: bool, since: u64, now: u64) {
         let state = &self.backends()[at].state;
         if state.was_heard_after(since) {
@@ -166,8 +166,8 @@ impl Inner {
         }
     }
 
-    /// No whole answer came from a backend over a connection that was there: no sign that it is back, or that
-    /// what kept others from connecting is over.
+    /// Notes that a response broke off over an existing connection. That is no sign that the backend is back,
+    /// nor that the cause of failed connections is gone.
     pub(crate) fn broke_off(&self, at: usize, trial: bool, now: u64) {
         if trial {
             self.eject(at, trial, now);
@@ -176,7 +176,7 @@ impl Inner {
         }
     }
 
-    /// A backend answered, with an error or without.
+    /// Notes a response of a backend, an error or not.
     pub(crate) fn answered(&self, at: usize, trial: bool, failed: bool, now: u64) {
         let state = &self.backends()[at].state;
         if self.settings().ejection.fault_percent == 0 || (!failed && !state.faulty.load(Ordering::Relaxed)) {
@@ -191,13 +191,13 @@ impl Inner {
         } else {
             state.faulty.store(false, Ordering::Relaxed);
             state.load.forgive();
-            // It may be ejected for no other reason.
+            // This may be the only reason for its ejection.
             state.failures.fetch_max(1, Ordering::Relaxed);
             state.answered();
         }
     }
 
-    /// A request to a backend failed: ejects it where that many do, and fewer at the others.
+    /// Notes that a request to a backend failed. Ejects it if too many do, and fewer at the others.
     fn judge(&self, at: usize, now: u64) {
         let state = &self.backends()[at].state;
         let limit = self.settings().ejection.fault_percent;
@@ -208,7 +208,7 @@ impl Inner {
         let others = self.backends().iter().enumerate().filter(|&(other, _)| other != at);
         let (sum, count) = others
             .fold((0.0, 0_u32), |(sum, count), (_, backend)| (sum + backend.state.load.faults(), count + 1));
-        // Where the others do as badly, it is not the backend's fault.
+        // If the others fail as often, it is not the backend's fault.
         if share * 100.0 >= limit as f32 && sum / count.max(1) as f32 <= share / 2.0 {
             state.faulty.store(true, Ordering::Relaxed);
             self.eject(at, false, now);
@@ -218,11 +218,11 @@ impl Inner {
     fn eject(&self, at: usize, trial: bool, now: u64) {
         let state = &self.backends()[at].state;
         let alone = self.ejecting().lock().unwrap_or_else(PoisonError::into_inner);
-        // Failures of requests that were under way when it was ejected say nothing new.
+        // Requests that were in flight when it was ejected give no new information when they fail.
         if !trial && state.availability(now) != Availability::InService {
             return;
         }
-        // One that waits for its trial has not answered yet, and counts as ejected.
+        // A backend that waits for its trial counts as ejected.
         if self.may_lose(at, |other| other.state.availability(now) != Availability::InService) {
             let earlier = state.ejections.fetch_add(1, Ordering::Relaxed);
             state.ejected.fetch_add(u64::from(!trial), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Tests of ejection by answers, of checks and of draining.
+//! Tests of ejection by responses, of checks and of draining.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn what_all_backends_do_is_nobodys_fault() {
     assert_eq!(out(&pool, NOW), []);
 }
 
-/// Regression: a backend that answers nothing was back in service when its trial timed out.
+/// Regression: a backend that responds to nothing was back in service when its trial timed out.
 #[test]
 fn a_trial_without_an_answer_brings_nobody_back() {
     let pool = pool(3, Ejection::default());
@@ -74,7 +74,7 @@ fn a_trial_without_an_answer_brings_nobody_back() {
     assert_eq!(pool.report(at(3000))[1].state(), BackendState::Healthy);
 }
 
-/// Regression: what had timed out made connect failures a row no more.
+/// Regression: a timeout interrupted a row of connect failures.
 #[test]
 fn no_answer_does_not_end_a_row_of_failures() {
     let pool = pool(3, Ejection::default());
@@ -90,7 +90,7 @@ fn no_answer_does_not_end_a_row_of_failures() {
     assert_eq!(out(&pool, NOW), [1]);
 }
 
-/// Regression: while a trial hung, another request was tried each second, whatever the back-off had come to.
+/// Regression: while a trial hung, another request was tried each second, whatever the current back-off.
 #[test]
 fn a_trial_that_hangs_is_followed_by_another_after_the_next_back_off() {
     let pool = pool(2, Ejection::default());
@@ -101,7 +101,7 @@ fn a_trial_that_hangs_is_followed_by_another_after_the_next_back_off() {
     assert_eq!(out(&pool, at(3000)), vec![]);
 }
 
-/// Regression: a third of two backends was none, and nothing took any of them out of service.
+/// Regression: a third of two backends was none, and neither was ever taken out of service.
 #[test]
 fn one_backend_may_be_out_in_the_smallest_pool() {
     for (max_percent, expected) in [(30, Checked::Down), (0, Checked::Spared)] {
@@ -111,7 +111,7 @@ fn one_backend_may_be_out_in_the_smallest_pool() {
     }
 }
 
-/// Regression: with a limit, one that is out got what was to wait for those in service.
+/// Regression: with a limit, an ejected backend got requests that should have waited for those in service.
 #[test]
 fn full_backends_are_waited_for_where_others_are_out() {
     let backend = |n: usize| Backend::new(format!("http://10.0.0.{n}:80").parse().unwrap()).max_in_flight(1);
@@ -149,7 +149,7 @@ fn checks_never_take_the_last_backend() {
     assert_eq!(pool.pick(None, NOW, &[]).unwrap().id(), BackendId(2));
 }
 
-/// Regression: it was told to be healthy.
+/// Regression: it was reported as healthy.
 #[test]
 fn a_backend_whose_checks_fail_is_failing_where_it_is_kept() {
     let pool = pool(2, Ejection::default());
@@ -161,7 +161,7 @@ fn a_backend_whose_checks_fail_is_failing_where_it_is_kept() {
     assert_eq!(state(1), BackendState::Healthy, "one that passes is no failure");
     assert_eq!(fail(1), Checked::Spared);
     assert_eq!(state(1), BackendState::Failing);
-    // Once another is back, there is no more reason to keep it.
+    // Once another is back, it is no longer spared.
     for _ in 0..2 {
         let _ = pool.checked(BackendId(0), true);
     }

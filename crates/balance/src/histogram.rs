@@ -1,10 +1,10 @@
-//! Durations counted in buckets of bounded relative width, so that a quantile costs no memory of its samples.
+//! Durations counted in buckets of bounded relative width, so that quantiles need no samples in memory.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The buckets of a log-linear histogram: one for each value below 2^`bits`, and from there 2^`bits` equal
-/// ones to each doubling. A bucket is at most 1 / 2^`bits` of its values wide.
+/// The buckets of a log-linear histogram: one for each value below 2^`bits`, then 2^`bits` equal ones to each
+/// doubling. A bucket is at most 1 / 2^`bits` of its values wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buckets {
     bits: u32,
@@ -12,7 +12,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Buckets that tell values below 2^`limit` apart. `limit` is more than `bits` and at most 64.
+    /// Buckets that distinguish values below 2^`limit`. `limit` is more than `bits` and at most 64.
     pub const fn new(bits: u32, limit: u32) -> Buckets {
         assert!(bits < limit && limit <= 64);
         Buckets { bits, count: ((limit - bits + 1) as usize) << bits }
@@ -66,7 +66,7 @@ impl<const BITS: u32> Histogram<BITS> {
     }
 
     /// Bounds of the smallest duration that at least `fraction` (0 to 1) of those counted do not exceed;
-    /// `None` where there are none.
+    /// `None` if there are none.
     pub fn quantile(&self, fraction: f64) -> Option<RangeInclusive<Duration>> {
         let bucket = quantile(self.counts.iter().copied(), self.count, fraction)?;
         let (least, most) = Self::BUCKETS.bounds(bucket).into_inner();

@@ -1,16 +1,16 @@
-//! Backends by number, whatever pool of a succession is asked.
+//! Backends by number, stable over the pools of a succession.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::hash::mix;
 
-/// A backend of one pool, and the same backend of the pools that take its place on reloads. It means nothing
-/// to others.
+/// A backend of one pool, and the same backend in the pools that succeed it. It has no meaning for other
+/// pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BackendId(pub(crate) u32);
 
-/// Hashes numbers of our own making; for keys that others choose, they are seeded hashes already.
+/// Hashes numbers that this crate makes. Keys that outsiders choose are seeded hashes already.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -37,9 +37,9 @@ impl Hasher for NumberHasher {
 /// A map from numbers.
 pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// Where in its pool each backend is: a table at least twice as large as the pool, in which an id stands
-/// where its hash says, or in the next free slot. One look is what it takes mostly, and every choice asks for
-/// each worker that is skilled.
+/// The position of each backend in its pool: a table at least twice as large as the pool, in which an id is
+/// in the slot of its hash, or in the next free one. A lookup mostly takes one probe; every choice looks up
+/// each skilled worker.
 pub(crate) struct Places(Box<[Option<(BackendId, u32)>]>);
 
 impl Places {
@@ -57,9 +57,9 @@ impl Places {
         self.0[found].map(|(_, at)| at as usize)
     }
 
-    /// The first slot of which this is true, from that of `id` on.
+    /// The first slot that `wanted` accepts, starting at that of `id`.
     fn find(&self, id: BackendId, wanted: impl Fn(Option<(BackendId, u32)>) -> bool) -> usize {
-        // 2³² by the golden ratio: ids that follow each other lie far apart (Knuth, TAOCP 6.4).
+        // 2³² divided by the golden ratio: consecutive ids are far apart (Knuth, TAOCP 6.4).
         const GOLDEN: u32 = 0x9e37_79b9;
         let mask = self.0.len() - 1;
         let hash = u64::from(id.0.wrapping_mul(GOLDEN));

@@ -1,20 +1,20 @@
-//! The record of when a backend was last heard of.
+//! The last sign of life of a backend.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::load::DecayedMean;
 
-/// When a backend was last heard of. Times are in milliseconds.
+/// The last sign of life of a backend. Times are in milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct LastHeard {
-    /// The millisecond after it last began an answer; 0 where it never did.
+    /// The millisecond after it last began a response; 0 if it never did.
     pub(crate) heard_at: AtomicU64,
     /// Whether it has passed a check, ever.
     pub(crate) passed_check: AtomicBool,
-    /// How long its answers take, in milliseconds.
+    /// The duration of its responses, in milliseconds.
     pub(crate) took: DecayedMean,
-    /// When the requests began that were given up unanswered, since it was last heard of.
+    /// When the requests were sent that were given up without a response, since its last sign of life.
     given_up: Mutex<Vec<u64>>,
 }
 

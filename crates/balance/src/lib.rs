@@ -1,11 +1,11 @@
 //! Pools of backends, and the choice among them.
 //!
-//! Nothing here opens a socket, reads a clock or draws from an ambient source of randomness. `now` is the
-//! time since any fixed moment of the caller's choice, the same for all calls on one pool, and it should not
-//! run backwards; the seed of the choices is given to the pool.
+//! Nothing here opens a socket, reads a clock or uses an ambient source of randomness. `now` is the time
+//! since a fixed moment of the caller's choice, the same for all calls on one pool, and should not run
+//! backwards. The seed of the choices is a setting of the pool.
 //!
-//! A [`Pool`] is shared by all cores. Choosing takes no lock while there is room and nobody waits; ejecting a
-//! backend takes a short one, and so does waiting in the queue before the pool, see [`Pool::queue`].
+//! A [`Pool`] is shared by all cores. Choosing takes no lock while there is room and no waiter. Ejecting a
+//! backend takes a short lock, and so does waiting in the queue of the pool, see [`Pool::queue`].
 
 mod address;
 mod algorithm;

@@ -1,10 +1,10 @@
-//! The load of a backend and of a pool, now and of late.
+//! The load of a backend and of a pool, current and recent.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A mean in which the latest values count most: each of them by `decay` less than the one after it.
+/// A mean in which recent values count most: each by `decay` less than the one after it.
 ///
-/// Cores share it without a lock. Of two values added at the same time one may be lost.
+/// Cores share it without a lock. Of two values added at the same time, one may be lost.
 #[derive(Debug, Default)]
 pub(crate) struct DecayedMean(AtomicU64);
 
@@ -21,7 +21,7 @@ impl DecayedMean {
         self.put(sum * decay + value * weight, count * decay + weight);
     }
 
-    /// Makes it the mean of so many equal values.
+    /// Sets it to the mean of `count` equal values.
     pub(crate) fn set(&self, mean: f32, count: f32) {
         self.put(mean * count, count);
     }
@@ -30,18 +30,18 @@ impl DecayedMean {
         self.0.store(u64::from(sum.to_bits()) << 32 | u64::from(count.to_bits()), Ordering::Relaxed);
     }
 
-    /// The mean, 0 of nothing.
+    /// The mean; 0 without values.
     pub(crate) fn get(&self) -> f32 {
         let (sum, count) = self.parts();
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
-    /// Another one that stands where this one does.
+    /// A copy with the same mean.
     pub(crate) fn copy(&self) -> DecayedMean {
         DecayedMean(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 
-    /// How many values count, by their weight.
+    /// The weight of the counted values.
     pub(crate) fn weight(&self) -> f32 {
         self.parts().1
     }
@@ -52,47 +52,47 @@ impl DecayedMean {
     }
 }
 
-/// How often something happens per choice, of late.
+/// How often something happens per choice, recently.
 #[derive(Debug, Default)]
 pub(crate) struct Rate(AtomicU64);
 
 impl Rate {
-    /// It happened at this choice. What was `horizon` choices ago counts a third.
+    /// Counts this choice. A choice `horizon` choices ago counts a third.
     pub(crate) fn count(&self, tick: u64, horizon: f32) {
         let count = self.share(tick, horizon) * horizon + 1.0;
         self.0.store(u64::from(count.to_bits()) << 32 | u64::from(tick as u32), Ordering::Relaxed);
     }
 
-    /// The share of the choices of late at which it happened.
+    /// The share of the recent choices at which it happened.
     pub(crate) fn share(&self, tick: u64, horizon: f32) -> f32 {
         let (count, last) = self.parts();
         let age = (tick as u32).wrapping_sub(last) as f32;
         count * (-age / horizon).exp() / horizon
     }
 
-    /// The share as it was when it happened last.
+    /// The share at its last occurrence.
     pub(crate) fn share_at_last(&self, horizon: f32) -> f32 {
         self.parts().0 / horizon
     }
 
-    /// The choice at which it happened last, in its low half.
+    /// The choice of its last occurrence, in its low half.
     pub(crate) fn last(&self) -> u32 {
         self.parts().1
     }
 
-    /// How often it happened, as of the choice at which it did last, and that choice.
+    /// The count as of its last occurrence, and the choice of that.
     fn parts(&self) -> (f32, u32) {
         let word = self.0.load(Ordering::Relaxed);
         (f32::from_bits((word >> 32) as u32), word as u32)
     }
 }
 
-/// The load of a pool, shared by the pools that follow each other over reloads.
+/// The load of a pool, shared by the pools that succeed each other over reloads.
 #[derive(Debug, Default)]
 pub(crate) struct PoolLoad {
-    /// Requests in flight to backends, and those that wait for a place at one of them.
+    /// Requests in flight to backends, and claims to a place at one.
     in_hand: AtomicU32,
-    /// Requests in hand, of late.
+    /// Requests in hand, recently.
     pub(crate) backlog: DecayedMean,
     /// Counts choices.
     clock: AtomicU64,
@@ -103,12 +103,12 @@ impl PoolLoad {
         self.in_hand.load(Ordering::Relaxed)
     }
 
-    /// One more; how many there are then.
+    /// Adds one, and returns their number.
     pub(crate) fn begin(&self) -> u32 {
         self.in_hand.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// One less; how many there are then.
+    /// Removes one, and returns their number.
     pub(crate) fn end(&self) -> u32 {
         self.in_hand.fetch_sub(1, Ordering::Relaxed) - 1
     }

@@ -1,4 +1,4 @@
-//! The reasons why a pool gives no backend.
+//! Why a pool has no backend for a request.
 
 /// Why no backend takes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -7,11 +7,11 @@ pub enum NoBackend {
     Empty,
     /// Every backend is draining.
     NoneServes,
-    /// Every backend that serves was excluded by the caller, having been tried.
+    /// Every backend in service was excluded by the caller, because it was tried.
     AllTried,
-    /// Every backend that was not excluded has as many requests in flight as it may have.
+    /// Every backend that was not excluded has as many requests in flight as its limit allows.
     AllFull,
-    /// Every backend is full, and as many requests wait for a place as may.
+    /// Every backend is full, and so is the queue.
     QueueFull,
 }
 
@@ -22,7 +22,7 @@ impl std::fmt::Display for NoBackend {
             NoBackend::NoneServes => "every backend is draining",
             NoBackend::AllTried => "every backend was tried",
             NoBackend::AllFull => "every backend has as many requests in flight as it may have",
-            NoBackend::QueueFull => "every backend is full, and so is the queue before them",
+            NoBackend::QueueFull => "every backend is full, and so is the queue",
         })
     }
 }

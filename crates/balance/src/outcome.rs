@@ -3,14 +3,14 @@
 /// How a request ended at its backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttemptOutcome {
-    /// A whole response came, whose status blames no server.
+    /// A whole response, whose status is no server error.
     Answered,
-    /// A whole response came, of status 5xx.
+    /// A whole response of status 5xx.
     ServerError,
-    /// No connection could be made, or a new one ended without a byte of a response: nobody is at work there.
+    /// No connection could be made, or a new one ended without a byte of a response: no process is at work
+    /// there.
     ConnectFailed,
-    /// The connection was there, but no whole response came over it; or it had been kept, and ended by
-    /// itself.
+    /// There was a connection but no whole response over it, or a kept connection ended by itself.
     Broken,
     /// No response came in time.
     Late,

@@ -1,4 +1,4 @@
-//! Picks: backends chosen for one request each, with a place taken.
+//! Picks: a backend chosen for one request, with a place taken.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,23 +14,24 @@ use crate::pool::{Inner, Pool};
 use crate::request_ages::Place;
 use crate::{AttemptOutcome, Backend, BackendId, ChoiceReason, NoBackend};
 
-/// A backend chosen for one request, with a place taken at it. Dropping it counts as [`AttemptOutcome::Aborted`].
+/// A backend chosen for one request, with a place taken at it. Dropping it counts as
+/// [`AttemptOutcome::Aborted`].
 #[derive(Debug)]
 pub struct Pick {
     pool: Pool,
     at: usize,
-    /// Whether this request finds out if an ejected backend is back.
+    /// Whether this request is the trial of an ejected backend.
     trial: bool,
     class: Option<ClassKey>,
     /// When it was chosen, in microseconds.
     begun: u64,
-    /// When it was last heard of, in microseconds.
+    /// The last sign of its progress, in microseconds.
     ended: u64,
-    /// Whether the request was sent, and what became of it was not told.
+    /// Whether the request was sent, and its outcome was not reported.
     awaited: bool,
     /// When the response came, in microseconds.
     responded: Option<u64>,
-    /// Where it is written when the request began.
+    /// The place of its start time, in the table of ages.
     place: Option<Place>,
     /// For `resume`.
     expected: Expected,
@@ -39,10 +40,9 @@ pub struct Pick {
 impl Pool {
     /// Chooses a backend and takes a place at it until the [`Pick`] is finished or dropped.
     ///
-    /// `class` is the request class, for algorithms that tell requests apart: `resume`, `consistent_hash`,
-    /// `maglev`. Backends in `exclude` are not chosen; those that are ejected only where no other is in
-    /// service. It does not wait, and does not overtake requests that do; [`Pool::queue`] is for those that
-    /// shall wait.
+    /// `class` is the request class, for algorithms that distinguish requests: `resume`, `consistent_hash`,
+    /// `maglev`. Backends in `exclude` are not chosen; ejected ones are chosen only if no other is in
+    /// service. It does not wait, and does not overtake waiters; [`Pool::queue`] is for requests that wait.
     ///
     /// # Errors
     /// All but [`NoBackend::QueueFull`].
@@ -55,7 +55,7 @@ impl Pool {
         let queue = self.queue_before();
         let pick = if queue.waiting() == 0 {
             let pick = self.take_any(class, now, exclude);
-            // On the way it may have taken a place and given it back, while someone came to wait for it.
+            // It may have taken a place and given it back while a waiter arrived.
             queue.pass_on(self, None, now);
             pick
         } else if self.has_room(now) {
@@ -66,12 +66,12 @@ impl Pool {
         pick.ok_or_else(|| self.refusal(exclude))
     }
 
-    /// Chooses a backend as [`Pool::pick`] does, for a request that may wait: where the backend that is best
-    /// for it is full but worth waiting for, no other is taken.
+    /// Chooses a backend as [`Pool::pick`] does, for a request that may wait: if its best backend is full but
+    /// worth waiting for, no other is taken.
     ///
     /// # Errors
-    /// All but [`NoBackend::QueueFull`]; [`NoBackend::AllFull`] where [`Pool::queue`] is the next to be
-    /// asked.
+    /// All but [`NoBackend::QueueFull`]; [`NoBackend::AllFull`] if the request should wait by
+    /// [`Pool::queue`].
     pub fn pick_patiently(
         &self,
         class: Option<&[u8]>,
@@ -87,7 +87,7 @@ impl Pool {
         }
         let request = self.request_context(class, now, exclude.len());
         let pick = self.choose(&request, exclude, true, |chosen| {
-            // One that is taken by another core meanwhile is chosen again, and found to be full.
+            // If another core takes its last place meanwhile, it is chosen again and found full.
             if self.inner().backends()[chosen.at].has_room() {
                 self.take(chosen, &request).map(Some)
             } else {
@@ -98,8 +98,8 @@ impl Pool {
         pick.flatten().ok_or_else(|| self.refusal(exclude))
     }
 
-    /// Takes a place at the backend that a session sticks to, if that is in service and has one that nobody
-    /// waits for. It may be draining: sessions end where they began.
+    /// Takes a place at the backend that a session sticks to, if that is in service and has a place without a
+    /// waiter. It may be draining: sessions end where they began.
     pub fn pick_sticky(&self, backend: BackendId, class: Option<&[u8]>, now: Duration) -> Option<Pick> {
         let at = self.inner().places().of(backend).filter(|&at| self.keeps_sessions(at, now))?;
         let request = self.request_context(class, now, 0);
@@ -110,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// A pick if there is one to be had, whoever waits.
+    /// Takes any place that is free, regardless of waiters.
     pub(crate) fn take_any(
         &self,
         class: Option<&[u8]>,
@@ -121,14 +121,14 @@ impl Pool {
         self.choose(&request, exclude, false, |chosen| self.take(chosen, &request))
     }
 
-    /// Takes a place at a backend, and its trial where one is due.
+    /// Takes a place at a backend, and its trial if one is due.
     fn take(&self, chosen: Chosen, request: &RequestContext<'_>) -> Option<Pick> {
         let trial = self.inner().take(chosen.at, millis(request.now))?;
         let expected = self.assign(chosen.at, request);
         Some(self.taken(chosen, trial, expected, request))
     }
 
-    /// Takes a place at the backend of a claim, if that is in service; else the claim is given up.
+    /// Takes a place at the backend of a claim, if that is in service. Otherwise gives the claim up.
     pub(crate) fn honour(&self, claim: Claim, request: &RequestContext<'_>) -> Option<Pick> {
         let chosen = claim.chosen;
         let serves = match chosen.reason {
@@ -142,7 +142,7 @@ impl Pool {
         Some(self.taken(chosen, trial, claim.honoured(), request))
     }
 
-    /// The pick of a request for which a place was taken.
+    /// The pick of a request whose place was taken.
     fn taken(&self, chosen: Chosen, trial: bool, expected: Expected, request: &RequestContext<'_>) -> Pick {
         let inner = self.inner();
         let at = chosen.at;
@@ -167,7 +167,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// Takes a place at a backend, and its trial where one is due. Says whether the request is a trial.
+    /// Takes a place at a backend, and its trial if one is due. Returns whether the request is a trial.
     fn take(&self, at: usize, now: u64) -> Option<bool> {
         let backend = &self.backends()[at];
         if !backend.reserve() {
@@ -191,7 +191,7 @@ impl Inner {
 }
 
 impl Pick {
-    /// Which backend it is; to be excluded from the next pick of this request if it fails.
+    /// The backend's id. Exclude it from the next pick of this request if it fails.
     pub fn id(&self) -> BackendId {
         self.pool.inner().ids()[self.at]
     }
@@ -201,7 +201,7 @@ impl Pick {
         &self.pool.inner().backends()[self.at]
     }
 
-    /// The response has come: what follows is up to the client, and no measure of the backend.
+    /// Notes that the response has begun. The rest depends on the client, and does not measure the backend.
     pub fn responded(&mut self, now: Duration) {
         self.ended = micros(now);
         if self.responded.is_none() {
@@ -210,19 +210,18 @@ impl Pick {
         }
     }
 
-    /// How long the response took to come, from the choice of the backend; `None` before it has.
+    /// The time from the choice of the backend to the response; `None` before it.
     pub fn took(&self) -> Option<Duration> {
         Some(Duration::from_micros(self.responded?.saturating_sub(self.begun)))
     }
 
-    /// The request was sent whole: what is missing is the backend's answer. If it is given up before that
-    /// comes, it counts as not answered in time once that time is over, unless the backend is heard of
-    /// meanwhile.
+    /// Notes that the whole request was sent and the backend's response is due. If the request is given up
+    /// before, it counts as late once its time is over, unless the backend shows a sign of life meanwhile.
     pub fn awaits_answer(&mut self) {
         self.awaited = true;
     }
 
-    /// Gives the place back and tells how the request ended.
+    /// Gives the place back and reports how the request ended.
     pub fn finish(mut self, outcome: AttemptOutcome, now: Duration) {
         self.ended = micros(now);
         self.awaited &= outcome == AttemptOutcome::Aborted;

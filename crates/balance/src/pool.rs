@@ -1,4 +1,4 @@
-//! A pool: backends that can all answer the same requests.
+//! A pool: backends that can all serve the same requests.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
@@ -26,7 +26,7 @@ pub(crate) struct Inner {
     backends: Box<[Backend]>,
     /// The id of each backend.
     ids: Box<[BackendId]>,
-    /// Where the backend of an id is.
+    /// The position of each id.
     places: Places,
     /// The first id that neither this pool nor one before it has used.
     next_id: u32,
@@ -37,17 +37,17 @@ pub(crate) struct Inner {
     weights: f32,
     /// Held while a backend is ejected, so that two cores do not eject the last two at once.
     ejecting: Mutex<()>,
-    /// Shared with the pools before and after this one, as is what follows.
+    /// This and the following fields are shared with preceding and succeeding pools.
     queue: Arc<Queue<Pool>>,
     load: Arc<PoolLoad>,
     choices: Arc<Choices>,
     ages: Arc<Ages>,
-    /// The version that serves, where only one does.
+    /// The version in service, if only one may serve.
     serving: Arc<Mutex<Option<Box<str>>>>,
 }
 
 impl Pool {
-    /// A pool called `name` that chooses among `backends` as `settings` say, or as is usual for an
+    /// A pool called `name` that chooses among `backends` by `settings`, or by the defaults of an
     /// [`Algorithm`].
     pub fn new(name: &str, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
         let ids: Vec<_> = (0..backends.len() as u32).map(BackendId).collect();
@@ -55,10 +55,9 @@ impl Pool {
         Pool::made(name, backends, ids, next_id, settings.into(), None)
     }
 
-    /// A pool of these backends that takes the place of this one, of the same name. Each backend that this
-    /// one had under the same address carries on from there: what is in flight to it and what is known of its
-    /// health and its skills. Requests that wait for a place at this one are served by the new pool. For a
-    /// reload, and for backends that come and go; the new pool must be put in the place of this one, and
+    /// A pool of these backends that succeeds this one under the same name, for a reload or a change of
+    /// backends. A backend under the same address keeps its requests in flight, health and skills. Requests
+    /// that wait for a place at this one are served by the new pool. The new pool MUST replace this one, and
     /// backends that are not in it are forgotten.
     pub fn succeeded_by(&self, backends: Vec<Backend>, settings: impl Into<Settings>) -> Pool {
         let before = &*self.0;
@@ -96,7 +95,7 @@ impl Pool {
         if let (Some(before), Some(resume)) = (before, chooser.resume()) {
             resume.follow(before.chooser.resume(), &before.ids, &places, &backends);
         }
-        // One that did not count its load has none to hand on.
+        // A pool that did not count its load has none to pass on.
         let load = before.filter(|before| before.chooser.counts_load()).map(|before| before.load.clone());
         Pool(Arc::new(Inner {
             name: name.into(),
@@ -122,12 +121,12 @@ impl Pool {
         &self.0.name
     }
 
-    /// How the pool chooses.
+    /// The algorithm of the pool.
     pub fn algorithm(&self) -> Algorithm {
         self.0.settings.algorithm
     }
 
-    /// How the pool is set up.
+    /// The settings of the pool.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
@@ -137,17 +136,16 @@ impl Pool {
         &self.0.backends
     }
 
-    /// A request to a backend was answered by another one first, and given up there after so long: it would
-    /// have taken longer. Who chooses by latency has to know, or a backend that never wins would look like
-    /// one that is never asked.
+    /// Notes that another backend answered a request first, and that this one was given up after this time:
+    /// it would have taken longer. Without that, an algorithm that chooses by latency would take a backend
+    /// that always loses for an unused one.
     pub fn overtaken(&self, backend: BackendId, after: Duration, now: Duration) {
         if let (Chooser::PeakEwma(_), Some(backend)) = (&self.0.chooser, self.backend(backend)) {
             backend.state.latency.add(after.as_secs_f32() * 1000.0, millis(now));
         }
     }
 
-    /// Whether sessions that stick to a backend are to stay there: it is in service, though it may be full,
-    /// or draining.
+    /// Whether sticky sessions stay at a backend: it is in service, possibly full, or draining.
     pub fn holds_sessions(&self, backend: BackendId, now: Duration) -> bool {
         self.0.places.of(backend).is_some_and(|at| self.keeps_sessions(at, now))
     }
@@ -157,13 +155,13 @@ impl Pool {
         state.availability(millis(now)) == Availability::InService && !state.sidelined.load(Ordering::Relaxed)
     }
 
-    /// What is chosen for a session that sticks to a backend, if it is to stay there.
+    /// The choice for a session that sticks to a backend, if it stays there.
     pub(crate) fn sticking(&self, backend: BackendId, now: Duration) -> Option<Chosen> {
         let at = self.0.places.of(backend).filter(|&at| self.keeps_sessions(at, now))?;
         Some(Chosen::new(at, ChoiceReason::Sticky))
     }
 
-    /// The backend whose [`Backend::key`] this is.
+    /// The backend with this [`Backend::key`].
     pub fn with_key(&self, key: u64) -> Option<BackendId> {
         let at = self.0.backends.iter().position(|backend| backend.key() == key)?;
         Some(self.0.ids[at])
@@ -179,7 +177,7 @@ impl Pool {
         &self.0.ids
     }
 
-    /// How many wait for a place.
+    /// The state of the queue for a place.
     pub fn queue_report(&self) -> QueueReport {
         self.0.queue.report(self.0.settings.queue_limit)
     }
@@ -219,7 +217,7 @@ impl Pool {
         RequestContext { class, key: self.0.chooser.key(class), now, tried }
     }
 
-    /// Whether any backend has a place free that is in service; any at all where none is.
+    /// Whether any backend in service has a free place; any backend at all if none is in service.
     pub(crate) fn has_room(&self, now: Duration) -> bool {
         let anyone = !self.any_in_service(now, &[]);
         let now = millis(now);
@@ -227,19 +225,19 @@ impl Pool {
         backends.any(|backend| backend.has_room() && (anyone || backend.is_in_service(now)))
     }
 
-    /// Whether any backend but those is in service, be it full or not.
+    /// Whether any backend except those in `exclude` is in service, full or not.
     fn any_in_service(&self, now: Duration, exclude: &[BackendId]) -> bool {
         let now = millis(now);
         let mut backends = self.0.backends.iter().zip(&self.0.ids);
         backends.any(|(backend, id)| backend.is_in_service(now) && !exclude.contains(id))
     }
 
-    /// The backend that is best for a request, be it full or not.
+    /// The best backend for a request, full or not.
     pub(crate) fn best(&self, request: &RequestContext<'_>, exclude: &[BackendId]) -> Option<Chosen> {
         self.choose(request, exclude, true, Some)
     }
 
-    /// What `take` makes of a backend that is chosen, of another one where it makes nothing of that.
+    /// The result of `take` for a chosen backend. If that is `None`, another backend is chosen.
     pub(crate) fn choose<T>(
         &self,
         request: &RequestContext<'_>,
@@ -251,16 +249,15 @@ impl Pool {
         if inner.backends.is_empty() {
             return None;
         }
-        // A place seen free may be taken before it is reserved, by another core: choose again, but not for
-        // ever.
+        // Another core may take a free place before it is reserved: choose again, but not for ever.
         const ATTEMPTS: usize = 8;
-        // Until it is noticed that all of a version are gone, a request that has tried them in vain is served
-        // by another one rather than by none.
+        // Until the absence of a whole version is noticed, a request that has tried it in vain is served by
+        // another version rather than by none.
         for (ejected_too, sidelined_too) in [(false, false), (true, false), (true, true)] {
             if sidelined_too && !(inner.settings.single_version && self.all_tried(exclude)) {
                 break;
             }
-            // One that is in service and only full is worth waiting for.
+            // A backend in service that is only full is worth waiting for.
             if ejected_too && self.any_in_service(request.now, exclude) {
                 break;
             }
@@ -289,7 +286,7 @@ impl Pool {
         None
     }
 
-    /// A request counts as a backend's from now on. Returns what is expected of it.
+    /// Counts a request as a backend's from now on. Returns the expectation.
     pub(crate) fn assign(&self, at: usize, request: &RequestContext<'_>) -> Expected {
         let inner = &*self.0;
         if inner.chooser.counts_load() {
@@ -301,7 +298,7 @@ impl Pool {
         })
     }
 
-    /// A request of which this was expected does not count as the backend's any more.
+    /// No longer counts a request with this expectation as the backend's.
     pub(crate) fn unassign(&self, at: usize, expected: Expected) {
         let inner = &*self.0;
         if inner.chooser.counts_load() {
@@ -312,13 +309,13 @@ impl Pool {
         }
     }
 
-    /// Whether all backends that serve are excluded.
+    /// Whether all backends in service are excluded.
     fn all_tried(&self, exclude: &[BackendId]) -> bool {
         let mut backends = self.0.backends.iter().zip(&self.0.ids);
         backends.all(|(backend, id)| !backend.state.serves() || exclude.contains(id))
     }
 
-    /// Why there is no pick to be had.
+    /// The reason why there is no pick.
     pub(crate) fn refusal(&self, exclude: &[BackendId]) -> NoBackend {
         if self.0.backends.is_empty() {
             NoBackend::Empty

@@ -122,7 +122,7 @@ fn one_request_at_a_time_tries_a_backend_whose_ejection_is_over() {
     let now = at(1000);
     let first: Vec<_> = (0..10).map(|_| pick(&pool, now)).collect();
     assert_eq!(first.iter().filter(|pick| pick.id() == BackendId(0)).count(), 1);
-    // Nothing is heard of the trial: after the next back-off there is another.
+    // The trial has no result: after the next back-off there is another.
     let second: Vec<_> = (0..10).map(|_| pick(&pool, at(3000))).collect();
     assert_eq!(second.iter().filter(|pick| pick.id() == BackendId(0)).count(), 1);
     for pick in second {
@@ -152,8 +152,7 @@ fn the_last_backend_is_never_ejected_and_ejected_ones_are_a_last_resort() {
     assert_eq!(ejected(&pool, NOW), [Some(1000), Some(1000), None]);
     let first = pick(&pool, NOW);
     assert_eq!(first.id(), BackendId(2));
-    // The one in service was tried: an ejected one may have come back, and asking it costs less than an
-    // error.
+    // The one in service was tried. An ejected one may be back, and trying it costs less than an error.
     let second = pool.pick(None, NOW, &[first.id()]).unwrap();
     second.finish(AttemptOutcome::Answered, NOW);
     assert_eq!(ejected(&pool, NOW).iter().flatten().count(), 1);

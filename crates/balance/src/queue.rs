@@ -1,17 +1,16 @@
-//! The queue before a pool: requests that found no place, in the order they came.
+//! The queue of a pool: requests that found no place, in order of arrival.
 //!
-//! A request whose class one backend knows better than others waits for a place there and lays claim to it,
-//! even while others have places; the algorithm decides that, which sees in the backlog of each backend those
-//! that wait for it. A request whose session sticks to a backend waits for that one, whatever the algorithm.
-//! All other requests wait for any place. A place that becomes free goes to the first of those that wait for
-//! this one or for any. Nobody is passed over for long: a request that waits while so many that came later
-//! are served, or for so long, gives up its claim, and as it came before all those others, the next place is
-//! its own.
+//! A request whose class one backend knows better than others waits for a place there and claims it, even
+//! while others have places. The algorithm decides that, because the backlog of each backend includes its
+//! waiters. A request whose session sticks to a backend waits for that one, whatever the algorithm. All other
+//! requests wait for any place. A free place goes to the first waiter for this backend or for any. No waiter
+//! is passed over for long: after a number of later requests were served, or after a time, it gives up its
+//! claim, and gets the next place, because it came first.
 //!
-//! All cores share the queue, and so do the pools that follow each other over reloads. Its order rests on two
-//! rules: whoever gives a place back looks afterwards whether someone waits; and whoever chooses while
-//! someone waits does so under the lock, after those that wait for the same place have been served. A place
-//! is therefore free for a newcomer only if none of those that wait would take it.
+//! All cores share the queue, and so do the pools that succeed each other over reloads. Its order rests on
+//! two rules. A thread that gives a place back then checks for waiters. A thread that chooses while there are
+//! waiters does so under the lock, after the waiters for the same place have been served. A place is
+//! therefore free for a newcomer only if no waiter would take it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -21,29 +20,28 @@ use std::time::Duration;
 
 use crate::{BackendId, NoBackend};
 
-/// A request that waits for its own backend takes any place when so many requests that came later have been
-/// served, for each backend of the pool and for each request that waits. With fewer, classes spread over
-/// backends where many wait (docs/balancing.md).
+/// A waiter for its own backend takes any place after so many later requests were served, for each backend of
+/// the pool and for each waiter. With fewer, classes spread over backends when many wait (docs/balancing.md).
 const PASSED_OVER_PER_BACKEND: u64 = 8;
 const PASSED_OVER_PER_WAITING: u64 = 2;
 
-/// How many wait for a place at a pool, for people and monitoring.
+/// The state of the queue of a pool, for people and monitoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueReport {
-    /// The requests that wait now.
+    /// The current waiters.
     pub waiting: usize,
-    /// The most that may wait; 0 where none may.
+    /// The most requests that may wait; 0 if none may.
     pub limit: u32,
-    /// The requests that had to wait, ever, also before reloads.
+    /// The requests that had to wait, in total, also before reloads.
     pub queued: u64,
-    /// The requests that found the queue full, ever, also before reloads.
+    /// The requests that found the queue full, in total, also before reloads.
     pub refused: u64,
 }
 
-/// A pool, as far as its queue knows it. The queue knows no more, because a pool holds its queue, and what
-/// the queue gives out holds the pool.
+/// The queue's view of a pool. It holds no more, because a pool holds its queue, and a pick from the queue
+/// holds the pool.
 pub(crate) trait QueuedPool: Clone {
-    /// The pool, not held.
+    /// A weak reference to the pool.
     type Weak;
     /// A claim to a place at a backend; dropping it gives it up.
     type Claim;
@@ -55,19 +53,19 @@ pub(crate) trait QueuedPool: Clone {
 
     /// The ids of the backends, in their order.
     fn ids(&self) -> &[BackendId];
-    /// Where the backend of an id is in that order.
+    /// The position of an id in that order.
     fn position(&self, id: BackendId) -> Option<usize>;
-    /// Whether the backend at this position has a place free.
+    /// Whether the backend at this position has a free place.
     fn has_room_at(&self, at: usize) -> bool;
-    /// Whether any backend has a place free that is in service; any at all where none is.
+    /// Whether any backend in service has a free place; any backend at all if none is in service.
     fn has_room(&self, now: Duration) -> bool;
     /// The most requests that may wait.
     fn queue_limit(&self) -> usize;
-    /// How long a request waits at most for a certain backend.
+    /// How long a request waits for one backend at most.
     fn patience(&self) -> Duration;
 
-    /// A claim to the backend that a request sticks to, or to the one that is best for its class; `None`
-    /// where it is to wait for any.
+    /// A claim to the backend that a request sticks to, or to the best one for its class; `None` if it should
+    /// wait for any.
     fn claim(
         &self,
         class: Option<&[u8]>,
@@ -77,8 +75,7 @@ pub(crate) trait QueuedPool: Clone {
     ) -> Option<Self::Claim>;
     /// The backend of a claim.
     fn claimed(claim: &Self::Claim) -> BackendId;
-    /// Takes the place that a claim is to, for a request that `tried` backends failed; `None` where it cannot
-    /// be had.
+    /// Takes the claimed place, for a request that `tried` backends failed; `None` if that is impossible.
     fn honour(
         &self,
         claim: Self::Claim,
@@ -88,13 +85,13 @@ pub(crate) trait QueuedPool: Clone {
     ) -> Option<Self::Pick>;
     /// Takes any place.
     fn take_any(&self, class: Option<&[u8]>, now: Duration, exclude: &[BackendId]) -> Option<Self::Pick>;
-    /// Why there is none to be had.
+    /// The reason why there is no place.
     fn refusal(&self, exclude: &[BackendId]) -> NoBackend;
 }
 
 /// The requests that wait for a place at a pool.
 pub(crate) struct Queue<P: QueuedPool> {
-    /// The length of the queue, to be read without the lock.
+    /// The length of the queue, readable without the lock.
     waiting: AtomicUsize,
     state: Mutex<QueueState<P>>,
 }
@@ -119,27 +116,27 @@ impl<P: QueuedPool> Default for Queue<P> {
 /// The entry of one request in the queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueEntry {
-    /// Its place in the queue, if it has one.
+    /// Its position in the queue, if it has one.
     number: Option<u64>,
     /// The backend that its session sticks to.
     pub(crate) sticks_to: Option<BackendId>,
 }
 
 struct QueueState<P: QueuedPool> {
-    /// The pool that serves, if a reload has put another in the place of the first. Not held: a pool holds
-    /// its queue.
+    /// The pool in force, if a reload has replaced the first. A weak reference, because a pool holds its
+    /// queue.
     newest: Option<P::Weak>,
-    /// How many came, ever.
+    /// How many requests came, in total.
     came: u64,
-    /// Who waits, by how many came before.
+    /// The waiters, by how many came before.
     waiting: BTreeMap<u64, Waiter<P::Claim>>,
-    /// For which backend each of them waits; for any where that is none.
+    /// The backend that each of them waits for; `None` for any.
     wanted: BTreeSet<(Option<BackendId>, u64)>,
-    /// The latest that was heard.
+    /// The latest time that was seen.
     now: Duration,
-    /// All that came before this one take any place.
+    /// All waiters before this number take any place.
     settled: u64,
-    /// What was given to tickets that have not come for it yet.
+    /// Places granted to tickets that have not been polled since.
     granted: BTreeMap<u64, P::Pick>,
     queued: u64,
     refused: u64,
@@ -156,7 +153,7 @@ struct Waiter<C> {
     claim: Option<C>,
 }
 
-/// Wakers to be called, or dropped, when the lock is no longer held: they run code that is not ours.
+/// Wakers to be called or dropped after the lock is released, because they run foreign code.
 #[derive(Default)]
 #[must_use]
 struct PendingWakers(Vec<Waker>);
@@ -168,7 +165,7 @@ impl PendingWakers {
 }
 
 impl<P: QueuedPool> Queue<P> {
-    /// How many wait.
+    /// The number of waiters.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::SeqCst)
     }
@@ -178,16 +175,16 @@ impl<P: QueuedPool> Queue<P> {
         QueueReport { waiting: state.waiting.len(), limit, queued: state.queued, refused: state.refused }
     }
 
-    /// Gives what is free at a backend of `pool`, or at any where none is named, to those that wait. To be
-    /// called after a place was given back.
+    /// Gives the free places at a backend of `pool`, or at any if none is named, to waiters. MUST be called
+    /// after a place was given back.
     pub(crate) fn pass_on(&self, pool: &P, freed: Option<BackendId>, now: Duration) {
         if self.waiting() > 0 {
             self.after_those_waiting(pool, freed, now, || ());
         }
     }
 
-    /// Does `then` when all that wait for a place at a backend, or at any where none is named, have what they
-    /// can get, and before anyone else can come to wait.
+    /// Runs `then` after all waiters for a place at a backend, or at any if none is named, have been served,
+    /// and before another request can begin to wait.
     pub(crate) fn after_those_waiting<T>(
         &self,
         pool: &P,
@@ -206,13 +203,13 @@ impl<P: QueuedPool> Queue<P> {
         done
     }
 
-    /// Lets `pool` serve from now on. All that wait ask again: it may have room, or nothing for them any
-    /// more.
+    /// Puts `pool` in force. All waiters are placed again: it may have room, or no longer have their
+    /// backends.
     pub(crate) fn follow(&self, pool: &P) {
         let mut state = self.lock();
         state.newest = Some(pool.downgrade());
         let numbers: Vec<u64> = state.waiting.keys().copied().collect();
-        // Backends of before may be gone.
+        // Previous backends may be gone.
         numbers.iter().for_each(|&number| state.want(number, None));
         let mut wakers = PendingWakers::default();
         numbers.iter().for_each(|&number| state.place(pool, number, &mut wakers));
@@ -222,7 +219,7 @@ impl<P: QueuedPool> Queue<P> {
         wakers.wake();
     }
 
-    /// Lets those that wait for a backend choose anew, as it gets no new requests.
+    /// Lets the waiters for a backend choose again, because it gets no new requests.
     pub(crate) fn forsake(&self, pool: &P, id: BackendId) {
         if self.waiting() == 0 {
             return;
@@ -241,7 +238,7 @@ impl<P: QueuedPool> Queue<P> {
         wakers.wake();
     }
 
-    /// Gives a request the place that it waits for, or lets it wait, see
+    /// Gives a request the place that it waits for, or lets it wait; see
     /// [`Ticket::poll_pick`](crate::Ticket::poll_pick).
     pub(crate) fn poll(
         &self,
@@ -264,7 +261,7 @@ impl<P: QueuedPool> Queue<P> {
         let mut wakers = PendingWakers::default();
         let (number, news) = match entry.number {
             Some(number) => {
-                // It has not been granted a place, so it waits.
+                // No place was granted, so it waits.
                 let mut news = false;
                 if let Some(waiter) = state.waiting.get_mut(&number) {
                     std::mem::swap(&mut waiter.waker, &mut waker);
@@ -300,8 +297,8 @@ impl<P: QueuedPool> Queue<P> {
                 (number, true)
             }
         };
-        // Whoever gives a place back and does not see this one waiting gave it back before what follows looks
-        // for it.
+        // A thread that gives a place back without seeing this waiter gave it back before the following
+        // check.
         fence(Ordering::SeqCst);
         if news {
             state.want(number, None);
@@ -326,12 +323,12 @@ impl<P: QueuedPool> Queue<P> {
         done.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// A request was refused, because none may wait.
+    /// Counts a request that was refused because the queue is disabled.
     pub(crate) fn refuse(&self) {
         self.lock().refused += 1;
     }
 
-    /// A request gives up its turn.
+    /// Removes a request from the queue.
     pub(crate) fn leave(&self, entry: &QueueEntry) {
         let Some(number) = entry.number else { return };
         let mut state = self.lock();
@@ -339,7 +336,7 @@ impl<P: QueuedPool> Queue<P> {
         let granted = state.granted.remove(&number);
         self.count(&state);
         drop(state);
-        // Not under the lock: a pick that is dropped serves the next in the queue.
+        // Not under the lock: dropping a pick serves the next waiter.
         drop((waiter, granted));
     }
 
@@ -353,13 +350,13 @@ impl<P: QueuedPool> Queue<P> {
 }
 
 impl<P: QueuedPool> QueueState<P> {
-    /// The pool that serves: the newest; `pool`, which shares this queue, where that is gone or never was
-    /// another.
+    /// The pool in force: the newest one, or `pool`, which shares this queue, if that is gone or there was no
+    /// other.
     fn serving(&self, pool: &P) -> P {
         self.newest.as_ref().and_then(P::upgrade).unwrap_or_else(|| pool.clone())
     }
 
-    /// Gives free places at a backend, or at any where none is named, to those that wait, the first first.
+    /// Gives free places at a backend, or at any if none is named, to the waiters in order.
     fn serve(&mut self, pool: &P, freed: Option<BackendId>) -> PendingWakers {
         let mut wakers = PendingWakers::default();
         if self.waiting.is_empty() {
@@ -388,7 +385,7 @@ impl<P: QueuedPool> QueueState<P> {
         }
     }
 
-    /// Gives free places at a backend to those that wait for it or for any; one that may not take it is
+    /// Gives free places at a backend to the waiters for it or for any. A waiter that may not take it is
     /// passed over.
     fn serve_at(&mut self, pool: &P, id: BackendId, wakers: &mut PendingWakers) {
         let Some(at) = pool.position(id) else { return };
@@ -405,12 +402,12 @@ impl<P: QueuedPool> QueueState<P> {
         }
     }
 
-    /// The first from this number on that waits for a backend, or for any where none is named.
+    /// The first from this number on that waits for a backend, or for any if none is named.
     fn first(&self, wanted: Option<BackendId>, from: u64) -> Option<u64> {
         self.wanted.range((wanted, from)..=(wanted, u64::MAX)).next().map(|&(_, number)| number)
     }
 
-    /// Lets those that have been passed over often enough, or wait for long enough, take any place.
+    /// Lets the waiters that were passed over often enough, or waited for long enough, take any place.
     fn settle(&mut self, pool: &P, wakers: &mut PendingWakers) {
         while let Some((&number, waiter)) = self.waiting.range(self.settled..).next()
             && (self.passed_over(number) >= self.most_passed_over(pool)
@@ -424,20 +421,20 @@ impl<P: QueuedPool> QueueState<P> {
         }
     }
 
-    /// How many that came after the first that waits have left the queue: all that did, but for those before
-    /// it, which are as many as its number says. Where it is not the first, there may have been more.
+    /// How many requests that came after the first waiter have left the queue. All that came before it have
+    /// left too, and its number counts them. For another waiter, this is a lower bound.
     fn passed_over(&self, number: u64) -> u64 {
         (self.came - self.waiting.len() as u64).saturating_sub(number)
     }
 
-    /// After so many, it takes any place.
+    /// After so many, a waiter takes any place.
     fn most_passed_over(&self, pool: &P) -> u64 {
         pool.ids().len() as u64 * PASSED_OVER_PER_BACKEND
             + self.waiting.len() as u64 * PASSED_OVER_PER_WAITING
     }
 
-    /// Gives a waiting request the place that it has a claim to, or else any, and says whether there was one.
-    /// A claim to a place that it cannot have is given up.
+    /// Gives a waiter the place that it has a claim to, or else any, and returns whether there was one. A
+    /// claim that cannot be honoured is given up.
     fn grant(&mut self, pool: &P, number: u64, wakers: &mut PendingWakers) -> bool {
         let now = self.now;
         let Some(waiter) = self.waiting.get_mut(&number) else { return false };
@@ -462,7 +459,7 @@ impl<P: QueuedPool> QueueState<P> {
         }
     }
 
-    /// From now on, a waiting request waits for the backend of `claim`, or for any.
+    /// From now on, a waiter waits for the backend of `claim`, or for any.
     fn want(&mut self, number: u64, claim: Option<P::Claim>) {
         let Some(waiter) = self.waiting.get_mut(&number) else { return };
         let before = waiter.claim.as_ref().map(P::claimed);
@@ -471,7 +468,7 @@ impl<P: QueuedPool> QueueState<P> {
         waiter.claim = claim;
     }
 
-    /// Decides what a waiting request waits for, and serves those that wait for the same.
+    /// Decides what a waiter waits for, and serves the waiters for the same.
     fn place(&mut self, pool: &P, number: u64, wakers: &mut PendingWakers) {
         let now = self.now;
         let Some(waiter) = self.waiting.get(&number) else { return };
@@ -488,7 +485,7 @@ impl<P: QueuedPool> QueueState<P> {
         }
     }
 
-    /// Takes a request out of the queue.
+    /// Removes a request from the queue.
     fn leave(&mut self, number: u64) -> Option<Waiter<P::Claim>> {
         let waiter = self.waiting.remove(&number)?;
         self.wanted.remove(&(waiter.claim.as_ref().map(P::claimed), number));

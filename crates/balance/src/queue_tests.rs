@@ -1,4 +1,4 @@
-//! Tests of the queue before a pool.
+//! Tests of the queue of a pool.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,7 +22,7 @@ impl Wake for Count {
     }
 }
 
-/// A request with a turn and a waker of its own. An empty class is none.
+/// A request with a ticket and a waker of its own. An empty class is none.
 pub(super) struct Request {
     ticket: Ticket,
     class: Vec<u8>,
@@ -34,12 +34,12 @@ impl Request {
         Request { ticket: pool.queue(), class: class.to_vec(), woken: Arc::default() }
     }
 
-    /// One without a class, whose session sticks to a backend.
+    /// A request without a class, whose session sticks to a backend.
     pub(super) fn sticking(pool: &Pool, backend: BackendId) -> Request {
         Request { ticket: pool.queue().sticking_to(backend), class: Vec::new(), woken: Arc::default() }
     }
 
-    /// One that waits already.
+    /// A request that waits already.
     pub(super) fn waiting(pool: &Pool, class: &[u8]) -> Request {
         let mut request = Request::new(pool, class);
         assert!(request.poll(NOW).is_pending());
@@ -95,8 +95,8 @@ fn a_place_given_back_goes_to_the_first_that_waits() {
         held.finish(AttemptOutcome::Answered, NOW);
         let wakes: Vec<_> = requests.iter().map(Request::wakes).collect();
         assert_eq!(wakes, (0..3).map(|other| usize::from(other <= at)).collect::<Vec<_>>());
-        // Neither the next in the queue, asking of its own accord, nor a newcomer is before the one that was
-        // woken.
+        // Neither the next in the queue, polled without a wake-up, nor a newcomer comes before the one that
+        // was woken.
         assert!(requests.iter_mut().skip(at + 1).all(|request| request.poll(NOW).is_pending()));
         assert_eq!(pool.pick(None, NOW, &[]).unwrap_err(), NoBackend::AllFull);
         held = requests[at].served();
@@ -164,7 +164,7 @@ fn a_place_that_the_first_may_not_take_goes_to_the_next() {
     assert_eq!(second.wakes(), 1);
     let taken = second.served();
     assert_eq!(taken.id(), freed);
-    // With nobody left who may take it, a newcomer may, although someone waits.
+    // With no waiter left that may take it, a newcomer may, although there are waiters.
     drop(taken);
     drop(pick(&pool));
     drop(one);
@@ -185,7 +185,7 @@ fn after_a_reload_the_new_pool_serves_those_that_waited_at_the_old() {
     assert_ne!(new.id(), held.id());
     assert!(requests[1].poll(NOW).is_pending());
 
-    // What is given back at the old one is a place at the new one, and the other way round.
+    // A place given back at the old pool is a place at the new one, and vice versa.
     let mut late = Request::waiting(&after, b"");
     drop(held);
     let old = requests[1].served();
@@ -220,7 +220,7 @@ fn a_pool_is_freed_when_its_last_ticket_is() {
     assert!(Pool::upgrade(&inner).is_none());
 }
 
-/// Unparks the thread that waits.
+/// Unparks the waiting thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -261,7 +261,7 @@ fn cores_share_a_queue_and_every_ticket_is_served_once() {
                     let pool = current.lock().unwrap().clone();
                     let mut ticket = pool.queue();
                     if (round + core) % 7 == 0 {
-                        // Asks once and leaves, with or without a place.
+                        // Polls once and leaves, with or without a place.
                         let polled =
                             ticket.poll_pick(&mut Context::from_waker(Waker::noop()), None, NOW, &[]);
                         thread::yield_now();
@@ -298,8 +298,8 @@ fn cores_share_a_queue_and_every_ticket_is_served_once() {
 }
 
 proptest! {
-    /// Against a plain list of those that wait: whoever is served is the first of them, and a place is never
-    /// free while someone waits.
+    /// Compares with a plain list of waiters: the first is served first, and no place is free while there is
+    /// a waiter.
     #[test]
     fn whatever_happens_the_first_that_waits_is_served_first(
         backends in 1_usize..4,

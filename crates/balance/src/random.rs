@@ -1,5 +1,4 @@
-//! Pseudo-random numbers: the same sequence for the same seed, on every machine. No defence against whoever
-//! wants to guess them.
+//! Pseudo-random numbers: the same sequence for the same seed, on every machine. They are predictable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +9,7 @@ use crate::hash::{STEP, mix};
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of `seed`. Any seed is good, neighbouring ones too.
+    /// The sequence of `seed`. Any seed is good, also neighbouring ones.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -33,8 +32,7 @@ impl Random {
     }
 }
 
-/// The same sequence, shared by all cores: the state is a counter, so that one atomic addition takes a
-/// number.
+/// The same sequence, shared by all cores: the state is a counter, and one atomic addition takes a number.
 pub(crate) struct SharedRandom(AtomicU64);
 
 impl SharedRandom {
@@ -52,20 +50,20 @@ impl SharedRandom {
         scaled(self.bits(), bound)
     }
 
-    /// As many numbers below `bound`, which MUST NOT be 0, as that many calls would give one after the other.
+    /// `count` numbers below `bound`, which MUST NOT be 0, equal to those of as many calls.
     pub(crate) fn several_below(&self, bound: usize, count: u64) -> impl Iterator<Item = usize> {
         let before = self.0.fetch_add(STEP.wrapping_mul(count), Ordering::Relaxed);
         (1..=count).map(move |n| scaled(mix(before.wrapping_add(STEP.wrapping_mul(n))), bound))
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub(crate) fn happens(&self, probability: f32) -> bool {
         // 24 bits are all that an `f32` below 1 holds.
         ((self.bits() >> 40) as f32) < probability * (1_u32 << 24) as f32
     }
 }
 
-/// A number below `bound`, by these bits.
+/// A number below `bound`, from these bits.
 const fn scaled(bits: u64, bound: usize) -> usize {
     ((bits as u128 * bound as u128) >> 64) as usize
 }

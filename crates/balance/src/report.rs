@@ -8,60 +8,61 @@ use crate::durations::{micros, millis};
 use crate::request_ages::Ages;
 use crate::{Backend, BackendId, Choice, ChoiceReason, ClassReport, Classes, Pool, SkillWord};
 
-/// What is known of a backend.
+/// The state of a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackendReport {
     /// The backend.
     pub id: BackendId,
     /// Its address.
     pub address: String,
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load, relative to other backends.
     pub weight: u32,
-    /// The requests it is answering now.
+    /// The requests in flight to it.
     pub in_flight: u32,
-    /// For how long it has been answering the oldest of them; `None` where there is none.
+    /// The age of the oldest of them; `None` if there is none.
     pub oldest: Option<Duration>,
-    /// The requests it was given, ever.
+    /// The requests given to it, in total.
     pub picks: u64,
-    /// The failures to connect to it, ever.
+    /// The failures to connect to it, in total.
     pub connect_failures: u64,
-    /// How often it was ejected, ever; an ejection that goes on after a trial is one.
+    /// The ejections of it, in total; one that continues after a trial counts once.
     pub ejections: u64,
-    /// Whether it is ejected, or was and has not answered since.
+    /// Whether it is ejected, or was and has sent no response since.
     pub ejected: bool,
-    /// Whether that is for its answers, not its connections.
+    /// Whether that is for its responses rather than its connections.
     pub faulty: bool,
-    /// For how much longer it is ejected; `None` where it is not.
+    /// The remaining time of its ejection; `None` if it is not ejected.
     pub ejected_for: Option<Duration>,
-    /// Whether it has answered a request, or passed a check, ever.
+    /// Whether it has ever sent a response or passed a check.
     pub heard: bool,
-    /// Whether the last connection to it failed, or the last request had no answer in time.
+    /// Whether the last connection to it failed, or the last request had no response in time.
     pub failed: bool,
-    /// Whether it has failed as often in a row as ejects a backend, and has not answered since: it is
+    /// Whether it had enough consecutive failures for an ejection, and has sent no response since: it is
     /// ejected, on trial, or the last one left.
     pub failing: bool,
-    /// Whether it has requests, and has answered nothing for longer than they should take.
+    /// Whether it has requests, and has responded to none for longer than they should take.
     pub silent: bool,
-    /// Whether active checks have it out of service.
+    /// Whether active checks keep it out of service.
     pub down: bool,
-    /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
+    /// Whether its checks fail, but it stays in service because no more of the pool may be out.
     pub spared: bool,
     /// Whether it gets no new requests, by order.
     pub draining: bool,
     /// Whether it is of another version than the one that serves.
     pub sidelined: bool,
-    /// The requests in flight to it: of late where the pool chooses by résumé, now otherwise.
+    /// The requests in flight to it: a recent mean if the pool chooses by résumé, otherwise the current
+    /// number.
     pub mean_backlog: f32,
-    /// The share of requests to it that failed of late.
+    /// The share of recent requests to it that failed.
     pub faults: f32,
-    /// The version it announced, where the pool chooses by résumé.
+    /// The version it announced, if the pool chooses by résumé.
     pub version: Option<Box<str>>,
-    /// Which of its résumés is known.
+    /// Its known résumé.
     pub resume: Option<Known>,
 }
 
 impl BackendReport {
-    /// Whether requests go to it, in one word: of several reasons why not, the one that lasts longest.
+    /// Whether requests go to it, in one word. Of several reasons against it, the one that lasts longest.
     pub fn state(&self) -> BackendState {
         match self {
             BackendReport { draining: true, .. } => BackendState::Draining,
@@ -82,27 +83,27 @@ impl BackendReport {
 /// Whether requests go to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BackendState {
-    /// They do.
+    /// It gets requests.
     Healthy,
-    /// They do, and none has shown yet whether it answers.
+    /// It gets requests, but has not responded to any yet.
     Untried,
-    /// They do for want of others: it has requests, and has answered nothing for longer than they should
-    /// take.
+    /// It gets requests for lack of others: it has requests, and has responded to none for longer than they
+    /// should take.
     Silent,
-    /// They do, for want of others or on trial, though the last ones failed, or its checks do.
+    /// It gets requests, for lack of others or on trial, although the last ones or its checks failed.
     Failing,
-    /// For a while they do not, because they failed.
+    /// It gets no requests for a while, because they failed.
     Ejected,
-    /// They do not until active checks pass.
+    /// It gets no requests until active checks pass.
     Down,
-    /// New ones do not, by order.
+    /// It gets no new requests, by order.
     Draining,
-    /// They do not, as it is of another version than the one that serves.
+    /// It gets no requests, because it is of another version than the one that serves.
     Sidelined,
 }
 
 impl BackendState {
-    /// The word for it.
+    /// The name of the state.
     pub const fn name(self) -> &'static str {
         match self {
             BackendState::Healthy => "healthy",
@@ -123,25 +124,25 @@ impl std::fmt::Display for BackendState {
     }
 }
 
-/// What is known of a pool as a whole.
+/// The state of a pool as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolReport {
     /// The requests in flight to its backends.
     pub in_flight: u32,
-    /// The requests in flight to a backend, in the mean over all backends: of late where the pool chooses by
-    /// résumé, now otherwise. 0 where none is in flight.
+    /// The mean number of requests in flight to a backend: recent if the pool chooses by résumé, otherwise
+    /// current. 0 if none is in flight.
     pub mean_backlog: f32,
-    /// For how long the oldest request has been in flight; `None` where there is none. Of more than some
-    /// thousand requests in flight not all are looked at.
+    /// The age of the oldest request in flight; `None` if there is none. With more than some thousand
+    /// requests in flight, not all are examined.
     pub oldest: Option<Duration>,
-    /// How many choices fell for each reason, ever; those for which none did are left out.
+    /// The number of choices for each reason, in total, without reasons that never occurred.
     pub reasons: Vec<(ChoiceReason, u64)>,
-    /// How many workers skilled in a class were passed over for their backlog, ever.
+    /// The number of workers skilled in a class that were skipped for their backlog, in total.
     pub skipped: u64,
 }
 
 impl Pool {
-    /// What is known of every backend, in their order.
+    /// The state of every backend, in their order.
     pub fn report(&self, now: Duration) -> Vec<BackendReport> {
         let inner = self.inner();
         let (now, micros) = (millis(now), micros(now));
@@ -184,12 +185,12 @@ impl Pool {
         inner.backends().iter().zip(inner.ids()).map(report).collect()
     }
 
-    /// What is known of the pool as a whole.
+    /// The state of the pool as a whole.
     pub fn summary(&self, now: Duration) -> PoolReport {
         let inner = self.inner();
         let in_flight = inner.backends().iter().map(Backend::in_flight).fold(0, u32::saturating_add);
         let all = match inner.resume() {
-            // What is left of the past where nothing is in flight is no backlog.
+            // With nothing in flight, the rest of the recent mean is not a backlog.
             Some(_) if in_flight > 0 => inner.load().backlog.get(),
             _ => in_flight as f32,
         };
@@ -203,20 +204,20 @@ impl Pool {
         }
     }
 
-    /// For how long the oldest request has been in flight, see [`PoolReport::oldest`].
+    /// The age of the oldest request in flight, see [`PoolReport::oldest`].
     pub fn oldest(&self, now: Duration) -> Option<Duration> {
         let mut oldest = u64::MAX;
         self.inner().ages().each(|_, since| oldest = oldest.min(since));
         (oldest < u64::MAX).then(|| age(oldest, micros(now)))
     }
 
-    /// The last choices, the newest first; also those of the pools before this one.
+    /// The last choices, the newest first; also those of preceding pools.
     pub fn choices(&self) -> Vec<Choice> {
         self.inner().choices().last()
     }
 
-    /// The `limit` classes that are asked for most. Empty where the pool does not choose by résumé. It looks
-    /// at every class, a part of them at a time: for people, not for each request.
+    /// The `limit` most requested classes. Empty if the pool does not choose by résumé. It examines every
+    /// class, a part of them at a time: not for use with each request.
     pub fn classes(&self, limit: usize) -> Classes {
         let inner = self.inner();
         let Some(resume) = inner.resume() else { return Classes::default() };
@@ -233,7 +234,7 @@ impl Pool {
             }
             shares.push((class.share, class.key));
         });
-        // Of classes that are asked for as often, those of one time and another should be the same.
+        // Makes the order stable among equally requested classes.
         shares.sort_unstable_by(|(a, one), (b, two)| b.total_cmp(a).then(one.0.cmp(&two.0)));
         shares.truncate(limit);
         let top =
@@ -241,7 +242,7 @@ impl Pool {
         Classes { top: top.collect(), skills, words }
     }
 
-    /// What is known of the class of this name; `None` where that is nothing.
+    /// The state of the class of this name; `None` if it is unknown.
     pub fn class(&self, name: &[u8]) -> Option<ClassReport> {
         let inner = self.inner();
         let resume = inner.resume()?;

@@ -1,4 +1,4 @@
-//! Tests of what a pool tells of itself.
+//! Tests of a pool's reports.
 
 use super::*;
 use crate::{Algorithm, AttemptOutcome, Settings, SkillSource, WorkerState};
@@ -17,7 +17,7 @@ fn pool(count: usize, settings: impl Into<Settings>) -> Pool {
     Pool::new("app", (0..count).map(backend).collect(), settings)
 }
 
-/// Makes `worker` skilled, as it would say itself.
+/// Makes `worker` skilled by a report of its own.
 fn skilled(pool: &Pool, worker: usize, skills: &[(&str, f64)]) {
     let skills = skills.iter().map(|&(class, score)| (class.as_bytes(), score));
     let resumes = pool.resumes().unwrap();
@@ -75,7 +75,7 @@ fn a_choice_by_resume_says_how_the_skilled_fared() {
     skilled(&pool, 1, &[("a", 100.0)]);
     let first = pool.pick(Some(b"a"), NOW, &[]).unwrap();
     assert_eq!(last(&pool), (ChoiceReason::BestScore, pool.ids()[1]));
-    // As many more as make its backlog stand out, all of them at the one that is skilled.
+    // Enough more to make its backlog stand out, all at the skilled one.
     let others: Vec<_> = pool.ids().iter().copied().filter(|&id| id != pool.ids()[1]).collect();
     let held: Vec<_> = (0..40).map(|_| pool.pick(Some(b"a"), NOW, &others).unwrap()).collect();
     drop(pool.pick(Some(b"a"), NOW, &[]).unwrap());
@@ -139,7 +139,7 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
     assert_eq!(pool.classes(0).top, []);
 }
 
-/// Regression: a class counted as asked for when a worker told its score.
+/// Regression: a class counted as requested when a worker reported its score.
 #[test]
 fn classes_that_workers_told_of_and_nobody_asked_for_have_no_share() {
     let pool = pool(2, Algorithm::Resume);

@@ -1,36 +1,36 @@
 //! The ages of the requests in flight.
 //!
-//! A request that is given to a backend takes a place in a table and writes there when it began; the oldest
-//! is found by looking through the table. Nothing is locked, and neither end of a request takes more than a
-//! few steps.
+//! A request that is given to a backend takes a place in a table and writes its start time there. The oldest
+//! is found by scanning the table. Nothing is locked, and both ends of a request take only a few steps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::BackendId;
 
-/// The places of a group: as many as a word has bits.
+/// The places of a group: the bits of a word.
 const GROUP: usize = 64;
 
-/// The most groups: 4096 requests of one pool are followed at a time, and those beyond pass unseen.
+/// The most groups: 4096 requests of one pool are tracked at a time. Those beyond are not.
 const GROUPS: usize = 64;
 
-/// Where nobody is.
+/// An empty place.
 const NOBODY: u64 = u64::MAX;
 
-/// The bits of a place that say whose it is. The others are units of 1024 µs: for 35 years.
+/// The bits of a place that identify its backend. The others are the time in units of 1024 µs, enough for 35
+/// years.
 const WHOSE_BITS: u32 = 24;
 
-/// Microseconds are taken to be told to so many bits less.
+/// Microseconds are stored without this many low bits.
 const UNIT_BITS: u32 = 10;
 
 const WHOSE: u64 = (1 << WHOSE_BITS) - 1;
 
-/// When the requests in flight began.
+/// The start times of the requests in flight.
 #[derive(Debug)]
 pub(crate) struct Ages {
     groups: [OnceLock<Box<Group>>; GROUPS],
-    /// The group that had room when it was last looked at.
+    /// The group that had room at the last examination.
     current: AtomicUsize,
 }
 
@@ -76,7 +76,7 @@ impl Group {
 }
 
 impl Ages {
-    /// A request to `backend` has begun at `micros`. `None` where the table is full.
+    /// Notes that a request to `backend` began at `micros`. `None` if the table is full.
     pub(crate) fn begin(&self, backend: BackendId, micros: u64) -> Option<Place> {
         let at = self.current.load(Ordering::Relaxed);
         let (at, free) = match self.group(at).take() {
@@ -88,8 +88,8 @@ impl Ages {
         Some(Place((at * GROUP + free) as u16))
     }
 
-    /// Takes a place in another group than this one, which is full: the first that has room, so that the
-    /// table is no larger than it has to be.
+    /// Takes a place in another group than this one, which is full. The first with room is used, so that the
+    /// table stays as small as possible.
     #[cold]
     fn look(&self, full: usize) -> Option<(usize, usize)> {
         let found = (0..GROUPS).find_map(|at| Some((at, self.group(at).take()?)))?;
@@ -97,17 +97,17 @@ impl Ages {
         Some(found)
     }
 
-    /// The request that had this place has ended.
+    /// Frees the place of a request that has ended.
     pub(crate) fn end(&self, Place(place): Place) {
         let (at, free) = (usize::from(place) / GROUP, usize::from(place) % GROUP);
         let group = self.group(at);
         group.places[free].store(NOBODY, Ordering::Relaxed);
-        // Who takes the place next writes after this.
+        // The next owner of the place writes after this.
         group.taken.fetch_and(!(1 << free), Ordering::Release);
     }
 
-    /// Shows `see` each request in flight that is followed: whose it is, as [`Ages::tag`] says, and since
-    /// when, in microseconds, early by a millisecond at most.
+    /// Passes each tracked request in flight to `see`: its backend, by [`Ages::tag`], and its start, in
+    /// microseconds, early by a millisecond at most.
     pub(crate) fn each(&self, mut see: impl FnMut(u32, u64)) {
         for group in self.groups.iter().filter_map(OnceLock::get) {
             for place in &group.places {
@@ -119,7 +119,7 @@ impl Ages {
         }
     }
 
-    /// What a backend is called in the table.
+    /// The identification of a backend in the table.
     pub(crate) fn tag(backend: BackendId) -> u32 {
         (u64::from(backend.0) & WHOSE) as u32
     }

@@ -1,4 +1,4 @@
-//! The retry budget of a pool: when most requests fail, trying each again would only double the load.
+//! The retry budget of a pool. When most requests fail, retrying each would only double the load.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,18 +10,19 @@ use crate::durations::millis;
 pub struct RetryBudget {
     /// Hundredths of a retry that a request adds.
     percent: u32,
-    /// Retries that each second adds, requests or none, so that a pool with few requests can retry too.
+    /// Retries that each second adds, with requests or without, so that a pool with few requests can retry
+    /// too.
     per_second: u32,
-    /// The hundredths of retries there are, in the high half, and when seconds were counted last, in
+    /// The available hundredths of retries, in the high half, and when seconds were last counted, in
     /// milliseconds.
     tokens: AtomicU64,
 }
 
 impl RetryBudget {
-    /// Retries saved up for: ten seconds without any retry.
+    /// How many seconds without a retry are saved up.
     const SECONDS: u32 = 10;
 
-    /// A budget of `percent` retries for every hundred requests, and `per_second` beside that. It is full.
+    /// A budget of `percent` retries for every hundred requests, plus `per_second`. It starts full.
     pub fn new(percent: u32, per_second: u32) -> RetryBudget {
         let budget = RetryBudget {
             percent: percent.min(1000),
@@ -32,17 +33,17 @@ impl RetryBudget {
         budget
     }
 
-    /// What is saved at most, in hundredths: of ten seconds, and of a thousand requests.
+    /// The most that is saved, in hundredths: ten seconds' worth, and that of a thousand requests.
     fn most(&self) -> u32 {
         self.per_second * 100 * RetryBudget::SECONDS + self.percent * 1000
     }
 
-    /// A request was sent for the first time.
+    /// Adds a request that was sent for the first time.
     pub fn request(&self) {
         self.change(None, |tokens| Some(tokens.saturating_add(self.percent)));
     }
 
-    /// Whether a request may be sent once more; that is counted.
+    /// Whether a request may be sent again. If so, the retry is counted.
     pub fn retry(&self, now: Duration) -> bool {
         self.change(Some(millis(now) as u32), |tokens| tokens.checked_sub(100))
     }
@@ -51,11 +52,11 @@ impl RetryBudget {
         let update = |word: u64| {
             let (tokens, since) = ((word >> 32) as u32, word as u32);
             let now = now.unwrap_or(since);
-            // Of a clock that seems to have run backwards, between cores, nothing is added.
+            // A clock that seems to run backwards, between cores, adds nothing.
             let millis = u64::from(now.wrapping_sub(since)).min(u64::from(u32::MAX / 2));
             let earned = (millis * u64::from(self.per_second) / 10).min(u64::from(self.most())) as u32;
             let tokens = change(tokens.saturating_add(earned))?;
-            // Less than a hundredth is not lost: only the time that was paid for is over.
+            // A fraction of a hundredth is not lost: only the time that was counted is used up.
             let paid = (u64::from(earned) * 10).checked_div(u64::from(self.per_second)).unwrap_or(millis);
             let since = if earned == self.most() { now } else { since.wrapping_add(paid as u32) };
             Some(pack(tokens.min(self.most()), since))

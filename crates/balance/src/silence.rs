@@ -1,45 +1,45 @@
-//! Backends that take requests and answer none.
+//! Backends that take requests and respond to none.
 //!
-//! A worker that hangs keeps its connections open: nothing fails until a request has waited for all of its
-//! time, or never where its client leaves before. So it is noted when a backend was last heard of, and what
-//! was given up before it answered.
+//! A worker that hangs keeps its connections open. Nothing fails until a request times out, or never if its
+//! client leaves before. Therefore the last sign of life of a backend is recorded, and the requests that were
+//! given up without a response.
 
 use std::sync::atomic::Ordering;
 
 use crate::backend::State;
 
-/// A backend that has answered nothing for so many times as long as its answers take is overdue. Ten: the
-/// 99th percentile of an ordinary site is some five means, and what is avoided wrongly for a moment loses
-/// nothing.
+/// A backend without a response for this many times the duration of its responses is overdue. Ten: the 99th
+/// percentile of an ordinary site is some five means, and a backend that is avoided wrongly for a moment
+/// loses nothing.
 const FACTOR: f32 = 10.0;
 
-/// None is overdue before so many milliseconds: a pause of a garbage collector is no silence.
+/// No backend is overdue before this many milliseconds: a pause of a garbage collector is not silence.
 const LEAST_MS: f32 = 1000.0;
 
-/// By so much less does each answer count than the next.
+/// The decay of the mean duration with each response.
 const DECAY: f32 = 0.95;
 
-/// The most requests that are remembered as given up, many more than an ejection takes.
+/// The most remembered requests that were given up, many more than an ejection takes.
 const MOST: usize = 64;
 
 impl State {
-    /// A request was given to it.
+    /// Notes that a request was given to it.
     pub(crate) fn asked(&self, now: u64) {
         let begins = |unanswered| {
             if unanswered == 0 && self.given_up.load(Ordering::Relaxed) == 0 {
                 self.overdue_at.store(now.saturating_add(self.patience()), Ordering::Relaxed);
             }
         };
-        // Before, lest another core sees the time that was set for the request before; and again where that
-        // has just ended.
+        // Set before the request is counted, so that another core does not see the previous request's time;
+        // and again if that request has just ended.
         begins(self.unanswered.load(Ordering::Relaxed));
         begins(self.unanswered.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// It has begun to answer a request.
+    /// Notes that it has begun to respond to a request.
     pub(crate) fn heard(&self, now: u64) {
         self.overdue_at.store(now.saturating_add(self.patience()), Ordering::Relaxed);
-        // The line is shared, and written once a millisecond at most.
+        // The cache line is shared, and written once a millisecond at most.
         if self.last_heard.heard_at.load(Ordering::Relaxed) != now + 1 {
             self.last_heard.heard_at.store(now + 1, Ordering::Relaxed);
         }
@@ -51,19 +51,19 @@ impl State {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether it has answered a request or passed a check, ever.
+    /// Whether it has ever responded to a request or passed a check.
     pub(crate) fn was_ever_heard(&self) -> bool {
         self.last_heard.passed_check.load(Ordering::Relaxed)
             || self.last_heard.heard_at.load(Ordering::Relaxed) != 0
     }
 
-    /// It has passed a check.
+    /// Notes that it has passed a check.
     pub(crate) fn passed_check(&self) {
         self.last_heard.passed_check.store(true, Ordering::Relaxed);
     }
 
-    /// A request ended unanswered. Where it was sent, at `since`, and given up, it is not known yet whether
-    /// it would have been answered.
+    /// Notes that a request ended without a response. If it was sent, at `since`, and given up, it is not
+    /// known yet whether it would have had one.
     pub(crate) fn unheard(&self, since: Option<u64>) {
         if let Some(since) = since {
             let mut given_up = self.last_heard.given_up();
@@ -75,7 +75,7 @@ impl State {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// An answer took so many milliseconds.
+    /// Notes the duration of a response, in milliseconds.
     pub(crate) fn took(&self, millis: f32) {
         self.last_heard.took.add(millis, DECAY);
     }
@@ -84,19 +84,19 @@ impl State {
         (self.last_heard.took.get() * FACTOR).max(LEAST_MS) as u64
     }
 
-    /// Whether it has begun an answer in a later millisecond than `since`: one in the same may have come
-    /// before.
+    /// Whether it has begun a response in a later millisecond than `since`: one in the same may have been
+    /// earlier.
     pub(crate) fn was_heard_after(&self, since: u64) -> bool {
         self.last_heard.heard_at.load(Ordering::Relaxed) > since.saturating_add(1)
     }
 
-    /// Whether it has requests, and has answered nothing for longer than they should take.
+    /// Whether it has requests, and has responded to none for longer than they should take.
     pub(crate) fn is_overdue(&self, now: u64) -> bool {
         self.overdue_at.load(Ordering::Relaxed) <= now
             && (self.unanswered.load(Ordering::Relaxed) > 0 || self.given_up.load(Ordering::Relaxed) > 0)
     }
 
-    /// Those given up that were sent at `until` or before. They are not given again.
+    /// Removes and returns the given-up requests that were sent at `until` or before.
     pub(crate) fn given_up_until(&self, until: u64) -> Vec<u64> {
         if self.given_up.load(Ordering::Relaxed) == 0 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of backends that answer nothing.
+//! Tests of backends that respond to nothing.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::*;
 
 const NOW: Duration = Duration::from_secs(1000);
 
-/// The time that a backend has to begin an answer, in milliseconds.
+/// The time limit for a backend to begin a response, in milliseconds.
 const WITHIN: u64 = 3000;
 
 fn at(ms: u64) -> Duration {
@@ -63,7 +63,8 @@ fn an_answer_between_them_starts_the_count_again() {
     assert_eq!(out(&pool, at(20 * WITHIN)), []);
 }
 
-/// They are sent together and end together: nothing is answered between their ends, but while they wait.
+/// They are sent together and end together: there is no response between their ends, but there is one while
+/// they wait.
 #[test]
 fn one_slow_page_among_quick_ones_ejects_nobody() {
     let pool = pool(2, Algorithm::LeastRequests);
@@ -74,8 +75,8 @@ fn one_slow_page_among_quick_ones_ejects_nobody() {
     assert_eq!(pool.outlook(), Outlook::Answers);
 }
 
-/// Regression: a request that a backend never answered counted for nothing if it was sent within a
-/// millisecond of an answer.
+/// Regression: a request without a response counted for nothing if it was sent within a millisecond of an
+/// earlier response.
 #[test]
 fn an_answer_just_before_a_request_is_no_sign_of_life_after_it() {
     let pool = pool(1, Algorithm::LeastRequests);
@@ -99,7 +100,7 @@ fn what_clients_gave_up_counts_once_its_time_is_over_unless_something_was_answer
     }
 }
 
-/// The client sends its request body slowly, or breaks it off: the backend cannot answer.
+/// The client sends its request body slowly, or breaks it off: the backend cannot respond.
 #[test]
 fn what_was_not_sent_whole_is_not_waited_for() {
     let pool = pool(2, Algorithm::LeastRequests);
@@ -131,7 +132,7 @@ fn a_backend_that_has_answered_nothing_for_long_is_avoided_by_every_algorithm_wh
             }
             let picked = |n: u64| pool.pick(Some(n.to_string().as_bytes()), at(WITHIN), &[]).unwrap();
             let is_back = (0..200).any(|n| picked(n).id().0 == 0);
-            // These prefer those that answered soonest.
+            // These prefer the quickest backends.
             let goes_by_time = matches!(algorithm, Algorithm::Resume | Algorithm::PeakEwma);
             assert!(is_back || goes_by_time, "{algorithm}");
         }
@@ -147,7 +148,7 @@ fn a_backend_that_has_begun_all_its_answers_is_not_waited_for() {
     assert_eq!(pool.pick(None, at(60_000), &[]).unwrap().id().0, 0);
 }
 
-/// Ten times as long as its answers take.
+/// Ten times as long as its responses take.
 #[test]
 fn a_backend_whose_answers_take_long_has_longer() {
     let pool = pool(2, Algorithm::Fallback);
@@ -167,7 +168,7 @@ fn the_outlook_is_as_good_as_the_best_backend() {
     assert_eq!(pool.outlook(), Outlook::Silent);
     (0..2).for_each(late);
     (0..2).for_each(late);
-    // One was ejected; the other would have been, were it not the last.
+    // One was ejected; the other is spared because it is the last.
     assert_eq!(pool.outlook(), Outlook::Failing);
     answer(send(&pool, 1, at(WITHIN)), at(WITHIN));
     assert_eq!(pool.outlook(), Outlook::Answers);

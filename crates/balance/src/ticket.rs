@@ -18,32 +18,32 @@ pub struct Ticket {
 }
 
 impl Pool {
-    /// A turn at this pool, for a request that waits for a place where all are taken.
+    /// A ticket of this pool, for a request that waits if all places are taken.
     pub fn queue(&self) -> Ticket {
         Ticket { pool: self.clone(), entry: QueueEntry::default() }
     }
 }
 
 impl Ticket {
-    /// The turn of a request whose session sticks to `backend`: it waits for a place there, even while others
-    /// have places, and for any when its [`Settings::patience`](crate::Settings::patience) is over, or that
-    /// one goes out of service.
+    /// The ticket of a request whose session sticks to `backend`. It waits for a place there, even while
+    /// others have places, and for any when its [`Settings::patience`](crate::Settings::patience) is over or
+    /// that backend goes out of service.
     pub fn sticking_to(mut self, backend: BackendId) -> Ticket {
         self.entry.sticks_to = Some(backend);
         self
     }
 
-    /// Chooses a backend as [`Pool::pick_patiently`] does, or waits until there is a place, behind all that
-    /// wait already for the same.
+    /// Chooses a backend as [`Pool::pick_patiently`] does, or waits for a place behind all earlier waiters
+    /// for the same.
     ///
-    /// `class` is what it was first said to be. `exclude` is what it was last said to be; the turn is not
-    /// lost when it changes. After a reload the pool that took this one's place serves. How long to wait is
-    /// for the caller to limit, by dropping the ticket. It MUST ask again when
-    /// [`Settings::patience`](crate::Settings::patience) is over: nothing else may happen that wakes it.
+    /// `class` counts as passed to the first call. `exclude` counts as passed to the last one; the turn is
+    /// kept when it changes. After a reload the succeeding pool serves. The caller limits the wait, by
+    /// dropping the ticket. It MUST poll again when [`Settings::patience`](crate::Settings::patience) is
+    /// over, because nothing else may wake it.
     ///
     /// # Errors
-    /// [`NoBackend::Empty`] and [`NoBackend::AllTried`], for which waiting is no help;
-    /// [`NoBackend::QueueFull`] where as many wait as may; [`NoBackend::AllFull`] where none may.
+    /// [`NoBackend::Empty`] and [`NoBackend::AllTried`], for which waiting does not help;
+    /// [`NoBackend::QueueFull`] if the queue is full; [`NoBackend::AllFull`] if the queue is disabled.
     pub fn poll_pick(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! One version serves: the one that most backends run.
+//! The version in service: the one that most backends run.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -8,12 +8,12 @@ use crate::announcements::Contact;
 use crate::pool::Inner;
 use crate::{BackendId, Pool, WorkerState};
 
-/// The longest version that is kept, in bytes; of a longer one, its beginning.
+/// The most bytes kept of a version. A longer one is truncated.
 const MAX_VERSION_BYTES: usize = 128;
 
 impl Pool {
-    /// The version that serves where only one does; `None` where several may, or those that serve have
-    /// announced none.
+    /// The version in service if only one may serve; `None` if several may, or if the backends in service
+    /// have announced none.
     pub fn version_in_service(&self) -> Option<Box<str>> {
         let inner = self.inner();
         let serving = || inner.serving().lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -22,7 +22,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// A backend announced its version.
+    /// Notes the version that a backend announced.
     pub(crate) fn version_of(&self, backend: BackendId, said: &WorkerState<'_>, contact: Contact) {
         let Some(at) = self.places().of(backend) else { return };
         let version = said.version.map(|version| &version[..version.floor_char_boundary(MAX_VERSION_BYTES)]);
@@ -31,7 +31,7 @@ impl Inner {
         let unmet = another || known.instance.is_none();
         match contact {
             Contact::Later if another => return,
-            // Asked before the one that was met last, and answered after it.
+            // Asked before the last identification, and answered after it.
             Contact::Met(since) if unmet && since < known.since => return,
             Contact::Met(since) => {
                 known.since = known.since.max(since);
@@ -48,8 +48,8 @@ impl Inner {
         }
     }
 
-    /// Lets the largest group of backends of one version serve; of several as large, the one that serves
-    /// already. Backends that have announced nothing are a group too, until they do.
+    /// Puts the largest group of backends of one version in service; of several as large, the one already in
+    /// service. Backends without a version are a group too, until they announce one.
     pub(crate) fn elect(&self) {
         if !self.settings().single_version {
             return;

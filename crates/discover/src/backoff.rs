@@ -1,29 +1,30 @@
-//! Pauses between attempts to reach what is lost.
+//! Pauses between attempts to reach a lost source.
 
 use sandarac_balance::{Backoff, Random};
 use std::time::Duration;
 
-/// Short at first: a restarted server is back within a second or two. A repaired source is followed again within the longest.
+/// Short at first, because a restarted server is back within a second or two. A repaired source is found
+/// again within the longest pause.
 const RETRY_AFTER: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(10) };
 
-/// How long a source has to be good for its next failure to count as the first.
+/// How long a source has to be reachable for its next failure to count as the first.
 pub(super) const LONG_LIFE: Duration = Duration::from_secs(10);
 
-/// Growing pauses, each shortened at random to between half and all of it, so that the balancers that lost a
-/// server together do not come back together.
+/// Growing pauses, each shortened at random to between half and all of it, so that balancers that lost a
+/// server together do not return together.
 pub struct JitteredBackoff {
-    /// Failures since the source was last good for long.
+    /// Failures since the source was last reachable for long.
     failures: u32,
     random: Random,
 }
 
 impl JitteredBackoff {
-    /// The pauses that belong to `seed`.
+    /// The pauses for `seed`.
     pub fn new(seed: u64) -> JitteredBackoff {
         JitteredBackoff { failures: 0, random: Random::new(seed) }
     }
 
-    /// The next pause; the first again where the source was good for long.
+    /// The next pause; the first again if the source was reachable for long.
     pub fn pause(&mut self, lived_long: bool) -> Duration {
         let earlier = if lived_long { 0 } else { self.failures };
         self.failures = earlier.saturating_add(1);

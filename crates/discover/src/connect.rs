@@ -10,10 +10,11 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// The longest that a connection may take, names included and all addresses together. Two retransmissions to one fit in.
+/// The time limit of a connection, including name resolution and all addresses. Allows two retransmissions to
+/// one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A server that served for less than this is no better than one that does not.
+/// A server that served for less than this counts as failed.
 const MIN_SERVICE: Duration = Duration::from_secs(1);
 
 /// The servers of a registry, tried in turn.
@@ -25,18 +26,18 @@ pub(super) struct ServerRotation {
 }
 
 impl ServerRotation {
-    /// Begins at the server that `seed` says, so that many balancers spread.
+    /// Begins at a server chosen by `seed`, so that many balancers spread.
     pub(super) fn new(servers: Vec<String>, seed: u64) -> ServerRotation {
         let next = (seed % servers.len().max(1) as u64) as usize;
         ServerRotation { servers, next, left: 0 }
     }
 
-    /// All are to be tried, the one that was tried last as the last.
+    /// Begins a round over all servers; the one that was tried last comes last.
     pub(super) fn begin(&mut self) {
         self.left = self.servers.len();
     }
 
-    /// The next to be tried, if any is left.
+    /// The next server to try, if any is left.
     pub(super) fn next(&mut self) -> Option<String> {
         self.left = self.left.checked_sub(1)?;
         let server = self.servers.get(self.next)?.clone();
@@ -44,8 +45,8 @@ impl ServerRotation {
         Some(server)
     }
 
-    /// The one tried last has ended, having served since this time if it did. If that was for a while, all the others are
-    /// worth a try before this is more than a change of servers.
+    /// Notes that the server tried last has failed, and since when it had served, if it had. If that was for
+    /// a while, all the others are tried before the registry counts as lost.
     pub(super) fn ended(&mut self, served: Option<Instant>) {
         if served.is_some_and(|since| since.elapsed() >= MIN_SERVICE) {
             self.begin();
@@ -56,26 +57,26 @@ impl ServerRotation {
 /// Connects to servers by name.
 pub(super) struct Connector {
     servers: Vec<NameServer>,
-    /// Made when a name is first needed.
+    /// Made when it is first needed.
     resolver: Option<TokioResolver>,
 }
 
 impl Connector {
-    /// Names are asked for at `servers`, or at those of the system where there are none.
+    /// Resolves names at `servers`, or at the system's name servers if there are none.
     pub(super) fn new(servers: &[NameServer]) -> Connector {
         Connector { servers: servers.to_vec(), resolver: None }
     }
 
-    /// Connects to `server`, `host:port` or `http://host:port`: to the first of its addresses that accepts. A loss does not name
-    /// the server: whoever asks it says which it was, whatever went wrong.
+    /// Connects to `server`, `host:port` or `http://host:port`: to the first of its addresses that accepts. A
+    /// loss does not name the server; the caller adds it to any loss.
     pub(super) async fn connect(&mut self, server: &str) -> Result<TcpStream, Loss> {
         let end = Instant::now() + CONNECT_TIMEOUT;
         let connected = timeout_at(end, self.try_addresses(server, end)).await;
         connected.unwrap_or_else(|_| Err(too_late()))
     }
 
-    /// Tries one address after the other, each for its share of the time until `end`: one that says nothing leaves the others
-    /// theirs.
+    /// Tries one address after the other, each for its share of the time until `end`, so that one without a
+    /// response leaves time for the others.
     async fn try_addresses(&mut self, server: &str, end: Instant) -> Result<TcpStream, Loss> {
         let unreachable = |why: String| Loss::new(LossReason::Unreachable, why);
         let authority = server.strip_prefix("http://").unwrap_or(server);
@@ -92,7 +93,8 @@ impl Connector {
             let share = end.saturating_duration_since(Instant::now()) / left;
             match timeout(share, TcpStream::connect(SocketAddr::new(*ip, *port))).await {
                 Ok(Ok(stream)) => {
-                    // Requests are small and waited for. Where it cannot be set, they are only slower.
+                    // Requests are small, and their responses are awaited. If the option cannot be set, they
+                    // are only slower.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -127,7 +129,7 @@ mod tests {
     use sandarac_test_support::NameServer as Names;
     use std::net::{Ipv4Addr, TcpListener, TcpStream as Client};
 
-    /// Regression: the time for all was spent on the first, and the second never tried.
+    /// Regression: the first address used up the time for all, and the second was never tried.
     #[test]
     fn an_address_that_says_nothing_leaves_time_for_the_others() {
         let silent = Ipv4Addr::new(127, 0, 0, 9);
@@ -135,7 +137,7 @@ mod tests {
         let good = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = good.local_addr().unwrap().port();
         let full = TcpListener::bind((silent, port)).unwrap();
-        // With no room for those whom nobody accepts, further ones get no answer.
+        // With an empty accept queue, further connections get no response.
         rustix::net::listen(&full, 0).unwrap();
         let once = || Client::connect_timeout(&full.local_addr().unwrap(), Duration::from_millis(100));
         let _held: Vec<Client> = std::iter::from_fn(|| once().ok()).collect();

@@ -1,8 +1,8 @@
 //! A directory of Unix sockets.
 //!
-//! A runner makes a socket under a name that begins with a dot, listens, and renames it into place; so a name that is there
-//! is a worker that accepts. It may be renamed over an older one: the address stays, and who answers there is told apart
-//! by its résumé.
+//! A runner makes a socket under a name that begins with a dot, listens, and renames it into place. So a name
+//! that is present is a worker that accepts. It may be renamed over an older one: the address stays, and its
+//! résumé identifies the new worker.
 
 use super::directory_watch::{DirectoryWatch, Settling};
 use super::event::EventReporter;
@@ -18,20 +18,20 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often to look without being told: a symbolic link on the way to the directory may have changed, or a file system
-/// may tell nothing.
+/// How often to look without an event: a symbolic link on the way to the directory may have changed, or a
+/// file system may report nothing.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often to look for what is absent.
+/// How often to look for an absent directory.
 const ABSENCE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Short: a worker that has gone should get no request more than need be.
+/// Short, so that a worker that has gone gets few requests.
 const SETTLING: Settling = Settling { quiet: Duration::from_millis(10), at_most: Duration::from_millis(100) };
 
-/// The most entries that are looked at, those that are no sockets included.
+/// The most entries that are examined, including those that are not sockets.
 const MAX_ENTRIES: usize = 10 * MAX_MEMBERS;
 
-/// Tells what is in the directory until it is lost.
+/// Reports the content of the directory until it is lost.
 pub(super) async fn follow(directory: &Path, reporter: &mut EventReporter<'_>) -> Loss {
     let Err(loss) = try_follow(directory, reporter).await;
     loss
@@ -39,21 +39,21 @@ pub(super) async fn follow(directory: &Path, reporter: &mut EventReporter<'_>) -
 
 async fn try_follow(directory: &Path, reporter: &mut EventReporter<'_>) -> Result<Infallible, Loss> {
     loop {
-        // In this order: what changes between the two is told.
+        // In this order, so that a change between the two is reported.
         let begin = |directory: &Path| Ok((DirectoryWatch::of(directory, None), identity(directory)?));
         let (changes, which) = read_on_thread(directory, begin).await?;
         loop {
             reporter.listing(read_on_thread(directory, scan).await?);
             changes.wait(RESCAN_INTERVAL, SETTLING).await;
             if read_on_thread(directory, identity).await.ok() != Some(which) {
-                // Another directory, which nobody watches yet, or none.
+                // Another directory, not yet watched, or none.
                 break;
             }
         }
     }
 }
 
-/// Reads something at `path` on a thread of its own.
+/// Runs `read` on `path` on a thread of its own.
 pub(super) async fn read_on_thread<T: Send + 'static>(
     path: &Path,
     read: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
@@ -61,13 +61,13 @@ pub(super) async fn read_on_thread<T: Send + 'static>(
     on_file_thread(path, read).await.flatten().map_err(|error| loss(path, &error))
 }
 
-/// Waits `pause` before a directory or file is looked for again, or until something changes where it should be. Looking costs
-/// nothing, and so the pauses need not grow as they do for servers.
+/// Waits `pause` before a directory or file is looked for again, or until something changes where it should
+/// be. Looking is cheap, so the pauses need not grow as they do for servers.
 pub async fn reappears(path: &Path, pause: Duration) {
     let pause = pause.min(ABSENCE_POLL_INTERVAL);
     let watch = |path: &Path| {
         let nearest = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
-        // Of what else happens there, as in a directory of temporary files, nothing is heeded.
+        // Ignores unrelated changes, as in a directory of temporary files.
         let missing = path.strip_prefix(nearest).ok().and_then(|rest| rest.iter().next());
         Some(DirectoryWatch::of(nearest, missing))
     };
@@ -77,7 +77,7 @@ pub async fn reappears(path: &Path, pause: Duration) {
     }
 }
 
-/// The loss that an error of reading `path` is.
+/// The loss for an error of reading `path`.
 pub(super) fn loss(path: &Path, error: &io::Error) -> Loss {
     let reason = match error.kind() {
         io::ErrorKind::NotFound => LossReason::Absent,
@@ -86,7 +86,7 @@ pub(super) fn loss(path: &Path, error: &io::Error) -> Loss {
     Loss::new(reason, format!("{}: {error}", path.display()))
 }
 
-/// What tells a directory or file from another one of the same path.
+/// Distinguishes a directory or file from another one of the same path.
 pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
@@ -104,7 +104,7 @@ fn scan(directory: &Path) -> io::Result<Listing> {
             builder.ignore(IgnoredReason::TooMany, name.as_bytes());
             break;
         }
-        // It may have gone in the meantime. A link to a socket is one.
+        // It may be gone by now. A link to a socket counts as one.
         match std::fs::metadata(entry.path()) {
             Ok(metadata) if metadata.file_type().is_socket() => names.push(name),
             Ok(_) => builder.ignore(IgnoredReason::NotASocket, name.as_bytes()),
@@ -125,7 +125,7 @@ fn address(path: &Path) -> Result<Address, IgnoredReason> {
     let path: PathBuf = std::path::absolute(path).map_err(|_| IgnoredReason::BadAddress)?;
     let path = path.to_str().ok_or(IgnoredReason::NotText)?;
     let text = format!("unix:{path}");
-    // White space at its end is not read as a part of it: that would be another socket.
+    // Parsing trims white space, which would lead to another socket. Such a name is not an address.
     let address = text.parse().ok().filter(|address: &Address| address.to_string() == text);
     address.ok_or(IgnoredReason::BadAddress)
 }

@@ -9,33 +9,32 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// How often to look where no watch could be had, because the system gives only so many.
+/// How often to look without a watch, because the system limits their number.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Watches what happens to the entries of a directory, their content included, and to itself; not below.
+/// Watches a directory: its entries, their content and itself, but nothing below.
 pub(super) struct DirectoryWatch {
     changed: Arc<Notify>,
     watcher: Option<RecommendedWatcher>,
 }
 
-/// What a change is followed by before it is looked at.
+/// How long to wait after a change before looking at it.
 #[derive(Clone, Copy)]
 pub(super) struct Settling {
-    /// No change for so long.
+    /// Until there was no change for this long.
     pub(super) quiet: Duration,
     /// But no longer than this.
     pub(super) at_most: Duration,
 }
 
 impl DirectoryWatch {
-    /// Watches `directory`, and in it only `entry` where one is given. It may not even exist: then looking now and then
-    /// must do.
+    /// Watches `directory`, or only `entry` in it if one is given. If it does not exist, the caller polls.
     pub(super) fn of(directory: &Path, entry: Option<&OsStr>) -> DirectoryWatch {
         let changed = Arc::new(Notify::new());
         let notified = changed.clone();
         let entry = entry.map(OsStr::to_owned);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Whatever goes wrong, such as events that were lost, looking once more is the answer.
+            // On any error, such as lost events, look once more.
             if event.is_ok_and(|event| !matters(&event, entry.as_deref())) {
                 return;
             }
@@ -59,10 +58,10 @@ impl DirectoryWatch {
     }
 }
 
-/// Whether something happened to `entry`, or to any where none is given.
+/// Whether an event concerns `entry`, or any entry if none is given.
 fn matters(event: &notify::Event, entry: Option<&OsStr>) -> bool {
     let has_changed = match event.kind {
-        // Others only looked, as we do ourselves.
+        // Other accesses are reads, such as our own.
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
         _ => true,
     };

@@ -1,4 +1,4 @@
-//! Names whose addresses or SRV records are backends, asked for again when their TTL has run out.
+//! Names whose addresses or SRV records are backends, queried again when their TTL has expired.
 
 use super::event::EventReporter;
 use super::listing::ListingBuilder;
@@ -15,23 +15,23 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two questions, whatever the TTL.
+/// The shortest time between two queries, whatever the TTL.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The longest time between two questions: a TTL of a day set by mistake should not take a day to mend.
+/// The longest time between two queries: a TTL of a day set by mistake should not take a day to repair.
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// When a name that has nothing is asked for again at the latest.
+/// The longest time until a name without records is queried again.
 const MAX_INTERVAL_WITHOUT_RECORDS: Duration = Duration::from_secs(30);
 
-/// When to ask again after one of two questions failed.
+/// When to query again after one of two queries failed.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// What is asked.
+/// What is queried.
 pub(super) enum Question {
-    /// For the addresses of a name; all listen on this port.
+    /// The addresses of a name, all with this port.
     Addresses(String, u16),
-    /// For the SRV records of a service.
+    /// The SRV records of a service.
     Services(String),
 }
 
@@ -44,13 +44,13 @@ pub(super) struct DnsName {
     last: Families,
 }
 
-/// The last answers on IPv4 and IPv6, each outliving a failure to get another.
+/// The last answers for IPv4 and IPv6, each kept if a later query fails.
 pub(super) type Families = Arc<Mutex<[Option<Vec<IpAddr>>; 2]>>;
 
-/// What a name server says.
+/// The answer of a name server.
 struct DnsAnswer {
     data: Vec<RData>,
-    /// How long it may be believed.
+    /// How long it is valid.
     ttl: Duration,
 }
 
@@ -59,7 +59,7 @@ impl DnsName {
         DnsName { question, servers: servers.to_vec(), resolver: None, last }
     }
 
-    /// Tells what the name has until no name server answers.
+    /// Reports the records of the name until no name server responds.
     pub(super) async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         if self.resolver.is_none() {
             self.resolver = resolver::uncached(&self.servers);
@@ -83,7 +83,8 @@ impl DnsName {
     }
 }
 
-/// The addresses of a name. Where only one of IPv4 and IPv6 is answered, what was said last about the other still holds.
+/// The addresses of a name. If only one of IPv4 and IPv6 is answered, the last answer for the other remains
+/// valid.
 async fn addresses(
     resolver: &TokioResolver,
     name: &str,
@@ -107,13 +108,13 @@ async fn addresses(
         }
     }
     let mut ips: Vec<IpAddr> = last.iter().flatten().flatten().copied().collect();
-    // That one has nothing says nothing as long as the other is unknown.
+    // An empty answer for one proves nothing while the other is unknown.
     if (losses.len() == 2 || ips.is_empty())
         && let Some(loss) = losses.pop()
     {
         return Err(loss);
     }
-    // Name servers turn the list round with every answer.
+    // Name servers rotate the list with every answer.
     ips.sort_unstable();
     let mut builder = ListingBuilder::default();
     for ip in ips {
@@ -123,12 +124,12 @@ async fn addresses(
     Ok((builder.build(), ttl))
 }
 
-/// The SRV records of a service. Targets stay names, which are asked for as those of any other backend are.
+/// The SRV records of a service. Targets stay names, which are resolved like those of any other backend.
 async fn services(resolver: &TokioResolver, name: &str) -> Result<(Listing, Duration), Loss> {
     let answer = ask(resolver, name, RecordType::SRV).await?;
     let mut records: Vec<(u16, String, u16)> = Vec::new();
     for data in &answer.data {
-        // The root stands for a service that is decidedly not there (RFC 2782).
+        // The root means that the service is decidedly not available (RFC 2782).
         if let RData::SRV(record) = data
             && !record.target.is_root()
         {
@@ -146,8 +147,8 @@ async fn services(resolver: &TokioResolver, name: &str) -> Result<(Listing, Dura
     Ok((builder.build(), answer.ttl))
 }
 
-/// A weight of SRV records, of which `heaviest` is the greatest, in proportion within what a backend may weigh. 0, which
-/// stands for a very small chance, is the least weight there is.
+/// The weight of an SRV record, scaled so that `heaviest`, the greatest of them, is within the limit of a
+/// backend's weight. 0, which stands for a very small chance, becomes the least weight.
 fn scaled(weight: u32, heaviest: u32) -> u32 {
     let weight =
         if heaviest > Backend::MAX_WEIGHT { weight * Backend::MAX_WEIGHT / heaviest } else { weight };
@@ -161,7 +162,8 @@ fn add(builder: &mut ListingBuilder, text: &str, weight: u32, priority: u16) {
     }
 }
 
-/// What the name has of `kind`; that it has nothing, or that there is no such name, is an answer, too.
+/// The records of `kind` that the name has. An answer without records, or that the name does not exist, is
+/// valid too.
 async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<DnsAnswer, Loss> {
     match resolver.lookup(name, kind).await {
         Ok(found) => {
@@ -179,9 +181,9 @@ async fn ask(resolver: &TokioResolver, name: &str, kind: RecordType) -> Result<D
         Err(NetError::Timeout) => {
             Err(Loss::new(LossReason::TimedOut, format!("asking for {kind} of {name}")))
         }
-        // The particulars of an answer that makes no sense differ from one to the next, and help nobody.
+        // The details of a malformed answer differ each time, and help no one.
         Err(NetError::Proto(_) | NetError::QueryCaseMismatch) => {
-            let detail = format!("{kind} of {name}: this is no answer of a name server");
+            let detail = format!("{kind} of {name}: this is not an answer of a name server");
             Err(Loss::new(LossReason::Malformed, detail))
         }
         Err(error @ NetError::Dns(_)) => {

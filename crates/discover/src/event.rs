@@ -1,57 +1,57 @@
-//! Events of a source, and the reporter that leaves out repetitions.
+//! Events of a source, and a reporter that omits repetitions.
 
 use super::backoff::LONG_LIFE;
 use super::{Ignored, Listing, LiveSettings};
 use std::fmt;
 use tokio::time::Instant;
 
-/// What has become of a source.
+/// A change of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// It names these backends from now on, at least one. Told when anything about the list changed.
+    /// It names these backends from now on, at least one. Reported when anything in the list has changed.
     Listing(Listing),
-    /// It can be reached and names nobody. The backends named last MUST stay, unless it is sure that they are gone and the
-    /// pool has others; there are none where none were named yet.
+    /// It can be reached and names no backend. The backends named last MUST stay, unless they are certainly
+    /// gone and the pool has others. If none were named yet, there are none.
     Emptied {
         /// The settings that go with the list.
         settings: LiveSettings,
-        /// What it said that makes no sense.
+        /// The malformed part of its content.
         ignored: Ignored,
     },
-    /// It cannot be reached, or not be read. What was told last stays in force. Told again when the reason, or what is said of
-    /// it, changes.
+    /// It cannot be reached or read. Its last listing stays in force. Reported again when the reason or the
+    /// detail changes.
     Lost(Loss),
-    /// It can be reached again. What it names now follows if that has changed.
+    /// It can be reached again. A listing follows if it has changed.
     Back,
 }
 
 /// Why a source is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The kind of it.
+    /// The kind of reason.
     pub reason: LossReason,
-    /// The particulars, for people: an address, a path, an error of the system.
+    /// The details, for people: an address, a path, an error of the system.
     pub detail: String,
 }
 
-/// The kinds of reasons for which a source is lost.
+/// The kinds of reasons for the loss of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossReason {
     /// There is no such directory, file or node.
     Absent,
-    /// It is there and cannot be read.
+    /// It is present and cannot be read.
     Unreadable,
-    /// No server can be connected to, or the connection broke.
+    /// No server accepts a connection, or the connection broke.
     Unreachable,
-    /// A server took too long to answer.
+    /// A server took too long to respond.
     TimedOut,
-    /// A server says that we may not.
+    /// A server denies access.
     Denied,
-    /// A server says that it cannot.
+    /// A server reports an error.
     Failed,
-    /// It says more than is read of any source.
+    /// Its content exceeds the limit for a source.
     TooBig,
-    /// A server does not speak its own protocol.
+    /// A server violates its own protocol.
     Malformed,
 }
 
@@ -116,7 +116,7 @@ impl<'a> EventReporter<'a> {
         EventReporter { events, reported: None, lost: None, good_since: None }
     }
 
-    /// The source was reached and says this.
+    /// Reports that the source was reached and has this content.
     pub(super) fn listing(&mut self, listing: Listing) {
         if self.lost.take().is_some() {
             (self.events)(Event::Back);
@@ -133,7 +133,7 @@ impl<'a> EventReporter<'a> {
         }
     }
 
-    /// The source is lost. Returns whether it had been good for long.
+    /// Reports that the source is lost. Returns whether it had been reachable for long.
     pub(super) fn lost(&mut self, loss: Loss) -> bool {
         let lived_long = self.good_since.take().is_some_and(|since| since.elapsed() >= LONG_LIFE);
         if self.lost.as_ref() != Some(&loss) {

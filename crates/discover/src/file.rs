@@ -1,9 +1,10 @@
 //! A file of addresses.
 //!
-//! One a line, `http://host:port` or `unix:/path`, then a weight if it is not 1; `#` begins a comment. The best way to
-//! change it is to write another and to rename that over it. One that is written in place is read when its writer has
-//! paused: a file that changes while it is read, or that ends within a line, is looked at again later and until then is not
-//! obeyed. What was cut off at the end of a line by a writer that pauses there for longer cannot be told from a shorter list.
+//! One address a line, `http://host:port` or `unix:/path`, then a weight if it is not 1; `#` begins a
+//! comment. The best way to change it is to write another file and to rename that over it. A file written in
+//! place is read when its writer has paused. If a file changes while it is read, or ends within a line, it is
+//! read again later, and not applied until then. If a writer pauses longer than that at the end of a line,
+//! the incomplete list cannot be distinguished from a shorter one.
 
 use super::directory::{identity, loss, read_on_thread};
 use super::directory_watch::{DirectoryWatch, Settling};
@@ -22,21 +23,23 @@ use tokio::time::Instant;
 /// The longest file that is read, in bytes: a thousand lines of a thousand.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How often to look without being told: the path may lead over symbolic links, or a file system may tell nothing.
+/// How often to look without an event: the path may lead over symbolic links, or a file system may report
+/// nothing.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Longer than an editor pauses between two writes.
 const SETTLING: Settling = Settling { quiet: Duration::from_millis(50), at_most: Duration::from_secs(2) };
 
-/// How long a file must stay as it is for its last line to count where that does not end.
+/// How long a file must be unchanged for an unterminated last line to count.
 const UNFINISHED_LINE_DELAY: Duration = Duration::from_secs(1);
 
-/// Tells what is in the file until it is lost.
+/// Reports the content of the file until it is lost.
 pub(super) async fn follow(path: &Path, reporter: &mut EventReporter<'_>) -> Loss {
     follow_text(path, MAX_BYTES, |text| reporter.listing(list(text))).await
 }
 
-/// Tells what a file of at most `most` bytes says, time and again and soon after it changes, until it is lost.
+/// Passes the content of a file of at most `most` bytes to `tell`, repeatedly and soon after each change,
+/// until the file is lost.
 pub async fn follow_text(path: &Path, most: u64, tell: impl FnMut(&[u8])) -> Loss {
     let Err(loss) = try_follow(path, most, tell).await;
     loss
@@ -51,7 +54,7 @@ async fn try_follow(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Resu
         let Reading { text, look } =
             read_on_thread(path, move |path| Ok(read(path, most))).await.flatten()?;
         let patience = match look {
-            // It changed meanwhile.
+            // It changed during the read.
             None => SETTLING.quiet,
             Some(look) => {
                 let since = match unfinished {
@@ -72,7 +75,7 @@ async fn try_follow(path: &Path, most: u64, mut tell: impl FnMut(&[u8])) -> Resu
         };
         changes.wait(patience, SETTLING).await;
         if read_on_thread(path, |path| Ok(identity(parent(path)).ok())).await? != directory {
-            // Another directory, which nobody watches yet.
+            // Another directory, not yet watched.
             (directory, changes) = read_on_thread(path, |path| Ok(watch(path))).await?;
         }
     }
@@ -83,12 +86,12 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Which directory a file is in, and what changes of it from then on.
+/// The identity of a file's directory, and a watch on its changes from now on.
 fn watch(path: &Path) -> (Option<(u64, u64)>, DirectoryWatch) {
     (identity(parent(path)).ok(), DirectoryWatch::of(parent(path), path.file_name()))
 }
 
-/// What tells one state of a file from another.
+/// Distinguishes one state of a file from another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Look {
     inode: u64,
@@ -105,7 +108,7 @@ impl Look {
 
 struct Reading {
     text: Vec<u8>,
-    /// The file's state, where it was the same before and after.
+    /// The file's state, if it was the same before and after reading.
     look: Option<Look>,
 }
 
@@ -113,7 +116,7 @@ fn read(path: &Path, most: u64) -> Result<Reading, Loss> {
     let lost = |error: io::Error| loss(path, &error);
     let (file, before) = open(path).map_err(lost)?;
     if !before.is_file() {
-        return Err(Loss::new(LossReason::Unreadable, format!("{}: this is no file", path.display())));
+        return Err(Loss::new(LossReason::Unreadable, format!("{}: this is not a file", path.display())));
     }
     let mut text = Vec::new();
     (&file).take(most + 1).read_to_end(&mut text).map_err(lost)?;
@@ -126,7 +129,7 @@ fn read(path: &Path, most: u64) -> Result<Reading, Loss> {
     Ok(Reading { look: (before == after && after.size == text.len() as u64).then_some(after), text })
 }
 
-/// Opens without waiting for the other end, should it be a pipe.
+/// Opens without blocking, in case it is a pipe without a writer.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
@@ -136,7 +139,7 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 
 fn list(text: &[u8]) -> Listing {
     let mut builder = ListingBuilder::default();
-    // Editors of other systems write a mark of the byte order first.
+    // Editors on other systems write a byte order mark first.
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     for entry in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         match line(entry) {
@@ -148,7 +151,8 @@ fn list(text: &[u8]) -> Listing {
     builder.build()
 }
 
-/// A member as a line of text names it: an address, and a weight if it is not 1; nothing where there is only a comment.
+/// A member as given by a line of text: an address, and a weight if it is not 1; `None` if there is only a
+/// comment.
 pub(super) fn line(entry: &[u8]) -> Result<Option<ListedBackend>, IgnoredReason> {
     if entry.len() > MAX_ENTRY_BYTES {
         return Err(IgnoredReason::TooLong);

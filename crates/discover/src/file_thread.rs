@@ -1,5 +1,5 @@
-//! Threads for file access that may hang, as on a network file system whose server is gone. The upkeep of other pools
-//! continues meanwhile, and the process can end.
+//! Threads for file access that may block, as on a network file system whose server is gone. The upkeep of
+//! other pools continues meanwhile, and the process can end.
 
 use std::io;
 use std::path::Path;
@@ -17,5 +17,5 @@ pub async fn on_file_thread<T: Send + 'static>(
     let path = path.to_owned();
     let thread = std::thread::Builder::new().name("file-reader".to_owned());
     thread.spawn(move || drop(done.send(access(&path))))?;
-    result.await.map_err(|_| io::Error::other("reading it came to no end"))
+    result.await.map_err(|_| io::Error::other("reading it did not complete"))
 }

@@ -1,38 +1,38 @@
-//! The entries of a source that are not taken, each with a reason.
+//! The entries of a source that are ignored, each with a reason.
 
 use std::fmt;
 
 /// The longest name, address or value of an entry, in bytes.
 pub const MAX_ENTRY_BYTES: usize = 4096;
 
-/// How many ignored entries are kept with their text; of the others only the count.
+/// How many ignored entries are kept with their text; others are only counted.
 const MAX_EXAMPLES: usize = 16;
 
 /// How much of an ignored entry is kept, in characters.
 const MAX_EXAMPLE_CHARS: usize = 120;
 
-/// Why an entry of a source is not taken.
+/// Why an entry of a source is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IgnoredReason {
-    /// It holds no address of a backend.
+    /// It contains no backend address.
     BadAddress,
-    /// An entry before it has the same address.
+    /// An earlier entry has the same address.
     DuplicateAddress,
-    /// Its weight is no number from 1 to [`Backend::MAX_WEIGHT`](sandarac_balance::Backend::MAX_WEIGHT).
+    /// Its weight is not a number from 1 to [`Backend::MAX_WEIGHT`](sandarac_balance::Backend::MAX_WEIGHT).
     BadWeight,
-    /// There are [`MAX_MEMBERS`](super::MAX_MEMBERS) before it.
+    /// There are [`MAX_MEMBERS`](super::MAX_MEMBERS) entries before it.
     TooMany,
     /// It is longer than [`MAX_ENTRY_BYTES`].
     TooLong,
     /// It is not UTF-8.
     NotText,
-    /// It is a file, and no socket.
+    /// It is a file, but not a socket.
     NotASocket,
     /// It may not be read.
     Denied,
-    /// It is a setting that there is not.
+    /// It is an unknown setting.
     UnknownSetting,
-    /// It is a setting with a value that it cannot have, or settings that are no JSON object.
+    /// It is a setting with an invalid value, or settings that are not a JSON object.
     BadSetting,
 }
 
@@ -74,19 +74,19 @@ impl fmt::Display for IgnoredReason {
     }
 }
 
-/// The entries of a listing that were not taken: all counted, the first few with their text.
+/// The ignored entries of a listing: all counted, the first few with their text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
     counts: [u32; IgnoredReason::ALL.len()],
     examples: Vec<IgnoredEntry>,
 }
 
-/// An entry that was not taken.
+/// An ignored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredEntry {
-    /// Why.
+    /// The reason.
     pub reason: IgnoredReason,
-    /// What it says, or the beginning of that, with what is no printable text escaped.
+    /// Its text, or the beginning of it, with unprintable bytes escaped.
     pub text: String,
 }
 

@@ -1,11 +1,11 @@
 //! Discovery: sources that name the backends of a pool, watched for as long as the pool is in force.
 //!
-//! A source is asked what it names, tells when that changes, and may fail. Whatever happens, a pool is never emptied by
-//! it: a source that cannot be reached leaves the last list in force ([`Event::Lost`]), and so does one that can be
-//! reached and names nobody ([`Event::Emptied`]), since that is what a restarted registry, a directory that was
-//! cleared a moment too early and a name server with a broken zone look like. The backends kept are judged by their
-//! health, as ever. What a source says is not trusted: entries that make no sense are left out, each for a named
-//! [`IgnoredReason`], and all of it is bounded.
+//! A source is read, reports changes, and may fail. It never empties a pool. If it cannot be reached, its
+//! last list stays in force ([`Event::Lost`]). The same holds if it can be reached and names no backend
+//! ([`Event::Emptied`]), because a restarted registry, a directory that was cleared a moment too early and a
+//! name server with a broken zone look like that. The backends that stay are judged by their health, as
+//! always. The content of a source is not trusted: malformed entries are ignored, each for a named
+//! [`IgnoredReason`], and everything is bounded.
 
 mod backoff;
 mod connect;
@@ -43,12 +43,12 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Watches `source` for as long as the future is polled, and passes its events to `events`. Names are resolved by the name
-/// servers of `dns`; `memory` is what an earlier watch of the same source left. Equal seeds give equal pauses between attempts
-/// to reach a lost source.
+/// Watches `source` for as long as the future is polled, and passes its events to `events`. Names are
+/// resolved by the name servers of `dns`; `memory` is the state that an earlier watch of the same source
+/// left. Equal seeds give equal pauses between attempts to reach a lost source.
 ///
-/// The future never completes; dropping it closes what it opened. It needs a tokio runtime with I/O and time, one thread of
-/// which is enough.
+/// The future never completes; dropping it closes everything it opened. It needs a tokio runtime with I/O and
+/// time; one thread suffices.
 pub async fn watch(
     source: Source,
     dns: &Dns,
@@ -66,11 +66,11 @@ pub async fn watch(
     }
 }
 
-/// What has to be remembered of a source beside what it named, to go on following it where another watch has ended.
+/// The state of a watch, beside the listing, that another watch of the source needs to continue.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Families);
 
-/// A source with what following it needs.
+/// A source with the state to follow it.
 enum Follower {
     Directory(PathBuf),
     File(PathBuf),
@@ -104,7 +104,7 @@ impl Follower {
         }
     }
 
-    /// Tells what the source names for as long as it can be reached.
+    /// Reports the content of the source for as long as it can be reached.
     async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         match self {
             Follower::Directory(path) => directory::follow(path, reporter).await,

@@ -4,34 +4,34 @@ use super::{Ignored, IgnoredReason, LiveSettings};
 use hashbrown::HashSet;
 use sandarac_balance::{Address, Backend};
 
-/// The most backends that are taken of one source.
+/// The most backends accepted from one source.
 pub const MAX_MEMBERS: usize = 1000;
 
-/// What a source names at a time. No two members have the same address.
+/// The content of a source at one moment. No two members have the same address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// The backends: in the order of a file, by priority of SRV records, otherwise by name.
     pub members: Vec<ListedBackend>,
-    /// What it says of the pool.
+    /// Settings of the pool.
     pub settings: LiveSettings,
-    /// What it said that makes no sense.
+    /// The malformed part of its content.
     pub ignored: Ignored,
 }
 
 /// A backend that a source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedBackend {
-    /// Where it is found.
+    /// Its address.
     pub address: Address,
     /// Its weight, from 1 to [`Backend::MAX_WEIGHT`].
     pub weight: u32,
-    /// The priority of its SRV record: the lower, the sooner it is used (RFC 2782). 0 in all other sources.
+    /// The priority of its SRV record; the lowest is used first (RFC 2782). 0 in all other sources.
     pub priority: u16,
 }
 
 impl Listing {
-    /// The members of the first priority, which is all of them except for SRV records with several. Others are stand-ins
-    /// that a pool uses which knows an order, as `fallback` does.
+    /// The members of the first priority. These are all of them, except for SRV records with several
+    /// priorities. The others are for algorithms that use an order, such as `fallback`.
     pub fn preferred(&self) -> &[ListedBackend] {
         let first = self.members.first().map(|member| member.priority);
         let count = self.members.iter().take_while(|member| Some(member.priority) == first).count();
@@ -39,7 +39,7 @@ impl Listing {
     }
 }
 
-/// A listing in the making.
+/// A listing under construction.
 #[derive(Default)]
 pub(super) struct ListingBuilder {
     listing: Listing,
@@ -47,7 +47,7 @@ pub(super) struct ListingBuilder {
 }
 
 impl ListingBuilder {
-    /// Adds a member, unless there is one with its address, or too many; `entry` is what it was read from.
+    /// Adds a member, unless its address is a duplicate or there are too many; `entry` is its source text.
     pub(super) fn add(&mut self, member: ListedBackend, entry: &[u8]) {
         if self.seen.contains(&member.address) {
             self.ignore(IgnoredReason::DuplicateAddress, entry);
@@ -59,7 +59,7 @@ impl ListingBuilder {
         }
     }
 
-    /// Counts an entry that is not taken.
+    /// Counts an ignored entry.
     pub(super) fn ignore(&mut self, reason: IgnoredReason, entry: &[u8]) {
         self.listing.ignored.add(reason, entry);
     }

@@ -1,4 +1,4 @@
-//! An entry of a registry: a name, and data that says more.
+//! An entry of a registry: a name, and data.
 
 use super::file::line;
 use super::listing::{ListingBuilder, weight};
@@ -6,12 +6,12 @@ use super::{IgnoredReason, ListedBackend, MAX_ENTRY_BYTES};
 use sandarac_balance::Address;
 use serde_json::{Map, Value};
 
-/// Adds the entry `name` with its `data`. The address is that of the first of these which gives one:
+/// Adds the entry `name` with its `data`. The address is the first of these that is present:
 /// - data that is a JSON object with `address`;
 /// - data that is text as in a line of a file: `http://…` or `unix:…`, and a weight;
 /// - the name, as `host:port`, which is how zc.zk registers servers.
 ///
-/// A JSON object may have a `weight`; whatever else it has is for others.
+/// A JSON object may have a `weight`; its other members are ignored.
 pub(super) fn add(builder: &mut ListingBuilder, name: &[u8], data: &[u8]) {
     match member(name, data) {
         Ok(member) => builder.add(member, name),
@@ -47,7 +47,8 @@ fn described(name: &str, object: &Map<String, Value>) -> Result<ListedBackend, I
     Ok(ListedBackend { address, weight, priority: 0 })
 }
 
-/// An address with its scheme, or `host:port`. Here the port is required: a word is more likely a name for people.
+/// An address with its scheme, or `host:port`. The port is required here, because a single word is more
+/// likely a name for people.
 fn address(text: &str) -> Result<Address, IgnoredReason> {
     let has_port = || {
         let port = text.rsplit_once(':').map_or("", |(_, port)| port);

@@ -21,8 +21,8 @@ const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The pause after a lookup that has got no answer yet.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// A resolver for one thread, with a cache. The last good answer for a name outlives its TTL for as long as no name server
-/// gives another.
+/// A resolver for one thread, with a cache. The last good answer for a name outlives its TTL for as long as
+/// no name server gives another.
 pub struct Resolver {
     servers: RefCell<Vec<NameServer>>,
     /// Made when a name is first needed.
@@ -46,7 +46,8 @@ impl Resolver {
         })
     }
 
-    /// Asks the name servers of `dns` from now on. Answers of other servers are refreshed when they are next needed.
+    /// Asks the name servers of `dns` from now on. Answers of other servers are refreshed when they are next
+    /// needed.
     pub fn ask_from(&self, dns: &Dns) {
         if *self.servers.borrow() == dns.servers {
             return;
@@ -62,7 +63,8 @@ impl Resolver {
         self.cache.borrow().get(name).is_none_or(|answer| answer.addresses.contains(&ip))
     }
 
-    /// Refreshes a cached name in the background if it is due. Must be called on a tokio runtime that runs local tasks.
+    /// Refreshes a cached name in the background if it is due. Must be called on a tokio runtime that runs
+    /// local tasks.
     pub fn keep_current(self: &Rc<Resolver>, name: &str) {
         if self.cache.borrow_mut().get_mut(name).is_some_and(CachedAnswer::take_due) {
             let (resolver, name) = (self.clone(), Box::<str>::from(name));
@@ -108,8 +110,8 @@ impl CachedAnswer {
     }
 }
 
-/// A resolver without a cache that asks `servers`, or the system's name servers if the list is empty. `None` if the system's
-/// configuration cannot be read.
+/// A resolver without a cache that asks `servers`, or the system's name servers if the list is empty. `None`
+/// if the system's configuration cannot be read.
 pub(crate) fn uncached(servers: &[NameServer]) -> Option<TokioResolver> {
     let mut builder = match servers {
         [] => TokioResolver::builder_tokio().ok()?,

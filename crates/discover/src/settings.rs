@@ -1,4 +1,4 @@
-//! Settings that a source has beside the list, and that change while it is watched.
+//! Settings that a source provides beside the list, and that may change while it is watched.
 
 use super::{Ignored, IgnoredReason, MAX_ENTRY_BYTES};
 use sandarac_balance::{ResumeSettings, Settings};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The settings of a pool and its workers that a source gives; what it does not give stays as configured.
+/// The settings of a pool and its workers that a source provides. Others stay as configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveSettings {
     /// [`sandarac_balance::ResumeSettings::variance`].
@@ -17,15 +17,15 @@ pub struct LiveSettings {
     pub unskilled_score: Option<f64>,
     /// [`sandarac_balance::ResumeSettings::exploration`].
     pub exploration: Option<f64>,
-    /// For workers: over how many requests they measure. A balancer has no use for it.
+    /// For workers: the number of requests that they measure over. Not used by a balancer.
     pub history: Option<u32>,
-    /// For workers: after how many requests of other classes a class is forgotten. A balancer has no use for it.
+    /// For workers: after how many requests of other classes a class is forgotten. Not used by a balancer.
     pub max_skill_age: Option<u32>,
 }
 
 impl LiveSettings {
-    /// Reads a JSON object. What is no setting or has no value for one is left out and taken down. Nothing at all, as in
-    /// a node without data, is no setting.
+    /// Reads a JSON object. Unknown settings and invalid values are left out and recorded. Empty text, as in
+    /// a node without data, has no settings.
     pub(super) fn read(json: &[u8], ignored: &mut Ignored) -> LiveSettings {
         let mut settings = LiveSettings::default();
         if json.trim_ascii().is_empty() {
@@ -63,7 +63,7 @@ impl LiveSettings {
         settings
     }
 
-    /// What a pool goes by now. Of its workers' settings it knows nothing.
+    /// The settings in force in a pool. Those of its workers are not known to it.
     pub fn in_force(resume: &ResumeSettings) -> LiveSettings {
         LiveSettings {
             variance: Some(resume.variance),
@@ -75,7 +75,7 @@ impl LiveSettings {
         }
     }
 
-    /// What these give, by name.
+    /// The settings present, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let all = [
             ("variance", self.variance),
@@ -88,7 +88,7 @@ impl LiveSettings {
         all.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// These, and those of `others` for what they do not give.
+    /// These settings, completed from `others`.
     pub fn or(self, others: LiveSettings) -> LiveSettings {
         LiveSettings {
             variance: self.variance.or(others.variance),
@@ -100,7 +100,7 @@ impl LiveSettings {
         }
     }
 
-    /// The settings `now` in force with what these give, and as `configured` where they give nothing.
+    /// The settings `now` in force, with these applied, and as `configured` where these are absent.
     pub fn applied_to(&self, now: &Settings, configured: &Settings) -> Settings {
         let mut settings = now.clone();
         let (resume, usual) = (&mut settings.resume, &configured.resume);
@@ -113,7 +113,7 @@ impl LiveSettings {
 }
 
 impl fmt::Display for LiveSettings {
-    /// As in `variance 3, history 9999`; nothing where none is given.
+    /// As in `variance 3, history 9999`; empty if there are none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.given().enumerate() {
             write!(f, "{}{name} {value}", if at == 0 { "" } else { ", " })?;
@@ -122,7 +122,7 @@ impl fmt::Display for LiveSettings {
     }
 }
 
-/// A number in the bounds that the configuration has for it.
+/// A number within the bounds of the configuration.
 fn within(value: &Value, bounds: RangeInclusive<f64>) -> Option<f64> {
     value.as_f64().filter(|number| bounds.contains(number))
 }

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// The units, each with its bytes. A size is shown in the first of them that divides it.
+    /// The units, each with its bytes. A size is shown in the first unit that divides it.
     pub const UNITS: [(&str, u64); 9] = [
         ("TiB", 1 << 40),
         ("GiB", 1 << 30),
@@ -20,7 +20,7 @@ impl ByteSize {
         ("B", 1),
     ];
 
-    /// The number of bytes, as far as a `usize` goes.
+    /// The number of bytes, saturating at the largest `usize`.
     pub fn get(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }

@@ -7,10 +7,10 @@ use sandarac_message::glob::Glob;
 
 use crate::byte_size::ByteSize;
 
-/// What distinguishes stored responses beside scheme, host, path and query.
+/// The parts of a key beside scheme, host, path and query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyRule {
-    /// Query parameters that are left out.
+    /// Query parameters that are ignored.
     pub ignore_query: Vec<Glob>,
     /// Request fields whose values are part of it.
     pub fields: Vec<Box<[u8]>>,
@@ -21,13 +21,14 @@ pub struct KeyRule {
 /// How a route uses the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheRule {
-    /// What is looked up and stored, and for how long. Its ignored cookies include those of `key`, which count as ignored
-    /// for looking up and are forwarded.
+    /// What is looked up and stored, and for how long. Its ignored cookies include those of `key`, which
+    /// count as ignored for the lookup and are forwarded.
     pub policy: Policy,
-    /// What distinguishes stored responses.
+    /// The parts of the key.
     pub key: KeyRule,
     /// The largest response that is stored.
     pub max_object: ByteSize,
-    /// How long a request waits for a fetch that is under way before a stale response stands in for it; without end where it is `None`.
+    /// How long a request waits for a fetch in progress before a stale response stands in for it; no limit if
+    /// it is `None`.
     pub stale_after: Option<Duration>,
 }

@@ -22,12 +22,12 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// Whether there is nothing to do.
+    /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
 
-    /// Edits `fields` for a request. Where they grow too large, the edits up to there are made.
+    /// Edits `fields` for a request. If they grow too large, the edits up to that point remain.
     pub fn apply(&self, fields: &mut FieldsBuf, request: &RequestParts<'_>) -> Result<(), TooLarge> {
         self.remove.iter().for_each(|name| fields.remove_named(name));
         self.set.iter().try_for_each(|(name, template)| fields.replace(name, &template.fill(request)))?;
@@ -39,12 +39,12 @@ impl Edits {
         self.written().filter(|(_, template)| template.is_of_one_request()).map(|(name, _)| &**name)
     }
 
-    /// Whether any of them takes the address of the client.
+    /// Whether any of them uses the address of the client.
     pub fn needs_client(&self) -> bool {
         self.written().any(|(_, template)| template.needs_client())
     }
 
-    /// Whether any of them takes the id of the request.
+    /// Whether any of them uses the id of the request.
     pub fn needs_id(&self) -> bool {
         self.written().any(|(_, template)| template.needs_id())
     }
@@ -63,11 +63,11 @@ impl Edits {
 /// Edits of responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseEdits {
-    /// Of all.
+    /// Edits of all responses.
     pub all: Edits,
-    /// After those, of responses that are stored.
+    /// Further edits of responses that are stored.
     pub stored: Edits,
-    /// After those, of responses that are not stored.
+    /// Further edits of responses that are not stored.
     pub passed: Edits,
 }
 

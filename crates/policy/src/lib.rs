@@ -1,7 +1,7 @@
-//! The rules that are applied to each request: which route it takes, how the cache is used, what is edited, and which class
-//! it has.
+//! The rules that apply to each request: its route, its use of the cache, its edits, and its class.
 //!
-//! All of them are pure functions of the request. The configuration makes and checks them; nothing here reads a setting.
+//! All of them are pure functions of the request. The configuration makes and checks them; no code here reads
+//! a setting.
 
 mod byte_size;
 mod cache_rule;

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// Which hosts a route is for. Letter case does not matter, and ports are not looked at.
+/// The hosts of a route. Letter case and ports are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// Any, also none.
+    /// Any host, or none.
     Any,
     /// This one, in lower case.
     Exact(Box<str>),
-    /// Any that ends in this suffix, which begins with a dot and is in lower case: `*.example.com`.
+    /// Any host with this suffix, which begins with a dot and is in lower case: `*.example.com`.
     Under(Box<str>),
 }
 
-/// `host` without its port and without the dot of the root, as it is compared with patterns. Letter case is kept.
+/// `host` without its port and the final dot of the root, for comparison with patterns. Letter case is kept.
 pub fn bare_host(host: &[u8]) -> &[u8] {
     let bare = match host {
         [b'[', ..] => host.iter().position(|&byte| byte == b']').map_or(host, |end| &host[..=end]),
@@ -23,7 +23,7 @@ pub fn bare_host(host: &[u8]) -> &[u8] {
 }
 
 impl HostPattern {
-    /// Whether every host that `other` matches is matched by this one too.
+    /// Whether this matches every host that `other` matches.
     pub fn covers(&self, other: &HostPattern) -> bool {
         match (self, other) {
             (HostPattern::Any, _) => true,
@@ -47,17 +47,17 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Which paths a route is for. Paths are compared decoded and free of dot segments; letter case matters.
+/// The paths of a route. Paths are compared decoded and without dot segments; letter case matters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathPattern {
-    /// This one alone: `=/feed`.
+    /// This path alone: `=/feed`.
     Exact(Box<[u8]>),
-    /// This one and all below it. Does not end in a slash, and is empty for all paths: `/blog`.
+    /// This path and all below it: `/blog`. Does not end in a slash, and is empty for all paths.
     Below(Box<[u8]>),
-    /// All that begin with this, which ends in a slash: `/blog/`.
+    /// All paths with this prefix, which ends in a slash: `/blog/`.
     Prefix(Box<[u8]>),
-    /// All that fit, where each star stands for any run of characters, slashes too: the text before the first star,
-    /// between stars, and after the last.
+    /// All paths that fit. Each star stands for any run of characters, including slashes. Holds the text
+    /// before the first star, between stars, and after the last.
     Glob(Vec<Box<[u8]>>),
 }
 
@@ -74,7 +74,7 @@ impl PathPattern {
         }
     }
 
-    /// The bytes that every path it matches begins with.
+    /// The prefix of every path that it matches.
     pub fn literal_start(&self) -> &[u8] {
         match self {
             PathPattern::Exact(start) | PathPattern::Below(start) | PathPattern::Prefix(start) => start,
@@ -82,7 +82,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether every path that `other` matches is surely matched by this one too.
+    /// Whether this certainly matches every path that `other` matches.
     pub fn covers(&self, other: &PathPattern) -> bool {
         if self == other {
             return true;
@@ -99,7 +99,7 @@ impl PathPattern {
             }
             (PathPattern::Below(_), PathPattern::Prefix(_)) => self.matches(start),
             (PathPattern::Prefix(prefix), _) => start.starts_with(prefix),
-            // "/a*" covers what begins with "/a"; other globs are not worth the thought.
+            // "/a*" covers every path with the prefix "/a". Other globs are not analysed.
             (PathPattern::Glob(parts), _) => {
                 matches!(&parts[..], [first, last] if last.is_empty() && start.starts_with(first))
             }
@@ -108,7 +108,7 @@ impl PathPattern {
     }
 }
 
-/// Matches the parts between stars in order, each as early as it can: no backtracking is needed.
+/// Matches the parts between stars in order, each as early as possible. No backtracking is needed.
 fn glob(parts: &[Box<[u8]>], path: &[u8]) -> bool {
     let [first, middle @ .., last] = parts else { return false };
     let Some(rest) = path.strip_prefix(&**first) else { return false };

@@ -1,4 +1,4 @@
-//! Routes: the first that matches a request decides what is done with it.
+//! Routes: the first that matches a request determines its treatment.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,32 +8,32 @@ use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
 use crate::template::Template;
 
-/// Names a route among those of one configuration.
+/// Identifies a route within one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouteId(u32);
 
-/// Names a pool among those of one configuration.
+/// Identifies a pool within one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(u32);
 
 impl PoolId {
-    /// The pool at this place among those of the configuration.
+    /// The pool at this position in the configuration.
     pub fn at(place: usize) -> PoolId {
         PoolId(u32::try_from(place).expect("a configuration with fewer than 2^32 pools"))
     }
 
-    /// Its place among the pools of the configuration.
+    /// Its position among the pools of the configuration.
     pub fn place(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What is done with which requests.
+/// A set of requests and their treatment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Which requests; any of these may match. Every request where there is none.
+    /// Conditions, any of which may match. Without any, the route matches every request.
     pub matches: Vec<Match>,
-    /// What is done with them.
+    /// The treatment of the requests.
     pub action: Action,
     /// Edits of the request before it goes to a backend.
     pub request: Edits,
@@ -41,63 +41,63 @@ pub struct Route {
     pub response: ResponseEdits,
     /// Protocols that a connection may be upgraded to, in lower case.
     pub upgrade: Vec<String>,
-    /// Whether `CONNECT` is passed on and makes a tunnel.
+    /// Whether `CONNECT` is forwarded and opens a tunnel.
     pub connect: bool,
-    /// What is done with a path of several readings.
+    /// The treatment of a path with several readings.
     pub paths: PathReading,
 }
 
-/// What is done with a path that servers read differently, where the readings lead to different routes.
+/// The treatment of a path that servers read differently, if the readings lead to different routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathReading {
     /// The request is refused.
     #[default]
     Strict,
-    /// It counts as it is compared, decoded once.
+    /// It counts in the form in which it is compared, decoded once.
     Raw,
 }
 
-/// Which requests a route is for. An empty list is no condition.
+/// The conditions of a route. An empty list is no condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
-    /// Hosts, one of which has to match.
+    /// Hosts, one of which must match.
     pub hosts: Vec<HostPattern>,
-    /// Paths, one of which has to match.
+    /// Paths, one of which must match.
     pub paths: Vec<PathPattern>,
-    /// Methods, one of which has to match.
+    /// Methods, one of which must match.
     pub methods: Vec<MethodName>,
 }
 
-/// What is done with a request.
+/// The treatment of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A pool answers it, or the cache for it.
+    /// A pool answers it, or the cache in its place.
     Forward {
         /// The pool.
         pool: PoolId,
-        /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), where it is another.
+        /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), if it differs.
         unsafe_pool: Option<PoolId>,
-        /// How the cache is used; not at all where it is `None`.
+        /// The use of the cache; `None` if it is not used.
         cache: Option<Box<CacheRule>>,
     },
-    /// It is answered here.
+    /// A fixed answer.
     Answer(FixedAnswer),
-    /// It is sent elsewhere.
+    /// A redirect.
     Redirect(Redirect),
 }
 
-/// An answer made here.
+/// A fixed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedAnswer {
     /// The status code.
     pub status: u16,
-    /// The fields, beside `Date` and `Content-Length`; `Content-Type` is among them where there is a body.
+    /// The fields, except `Date` and `Content-Length`; includes `Content-Type` if there is a body.
     pub fields: Vec<FieldLine>,
     /// The body.
     pub body: String,
 }
 
-/// A redirect made here.
+/// A redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     /// The status code.
@@ -107,7 +107,7 @@ pub struct Redirect {
 }
 
 impl Route {
-    /// How the cache is used, where it is.
+    /// The cache rule, if the cache is used.
     pub fn cache_rule(&self) -> Option<&CacheRule> {
         match &self.action {
             Action::Forward { cache, .. } => cache.as_deref(),
@@ -115,7 +115,7 @@ impl Route {
         }
     }
 
-    /// Whether every request that `other` matches is surely matched by this one too.
+    /// Whether this certainly matches every request that `other` matches.
     pub fn covers(&self, other: &Route) -> bool {
         let ours = self.matches_or_any();
         other.matches_or_any().iter().flat_map(Match::singles).all(|(host, path, method)| {
@@ -159,15 +159,16 @@ impl Match {
 #[derive(Clone, Debug)]
 pub struct Routes {
     routes: Vec<Route>,
-    /// For every host that a route names.
+    /// For every host that a route names: the matching routes.
     exact: BTreeMap<Box<[u8]>, Vec<Candidate>>,
-    /// For every suffix that a route names: hosts under it that are not in `exact` nor under a longer suffix.
+    /// For every suffix that a route names: the routes of hosts under it that are neither in `exact` nor
+    /// under a longer suffix.
     under: BTreeMap<Box<[u8]>, Vec<Candidate>>,
     /// For all other hosts.
     other: Vec<Candidate>,
 }
 
-/// A path of a route that is for some host; any path where there is none.
+/// A path of a route for some host; any path if there is none.
 #[derive(Clone, Debug)]
 struct Candidate {
     route: u32,
@@ -176,8 +177,8 @@ struct Candidate {
     path: Option<PathPattern>,
 }
 
-/// The bytes that a path must begin with, for a first look that costs next to nothing and settles most: their number,
-/// and the last eight of them, where patterns for one site differ.
+/// A required prefix of a path, for a first check that costs next to nothing and decides most cases: its
+/// length, and its last eight bytes, in which the patterns of one site differ.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     len: usize,
@@ -192,7 +193,7 @@ impl Start {
         Start { len: bytes.len(), last: word(&bytes[bytes.len() - kept..]), mask }
     }
 
-    /// Whether `path`, whose first bytes are `first`, may begin so; false only where it does not.
+    /// Whether `path`, whose first bytes are `first`, may have this prefix. False is certain.
     fn may_begin(&self, path: &[u8], first: u64) -> bool {
         let at_end = match self.len.checked_sub(8).and_then(|from| path.get(from..self.len)) {
             Some(last) => word(last),
@@ -202,7 +203,7 @@ impl Start {
     }
 }
 
-/// The first eight bytes, as many as there are.
+/// The first eight bytes, or as many as there are.
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
         Some(eight) => u64::from_le_bytes(*eight),
@@ -213,14 +214,14 @@ fn word(bytes: &[u8]) -> u64 {
 impl std::ops::Index<RouteId> for Routes {
     type Output = Route;
 
-    /// The route that was found here under this id.
+    /// The route with this id, which MUST be from here.
     fn index(&self, id: RouteId) -> &Route {
         &self.routes[id.0 as usize]
     }
 }
 
 impl Routes {
-    /// An index over `routes`, in this order. Pools that they refer to MUST be in the configuration that they are for.
+    /// An index over `routes`, in this order. Pools that they refer to MUST be in the same configuration.
     pub fn new(routes: Vec<Route>) -> Routes {
         let hosts = || routes.iter().flat_map(|route| &route.matches).flat_map(|matcher| &matcher.hosts);
         let mut exact = BTreeMap::new();
@@ -245,8 +246,9 @@ impl Routes {
         &self.routes
     }
 
-    /// The first route that matches. `host` may carry a port and any letter case, and is empty where a request has
-    /// none; `path` is decoded and free of dot segments; `*` and the targets of `CONNECT` have the path `""`.
+    /// The first route that matches. `host` may have a port and any letter case, and is empty if a request
+    /// has none; `path` is decoded and without dot segments; `*` and the targets of `CONNECT` have the path
+    /// `""`.
     pub fn find(&self, host: &[u8], path: &[u8], method: &[u8]) -> Option<RouteId> {
         let first = word(path);
         let candidate = self.for_host(host).iter().find(|candidate| {
@@ -269,7 +271,7 @@ impl Routes {
         if self.exact.is_empty() && self.under.is_empty() {
             return &self.other;
         }
-        // No name in the DNS is longer (RFC 1035 §2.3.4), and none of a pattern is either.
+        // No name in the DNS is longer (RFC 1035 §2.3.4), and neither is a pattern.
         let mut buffer = [0; 255];
         let bare = bare_host(host);
         let Some(name) = buffer.get_mut(..bare.len()) else { return &self.other };
@@ -290,7 +292,7 @@ impl Routes {
     }
 }
 
-/// What of `routes` is for the hosts that `host` matches, in order.
+/// The parts of `routes` for the hosts that `host` matches, in order.
 fn candidates(routes: &[Route], host: &HostPattern) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (route, matches) in routes.iter().map(|route| &route.matches).enumerate() {

@@ -1,4 +1,5 @@
-//! Text with places for parts of a request: the target of a redirect, and the values that edits write into fields.
+//! Text with places for parts of a request: the target of a redirect, and the values that edits write into
+//! fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +18,7 @@ pub enum TemplatePiece {
     Part(TemplatePart),
 }
 
-/// A part of a request that can stand in a [`Template`].
+/// A part of a request for a [`Template`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
     /// The address of the client.
@@ -36,12 +37,12 @@ pub enum TemplatePart {
     Target,
 }
 
-/// What the places of a template are filled with.
+/// The values for the places of a template.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestParts<'a> {
     /// The address of the client, if it has one.
     pub client: Option<IpAddr>,
-    /// What tells the request from all others.
+    /// The unique id of the request.
     pub id: &'a str,
     /// `http` or `https`.
     pub scheme: &'a str,
@@ -63,7 +64,7 @@ impl TemplatePart {
         TemplatePart::Target,
     ];
 
-    /// The name of the part, which stands in braces in a template.
+    /// The name of the part, as written in braces in a template.
     pub const fn name(self) -> &'static str {
         match self {
             TemplatePart::Client => "client",
@@ -83,7 +84,8 @@ impl Template {
         Template(pieces)
     }
 
-    /// The text for a request. `{query}` includes its question mark; what a request does not have is left out.
+    /// The text for a request. `{query}` includes its question mark. Parts that the request does not have are
+    /// omitted.
     pub fn fill(&self, request: &RequestParts<'_>) -> Cow<'_, [u8]> {
         if let [TemplatePiece::Literal(text)] = &self.0[..] {
             return Cow::Borrowed(text.as_bytes());
@@ -112,22 +114,22 @@ impl Template {
         Cow::Owned(out)
     }
 
-    /// Whether it takes the host of the request.
+    /// Whether it uses the host of the request.
     pub fn needs_host(&self) -> bool {
         self.has(TemplatePart::Host)
     }
 
-    /// Whether it takes what differs from one client, or one request, to the next.
+    /// Whether it uses parts that differ between clients or requests.
     pub fn is_of_one_request(&self) -> bool {
         self.needs_client() || self.needs_id()
     }
 
-    /// Whether it takes the address of the client.
+    /// Whether it uses the address of the client.
     pub fn needs_client(&self) -> bool {
         self.has(TemplatePart::Client)
     }
 
-    /// Whether it takes the id of the request.
+    /// Whether it uses the id of the request.
     pub fn needs_id(&self) -> bool {
         self.has(TemplatePart::Id)
     }

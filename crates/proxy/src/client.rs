@@ -1,4 +1,4 @@
-//! Responses as a client reads them that asks in its own name: the upkeep of pools, and the drivers of a load.
+//! HTTP/1.1 client side for this program's own requests: the upkeep of pools, and the drivers of a load.
 
 use sandarac_message::Method;
 use sandarac_net::{BodyError, BodyStep, Conn, Framer};
@@ -9,21 +9,21 @@ use std::io::{self, IoSlice};
 use std::ops::ControlFlow;
 use std::task::{Context, Poll, ready};
 
-/// Why no response head came.
+/// Why no response head was received.
 #[derive(Debug)]
 pub enum HeadError {
     /// The connection failed.
     Io(io::Error),
-    /// The peer closed before the head was whole.
+    /// The peer closed the connection before the head was complete.
     Closed,
-    /// What came is no response head.
+    /// The bytes received are not a valid response head.
     Refused(Refusal),
     /// The peer switched to another protocol unasked.
     Switched,
 }
 
-/// Sends `request`, a whole one with `method`, and receives the head of its response; gives what `read` makes of it. Interim
-/// responses are skipped. What follows the head is left in `conn`.
+/// Sends `request`, which must be complete and have `method`, and receives the head of its response. Returns
+/// the result of `read`. Interim responses are skipped. The bytes after the head are left in `conn`.
 pub async fn head<T>(
     conn: &mut Conn,
     request: &[u8],
@@ -84,7 +84,7 @@ fn poll_head<T>(
     }
 }
 
-/// Receives a body, piece by piece, until its end or until `take` wants no more.
+/// Receives a body piece by piece, until its end or until `take` wants no more.
 pub async fn body(
     conn: &mut Conn,
     framer: &mut Framer,

@@ -12,7 +12,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often idle origin connections are looked through.
+/// How often idle origin connections are examined.
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
 
 /// One core's part of the proxy.
@@ -22,17 +22,17 @@ pub struct Core {
     pub(crate) origins: Rc<Origins>,
     pub(crate) recorder: Box<dyn Recorder>,
     me: Weak<Core>,
-    /// Memory for parsing response heads, kept from one to the next.
+    /// Memory for parsing response heads, reused for each of them.
     pub(crate) spans: Cell<Vec<Span>>,
-    /// The next transaction number; cores take turns.
+    /// The next transaction number. Numbers are interleaved among the cores.
     next: Cell<u64>,
     site: RefCell<LocalSite>,
-    /// Which configuration that is.
+    /// The generation of that configuration.
     generation: Cell<u64>,
 }
 
 impl Core {
-    /// The part of core `index` of a process. MUST be called within its runtime.
+    /// The part that belongs to core `index` of a process. MUST be called within its runtime.
     pub fn new(shared: Arc<Shared>, index: usize, recorder: Box<dyn Recorder>) -> Rc<Core> {
         let core = Rc::new_cyclic(|me| Core {
             counters: shared.counters[index].clone(),
@@ -41,7 +41,7 @@ impl Core {
             me: me.clone(),
             spans: Cell::default(),
             next: Cell::new(index as u64),
-            // Read before the configuration, so that one put in force meanwhile is noticed.
+            // Read before the configuration, so that a later change is noticed.
             generation: Cell::new(shared.generation()),
             site: RefCell::new(LocalSite::new(shared.site())),
             shared,
@@ -50,7 +50,7 @@ impl Core {
         core
     }
 
-    /// A hold on this core, for tasks that may outlive whoever begins them.
+    /// A reference to this core, for tasks that may outlive their caller.
     pub(crate) fn handle(&self) -> Rc<Core> {
         self.me.upgrade().expect("a core is made in an Rc, and is there while it is borrowed")
     }
@@ -58,7 +58,7 @@ impl Core {
     /// A number for a request or a fetch, unique in the process.
     pub(crate) fn transaction(&self) -> u64 {
         let number = self.next.get();
-        // One set of counters is the upkeep's, whose numbers nobody takes.
+        // One set of counters is the upkeep's; its numbers are not used.
         self.next.set(number + self.shared.counters.len() as u64);
         number
     }
@@ -73,14 +73,14 @@ impl Core {
         self.site.borrow().clone()
     }
 
-    /// Hands a record of `site` on, with what connection and request tell of the client.
+    /// Passes a record of `site` to the recorder, with the client's properties from connection and request.
     pub(crate) fn record(&self, site: &Site, peer: &Peer, request: Fields<'_>, record: &Record<'_>) {
         let client = site.visitor(peer, request);
         self.recorder.record(&Record { session: peer.number, client, ..*record });
     }
 }
 
-/// Closes idle origin connections in their time, for as long as the core is there.
+/// Closes expired idle origin connections, for as long as the core exists.
 async fn prune(core: Weak<Core>) {
     loop {
         sandarac_net::sleep(PRUNE_EVERY).await;

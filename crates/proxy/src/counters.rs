@@ -1,6 +1,7 @@
 //! Counters, each defined once with its text.
 //!
-//! Every core has its own set and is the only one to write it, so that counting is a load and a store; readers sum.
+//! Every core has its own set and is the only one to write it, so counting is a load and a store. Readers sum
+//! the sets.
 
 use crate::Fault;
 use crate::handling::Handling;
@@ -90,7 +91,7 @@ pub struct Counters {
     pub(crate) unbelieved: Tally<Unbelieved>,
     pub(crate) repaired: Tally<Repair>,
     pub(crate) responses: Tally<StatusClass>,
-    /// Time from the first byte of a request to the end of its answer.
+    /// Time from the first byte of a request to the end of its response.
     pub latency: Latency,
 }
 
@@ -112,7 +113,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts what became of a request: under one of the outcomes, and once. `fault` is for requests that failed.
+    /// Counts the outcome of a request, once. `fault` is the cause of a failed request.
     pub(crate) fn outcome(&self, handling: &Handling, fault: Option<&Fault>) {
         match handling.outcome {
             Outcome::Hit => self.one(Counter::Hits),
@@ -138,7 +139,7 @@ impl Counters {
         count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Counts a client that was cut off for being slow, if that is what `error` says of writing to it.
+    /// Counts a client that was cut off for being slow, if `error`, from writing to it, means that.
     pub(crate) fn cut_off(&self, error: &io::Error) {
         if error.kind() == io::ErrorKind::TimedOut {
             self.one(Counter::ClientsSlow);

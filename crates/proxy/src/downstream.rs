@@ -1,4 +1,4 @@
-//! The client's side of an exchange: the request body on its way up, and the way down for the response.
+//! The client's side of an exchange: the request body that it sends, and the response that it receives.
 
 use crate::Fault;
 use crate::step::fetch::OriginLink;
@@ -16,18 +16,18 @@ use std::time::Instant;
 /// How far origins and stored bodies are read ahead of a slow client, in bytes.
 pub(crate) const WINDOW: usize = 1 << 20;
 
-/// Body bytes that may wait for an origin that reads slowly.
+/// Body bytes that may be queued for an origin that reads slowly.
 const UPLOAD_WINDOW: usize = 64 * 1024;
 
 /// Body bytes kept so that a request can be sent again.
 const REPLAY_LIMIT: usize = 64 * 1024;
 
-/// The client, and how far its request body has come.
+/// The client, and the progress of its request body.
 pub(crate) struct Downstream<'a> {
     pub(crate) client: &'a mut (dyn Client + 'a),
-    /// Whether the body goes up in chunks.
+    /// Whether the body is sent to the origin in chunks.
     chunked: bool,
-    /// Which of its trailers go up; none where there is no rule.
+    /// Which of its trailers are forwarded; none without a rule.
     pub(crate) trailers: Option<Box<TrailerRule>>,
     /// The most bytes the body may have.
     body_limit: u64,
@@ -35,18 +35,19 @@ pub(crate) struct Downstream<'a> {
     /// The body so far, for sending it again; `None` once it is too long.
     replay: Option<Vec<u8>>,
     ended: bool,
-    /// What is wrong with the body on the client's side, once anything is. Nothing of it is read after that: where the wrong
-    /// part ends, nobody can tell.
+    /// The client's fault in sending the body, if any. No more of the body is read then, because its end is
+    /// unknown.
     spoiled: Option<Fault>,
     /// When the response began.
     pub(crate) answered: Option<Instant>,
-    /// Whether the client had gone by then. Not known where nothing is logged, because it takes a system call.
+    /// Whether the client had gone by then. Determined only if the exchange is logged, because it takes a
+    /// system call.
     pub(crate) left: bool,
     /// Whether the exchange is logged.
     pub(crate) is_logged: bool,
-    /// Whether a client that closes its connection wants no response, as the pool has it.
+    /// Whether a client that closes its connection counts as gone, as configured for the pool.
     pub(crate) closed_is_gone: bool,
-    /// The backend that was asked last.
+    /// The backend that was tried last.
     pub(crate) asked: Option<BackendId>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Downstream<'a> {
 pub(crate) enum SendEnd {
     /// All of it is written or queued.
     Whole,
-    /// Its source broke off, or the client was in the way of others.
+    /// Its source broke off, or the client held up others.
     Broken(BodyBroken),
     /// The client has left, or is too slow.
     ClientGone(io::Error),
@@ -81,7 +82,8 @@ impl<'a> Downstream<'a> {
         }
     }
 
-    /// Judges the body by what is known of it before any of it goes on: its length, or, in chunks, what has arrived.
+    /// Checks what is known of the body before any of it is forwarded: its length or, in chunks, the part
+    /// received.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         let known = match self.client.body_remaining() {
             Some(length) => length,
@@ -90,7 +92,7 @@ impl<'a> Downstream<'a> {
         if known > self.body_limit { Err(Fault::BodyTooLarge) } else { Ok(()) }
     }
 
-    /// How the body is framed on the way to the origin.
+    /// The framing of the body on the way to the origin.
     pub(crate) fn framing(&self) -> BodyFraming {
         match self.client.body_remaining() {
             _ if self.chunked => BodyFraming::Chunked,
@@ -99,7 +101,7 @@ impl<'a> Downstream<'a> {
         }
     }
 
-    /// Whether the whole body has been received and passed on.
+    /// Whether the whole body has been received and forwarded.
     pub(crate) fn is_uploaded(&self) -> bool {
         self.ended
     }
@@ -109,7 +111,7 @@ impl<'a> Downstream<'a> {
         self.replay.is_some()
     }
 
-    /// Writes the part of the body that was received already, for a second attempt.
+    /// Writes the part of the body that was already received, for a second attempt.
     pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> std::io::Result<()> {
         let replay = self.replay.take().unwrap_or_default();
         if !replay.is_empty() {
@@ -122,14 +124,14 @@ impl<'a> Downstream<'a> {
         Ok(())
     }
 
-    /// Passes on what has arrived of the body. The client has its time, and its least rate, only while it is waited for. What
-    /// was wrong once stays so.
+    /// Forwards the received part of the body. The client's timeout and minimum rate apply only while the
+    /// upload waits for the client. A fault of the body is permanent.
     pub(crate) fn upload(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> Result<Upload, Fault> {
         if let Some(fault) = self.spoiled {
             return Err(fault);
         }
         let upload = self.pass_on(cx, origin);
-        // An origin that takes no more says nothing of the body, which may go to another one.
+        // A fault of the origin is not one of the body, which may be sent to another origin.
         self.spoiled = upload.as_ref().err().filter(|fault| !fault.is_origins()).copied();
         if self.spoiled.is_some() {
             self.client.give_up_body();
@@ -183,18 +185,19 @@ impl<'a> Downstream<'a> {
         }
     }
 
-    /// The client is not waited for while the origin is.
+    /// Suspends the client's timeout while the upload waits for the origin.
     fn awaits_origin(&mut self, origin: &OriginLink) -> Upload {
         self.client.pause_body();
         Upload::AwaitsOrigin(origin.sent())
     }
 
-    /// Ready when the client has left: it has reset its connection, or closed it where that means the same.
+    /// Ready when the client has left: it has reset its connection, or closed it if that means the same.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.client.poll_left(cx, self.closed_is_gone)
     }
 
-    /// Begins the response. It is sent to a client that has left too: one that only closed its side may still read.
+    /// Begins the response. It is sent even to a client that has left: one that only closed its side may
+    /// still read.
     pub(crate) fn begin(&mut self, response: Response<'_>) {
         self.begin_response();
         self.client.begin(response);
@@ -206,7 +209,7 @@ impl<'a> Downstream<'a> {
             self.left = self.is_logged && self.closed_is_gone && self.client.has_closed();
             self.answered = Some(Instant::now());
         }
-        // What is left of the time for the head is not the time for the body.
+        // The rest of the time for the head does not count for the body.
         self.client.timer().clear();
     }
 
@@ -215,7 +218,7 @@ impl<'a> Downstream<'a> {
         self.client.interim(cx, status, reason, fields);
     }
 
-    /// Sends a body to its end, and ends the response. Returns how many bytes of it went on.
+    /// Sends a body to its end, and ends the response. Returns the number of body bytes sent.
     pub(crate) async fn send(&mut self, mut body: Option<impl Body>) -> (u64, SendEnd) {
         let mut bytes = 0;
         let ended = poll_fn(|cx| self.poll_send(cx, body.as_mut(), &mut bytes)).await;

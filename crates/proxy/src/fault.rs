@@ -1,4 +1,4 @@
-//! Faults of an exchange: the side to blame, whether trying again may help, and the response that the client gets.
+//! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
@@ -7,23 +7,24 @@ use sandarac_net::BodyError;
 use sandarac_wire::h1::Refusal;
 use std::io;
 
-/// Why an exchange has no answer from the origin or the store. Each becomes a response in [`crate::respond`].
+/// Why an exchange has no response from the origin or the store. Each becomes a response in
+/// [`crate::respond`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The request's target, or its Host, cannot be used.
     BadTarget(TargetError),
     /// The path of the request's target cannot be used.
     BadPath(PathError),
-    /// A redirect to the host of the request, which has none.
+    /// A redirect to the host of the request, but the request has no host.
     NoHost,
-    /// The target says https, but the connection is not secured, nor its peer trusted to say that another one is
-    /// (RFC 9110 §7.4).
+    /// The target's scheme is https, but the connection is not secured, and its peer is not trusted to report
+    /// that another one is (RFC 9110 §7.4).
     Misdirected,
     /// No route matches.
     NoRoute,
     /// The rules do not allow the method here.
     MethodNotAllowed,
-    /// CONNECT, or an upgrade, that no rule allows.
+    /// CONNECT or an upgrade that no rule allows.
     TunnelNotAllowed,
     /// The request body is larger than the limit.
     BodyTooLarge,
@@ -33,39 +34,39 @@ pub enum Fault {
     BodyLate,
     /// `only-if-cached`, and nothing usable is stored (RFC 9111 §5.2.1.7).
     NotCached,
-    /// A purge from an address that may not.
+    /// A purge from an address that may not purge.
     PurgeDenied,
     /// The client is gone.
     ClientGone,
-    /// No backend takes the request.
+    /// No backend accepts the request.
     NoBackend(NoBackend),
-    /// No place at a backend came free in time.
+    /// No backend had room for the request in time.
     QueuedTooLong,
     /// The backend's name has no address.
     Unresolved,
     /// The backend refused the connection, or it failed before a byte was sent.
     ConnectFailed(io::ErrorKind),
-    /// This process, or the system, has no descriptor left for a connection: no fault of the backend.
+    /// This process, or the system, has no descriptor left for a connection. Not a fault of the backend.
     NoDescriptors,
     /// The connection was not made in time.
     ConnectLate,
     /// The connection ended before a response came.
     NoResponse,
-    /// Bytes came before the request was sent.
+    /// Bytes arrived before the request was sent.
     Unasked,
     /// The response did not begin in time.
     ResponseLate,
     /// The response breaks the protocol.
     BadResponse(Refusal),
-    /// Interim responses went on without a final one.
+    /// Too many interim responses without a final one.
     TooManyInterim,
-    /// 101 although no other protocol was asked for.
+    /// 101 although no other protocol was requested.
     UnaskedSwitch,
     /// The response broke off.
     ResponseBroken,
     /// The header edits make the head too large.
     HeadTooLarge,
-    /// The request has passed this proxy more often than a deployment has tiers.
+    /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
@@ -103,7 +104,7 @@ impl Fault {
         Fault::Loop,
     ];
 
-    /// The name, as logs and counters write it.
+    /// The name in logs and counters.
     pub const fn name(&self) -> &'static str {
         match self {
             Fault::BadTarget(_) => "bad-target",
@@ -138,7 +139,7 @@ impl Fault {
         }
     }
 
-    /// The status that tells the client.
+    /// The status of the response to the client.
     pub fn status(&self) -> u16 {
         match self {
             Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost => 400,
@@ -198,7 +199,7 @@ impl Fault {
         }
     }
 
-    /// What was wrong, for people and logs.
+    /// A description for people and logs.
     pub fn text(&self) -> String {
         match self {
             Fault::BadTarget(why) => why.to_string(),
@@ -212,7 +213,7 @@ impl Fault {
             Fault::BodyBroken(None) => "the request body broke off".into(),
             Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
             Fault::BodyLate => "the request body did not arrive in time".into(),
-            Fault::NotCached => "nothing usable is stored, and the request wants nothing else".into(),
+            Fault::NotCached => "nothing usable is stored, and the request is only-if-cached".into(),
             Fault::PurgeDenied => "purging is not allowed from this address".into(),
             Fault::ClientGone => "the client is gone".into(),
             Fault::NoBackend(why) => why.to_string(),
@@ -232,12 +233,12 @@ impl Fault {
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
-            Fault::Loop => "the request goes in circles: a backend is this proxy itself".into(),
+            Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }
 
-    /// Whether the origin could not be asked or did not answer properly, so that a stale response may stand in
-    /// (RFC 5861 §4, RFC 9111 §4.2.4).
+    /// Whether the origin could not be reached or did not respond properly, so that a stale response may
+    /// stand in (RFC 5861 §4, RFC 9111 §4.2.4).
     pub fn is_origins(&self) -> bool {
         matches!(
             self,
@@ -257,7 +258,7 @@ impl Fault {
         )
     }
 
-    /// The fault behind a request body that could not be received.
+    /// The fault of a request body that could not be received.
     pub fn of_request_body(error: BodyError) -> Fault {
         match error {
             BodyError::Truncated => Fault::BodyBroken(None),

@@ -1,5 +1,5 @@
-//! The request as the origin gets it: written anew from its parsed form, with what gateways add and without what is
-//! the connection's own.
+//! The request as sent to the origin: rewritten from its parsed form, with a gateway's fields and without
+//! hop-by-hop fields.
 
 use crate::requester::Requester;
 use crate::site::Introduction;
@@ -17,33 +17,33 @@ use sandarac_message::{Field, Fields, FieldsBuf, Name, RequestHead, TooLarge, co
 use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits};
 use sandarac_wire::h1::BodyFraming;
 
-/// What the request is for.
+/// The purpose of the request.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose<'a> {
-    /// One client alone gets the response: the request goes on as it came.
+    /// For one client alone: forwarded as received.
     Pass,
-    /// The response may be stored and serve others: conditions, and inputs that are not keyed, stay here. A range
-    /// stays here too unless `part` says otherwise.
+    /// The response may be stored and serve others. Conditions and unkeyed inputs are not forwarded, nor is a
+    /// range unless `part` is set.
     Fill {
         rule: &'a CacheRule,
-        /// A stored response to be validated; with `part`, a stored part to be completed.
+        /// A stored response to validate; with `part`, a stored part to complete.
         candidate: Option<&'a Object>,
-        /// The range to ask for.
+        /// The range to request.
         part: Option<range::RangeSpec>,
     },
-    /// HEAD, whose response tells something about what is stored: for the same codings as what is.
+    /// HEAD, whose response may update a stored one. It is sent with the codings of the stored variant.
     Head { rule: &'a CacheRule },
     /// The connection is to become a tunnel.
     Tunnel,
 }
 
 impl Purpose<'_> {
-    /// Whether one client alone gets the response, so that nobody wants it once that has gone.
+    /// Whether the response is for one client alone, and therefore unwanted once that client has gone.
     pub(crate) fn is_for_one_client(&self) -> bool {
         matches!(self, Purpose::Pass | Purpose::Head { .. })
     }
 
-    /// The rule that the response is stored by, or told about what is stored.
+    /// The cache rule of the stored response, or of the one to store.
     fn rule(&self) -> Option<&CacheRule> {
         match self {
             Purpose::Fill { rule, .. } | Purpose::Head { rule } => Some(rule),
@@ -52,25 +52,25 @@ impl Purpose<'_> {
     }
 }
 
-/// Everything that makes the forwarded head.
+/// All inputs to the forwarded head.
 pub(crate) struct Forward<'a> {
     pub(crate) request: RequestHead<'a>,
     pub(crate) requester: Requester<'a>,
     pub(crate) introduction: &'a Introduction,
     pub(crate) edits: &'a Edits,
-    /// What tells the request from all others; empty where no edit takes it.
+    /// The request's unique id; empty if no edit uses it.
     pub(crate) id: &'a str,
     pub(crate) target: &'a [u8],
-    /// How sessions stick to a backend: by a cookie that is not the application's.
+    /// The configuration of sticky sessions. Their cookie is not the application's.
     pub(crate) sticky: Option<&'a Sticky>,
     pub(crate) expect_continue: bool,
-    /// Whether trailers of the body go on.
+    /// Whether trailers of the body are forwarded.
     pub(crate) trailers: bool,
     pub(crate) purpose: Purpose<'a>,
 }
 
 impl<'a> Forward<'a> {
-    /// The request, whose body is framed by `framing`; `response` are the edits of what answers it.
+    /// The request, with a body framed by `framing`; `response` are the edits of its response.
     pub(crate) fn request(
         &self,
         framing: BodyFraming,
@@ -85,7 +85,8 @@ impl<'a> Forward<'a> {
             fields: self.fields()?,
             tunnel,
             protocols: hop::upgrade(self.request.fields).filter(|_| tunnel),
-            // What is stored serves those who read trailers and those who do not, so it is not asked for in the name of one.
+            // A stored response serves clients that read trailers and clients that do not, so it is not
+            // requested with TE.
             takes_trailers: one_client && hop::accepts_trailers(self.request.fields),
             one_client,
             framing,
@@ -93,14 +94,14 @@ impl<'a> Forward<'a> {
         })
     }
 
-    /// The fields that are not the connection's own.
+    /// The end-to-end fields.
     fn fields(&self) -> Result<FieldsBuf, TooLarge> {
         let received = self.request.fields;
-        // Room for what is added: forwarding fields and Via.
+        // Room for the added forwarding fields and Via.
         let bytes = Vec::with_capacity(received.encoded_len() + 320);
         let mut fields = FieldsBuf::after(bytes, received.len() + 8);
         fields.add(Name::Host, self.requester.host)?;
-        // What Connection names was taken out when the request was read.
+        // Fields that Connection names were removed when the request was read.
         fields.extend(received, |field| !hop::is_standing(field.id) && !self.is_withheld(field))?;
         if let Some(sticky) = self.sticky {
             cookies::retain(&mut fields, |cookie| cookie.name != sticky.cookie.as_str().as_bytes())?;
@@ -142,7 +143,7 @@ impl<'a> Forward<'a> {
         Ok(fields)
     }
 
-    /// Asks for the codings that the variant stands for.
+    /// Requests the codings of the variant.
     fn accept_codings(&self, fields: &mut FieldsBuf, rule: &CacheRule) -> Result<(), TooLarge> {
         if forwards_raw_codings(self.request.fields, rule) {
             return Ok(());
@@ -153,7 +154,7 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Whether a received field is left out, or written anew.
+    /// Whether a received field is dropped or rewritten.
     fn is_withheld(&self, field: &Field<'_>) -> bool {
         match (field.id, self.purpose) {
             (Name::Host | Name::Expect, _) => true,
@@ -168,12 +169,12 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Whether a client that is not trusted says by this field what its address is.
+    /// Whether a client that is not trusted claims an address with this field.
     fn is_claimed_address(&self, field: &Field<'_>) -> bool {
         !self.requester.trusted && field.is(REAL_IP)
     }
 
-    /// Adds what a gateway says of itself and of the client.
+    /// Adds the fields in which a gateway describes itself and the client.
     fn introduce(&self, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
         if self.expect_continue {
             fields.add(Name::Expect, b"100-continue")?;
@@ -194,8 +195,8 @@ impl<'a> Forward<'a> {
     }
 }
 
-/// Whether a request that goes on as it came is the one that would be made for the store: what its response says is then right
-/// for all.
+/// Whether a request forwarded as received equals the one that would be made for the store. Its response is
+/// then valid for all clients.
 pub(crate) fn is_for_all(request: &RequestHead<'_>, received: &Received<'_>, rule: &CacheRule) -> bool {
     let target = received.target.path_and_query;
     let unkeyed = |field: Field<'_>| match field.id {
@@ -213,7 +214,8 @@ fn forwards_raw_codings(request: Fields<'_>, rule: &CacheRule) -> bool {
     rule.policy.vary.raw_codings || request.iter().any(is_keyed)
 }
 
-/// Whether the response to a request that went on as it came has a coding that all clients of the same variant accept.
+/// Whether the response to a request forwarded as received has a coding that all clients of the variant
+/// accept.
 pub(crate) fn fits_variant(request: Fields<'_>, response: Fields<'_>, rule: &CacheRule) -> bool {
     forwards_raw_codings(request, rule)
         || !response.has(Name::ContentEncoding)

@@ -6,38 +6,39 @@ use crate::record::Outcome;
 use crate::tally::{MissReason, NoStore};
 use sandarac_message::status_fields::{CacheStatus, Forward};
 
-/// Why an exchange went as it did: the `detail` of Cache-Status (RFC 9211 §2.8), and the `reason` of the log.
+/// The reason for the handling of an exchange: the `detail` of Cache-Status (RFC 9211 §2.8), and the `reason`
+/// in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// It went past the store.
+    /// It bypassed the store.
     Pass(PassReason),
-    /// It led a fetch, as a mark says that the response before could not be shared.
+    /// It led a fetch, because a mark records that the previous response could not be shared.
     HitForMiss,
     /// The response is not stored.
     Unstored(NoStore),
-    /// A stored response stands in for that of the origin.
+    /// A stored response stands in for the origin's.
     StandIn(StandIn),
     /// The response broke off at the origin.
     OriginBroke,
-    /// There is no answer, or the request body broke off.
+    /// There is no response, or the request body broke off.
     Fault(Fault),
 }
 
-/// What is wrong with an origin for which a stored response stands in.
+/// Why a stored response stands in for the origin's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StandIn {
     /// The fetch failed.
     Failed,
-    /// It answered with an error.
+    /// The origin responded with an error.
     Error,
-    /// It answers nobody.
+    /// The origin responds to no request.
     Silent,
     /// The fetch takes too long.
     Slow,
 }
 
 impl Detail {
-    /// The word for it.
+    /// The reason as logged.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Detail::Pass(reason) => reason.text(),
@@ -53,25 +54,25 @@ impl Detail {
     }
 }
 
-/// What became of a request on its way through the store.
+/// How the store handled a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handling {
     pub(crate) outcome: Outcome,
     /// Why it led a fetch, if it did.
     pub(crate) miss: Option<MissReason>,
-    /// Why it went past the store, if it did.
+    /// Why it bypassed the store, if it did.
     pub(crate) pass: Option<PassReason>,
-    /// Why, where that says more than the outcome.
+    /// The reason, if it is more specific than the outcome.
     pub(crate) detail: Option<Detail>,
     /// Why the request was forwarded, if it was.
     pub(crate) forward: Option<Forward>,
-    /// The status that the origin answered, where the response has another one.
+    /// The origin's status, if the response has another one.
     pub(crate) forward_status: Option<u16>,
     /// Seconds of freshness left.
     pub(crate) ttl: Option<i64>,
     /// Whether the response was stored.
     pub(crate) stored: bool,
-    /// Whether it got the response to another request's fetch.
+    /// Whether it got the response of another request's fetch.
     pub(crate) collapsed: bool,
 }
 
@@ -90,8 +91,8 @@ impl Handling {
         }
     }
 
-    /// Whether the response comes from the store without the origin having been asked for it just now, so that it must
-    /// carry an Age (RFC 9111 §5.1).
+    /// Whether the response comes from the store without a request to the origin, so that it must carry an
+    /// Age (RFC 9111 §5.1).
     pub(crate) fn is_reuse(&self) -> bool {
         matches!(self.outcome, Outcome::Hit | Outcome::Stale)
     }

@@ -1,13 +1,14 @@
-//! Histograms of durations that several threads may read.
+//! Histograms of durations that other threads may read.
 
 use sandarac_balance::Buckets;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Eight to each doubling: a quantile is exact to an eighth. Up to 2^34 microseconds, more than four hours.
+/// Eight buckets for each doubling, so a quantile is exact to an eighth. Up to 2^34 microseconds, more than
+/// four hours.
 const BUCKETS: Buckets = Buckets::new(3, 34);
 
-/// A histogram of durations in microseconds, log-linear, in memory that its writers share with readers.
+/// A log-linear histogram of durations in microseconds. Readers on other threads share its memory.
 #[derive(Debug)]
 pub struct Latency {
     buckets: Box<[AtomicU64; BUCKETS.count()]>,
@@ -28,20 +29,20 @@ impl Latency {
         self.sum.store(self.sum.load(Ordering::Relaxed).wrapping_add(micros), Ordering::Relaxed);
     }
 
-    /// The same, of a histogram that several cores count in.
+    /// Counts one duration in a histogram that several cores write.
     pub fn observe_shared(&self, duration: Duration) {
         let (bucket, micros) = self.place(duration);
         bucket.fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Where a duration counts, and its microseconds.
+    /// The bucket of a duration, and its microseconds.
     fn place(&self, duration: Duration) -> (&AtomicU64, u64) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         (&self.buckets[BUCKETS.of(micros)], micros)
     }
 
-    /// The counts of every bucket, with the bucket's upper bound in microseconds.
+    /// The count of each bucket, with its upper bound in microseconds.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.buckets
             .iter()

@@ -1,8 +1,8 @@
 //! The exchange: one request from receipt to record.
 //!
-//! A [`Core`] answers from the store what it can at once, in place; every other request becomes an exchange, whose
-//! steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss, pass, pipe, synth
-//! or purge, then fetch, store, deliver and record.
+//! A [`Core`] answers a request from the store at once if it can. Every other request becomes an exchange,
+//! whose steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss,
+//! pass, pipe, synth or purge, then fetch, store, deliver and record.
 
 pub mod client;
 mod core;

@@ -9,22 +9,22 @@ use std::time::Duration;
 /// The interval in which a message is not repeated.
 const REPEAT_AFTER: Backoff = Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(600) };
 
-/// The most topics that are remembered. Further backends and workers are not logged until one of these has been quiet for its
-/// interval.
+/// The most topics that are remembered. Messages about others are dropped until one of these has been quiet
+/// for its interval.
 const MAX_TOPICS: usize = 64;
 
 /// The topic of a throttled message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LogTopic {
-    /// More clients than may connect.
+    /// Too many client connections.
     Clients,
     /// Connections that cannot be accepted.
     Accepting,
     /// Skills of a pool that cannot be saved.
     Saving(Box<str>),
-    /// A backend of a pool that gives no response, and how.
+    /// A backend of a pool that gives no response, and the kind of failure.
     Backend(Box<str>, BackendId, &'static str),
-    /// What a worker of a pool says of itself, and why that is not believed.
+    /// A report of a worker of a pool that is rejected, and the reason.
     Worker(Box<str>, BackendId, &'static str),
 }
 
@@ -66,7 +66,7 @@ impl Throttle {
                 if since < interval {
                     return false;
                 }
-                // After a quiet time of another interval, the trouble counts as new.
+                // After a quiet time of another interval, the topic counts as new.
                 let repeats = if since < interval * 2 { last.repeats.saturating_add(1) } else { 0 };
                 *last = LastMessage { logged_at: now, repeats };
                 true

@@ -1,4 +1,4 @@
-//! Connections to origins: made, kept between requests, and given out again. Each core has its own.
+//! Connections to origins: opened, kept between requests, and reused. Each core has its own.
 
 use crate::origin_timeouts::OriginTimeouts;
 use crate::{Counter, Counters, Fault};
@@ -16,17 +16,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Idle connections kept to one backend, per core. More would hold descriptors at the origin that a burst opened and
-/// nothing needs.
+/// Idle connections kept to one backend, per core. More would only hold descriptors at the origin after a
+/// burst.
 const IDLE_PER_BACKEND: usize = 64;
 
-/// How long connections to a backend that did not say what it runs are used without asking it.
+/// For how long connections to a backend that did not report its version are used without asking for it.
 const MUTE: Duration = Duration::from_secs(60);
 
 /// One core's connections to all origins.
 pub(crate) struct Origins {
     idle: RefCell<HashMap<Address, Vec<Idle>>>,
-    /// Backends that did not say what they run, and until when they are not asked.
+    /// Backends that did not report their version, and until when they are not asked.
     mute: RefCell<HashMap<Address, Moment>>,
     resolver: Rc<Resolver>,
     counters: Arc<Counters>,
@@ -38,31 +38,32 @@ struct Idle {
     since: Moment,
 }
 
-/// Where a connection leads and when it was made: it is given out while it is young, and while the name it was made for
-/// still has that address.
+/// The address and the time of a connection. It is reused only while it is young and its name still has that
+/// address.
 #[derive(Debug)]
 pub(crate) struct Provenance {
     ip: Option<IpAddr>,
     made: Moment,
-    /// Which start of a worker is at its end, where that was asked.
+    /// The instance of the worker at its end, if it was identified.
     pub(crate) instance: Option<Box<str>>,
 }
 
 impl Origins {
-    /// No connections yet; names will be asked for as `dns` says.
+    /// No connections yet. Names will be resolved as `dns` configures.
     pub(crate) fn new(dns: &Dns, counters: Arc<Counters>) -> Rc<Origins> {
         let (idle, mute) = Default::default();
         Rc::new(Origins { idle, mute, resolver: Resolver::new(dns), counters })
     }
 
-    /// From now on, names are asked for as `dns` says.
+    /// Resolves names as `dns` configures from now on.
     pub(crate) fn ask_from(&self, dns: &Dns) {
         self.resolver.ask_from(dns);
     }
 
-    /// A connection that is neither too old nor waited too long, on which nothing has arrived since: the latest used,
-    /// being the most likely to be alive still. One to a start of a worker that is not `current` is closed. A name whose time
-    /// has come is asked for anew, in the background.
+    /// A kept connection that is neither too old nor idle for too long, and on which nothing has arrived
+    /// since. The most recently used comes first, because it is the most likely to be alive. One to an
+    /// instance of a worker that is not `current` is closed. If its name is due, it is resolved again in the
+    /// background.
     pub(crate) fn checkout(
         &self,
         address: &Address,
@@ -90,8 +91,8 @@ impl Origins {
         None
     }
 
-    /// What has arrived on a connection that no request was sent on yet. Bytes there would be taken for the response to that
-    /// request; they are counted.
+    /// What has arrived on a connection before a request was sent on it. Such bytes would be taken for the
+    /// response; they are counted.
     pub(crate) fn unread(&self, conn: &Conn) -> Unread {
         let unread = conn.unread();
         if unread == Unread::Data {
@@ -100,12 +101,13 @@ impl Origins {
         unread
     }
 
-    /// Counts what was repaired in a response.
+    /// Counts the repairs of a response.
     pub(crate) fn repaired(&self, repairs: Repairs) {
         repairs.iter().for_each(|repair| self.counters.repaired.one(&repair));
     }
 
-    /// Keeps a connection on which a response has ended, if that was written and read to its end.
+    /// Keeps a connection whose response has ended, if the request was written and the response read to its
+    /// end.
     pub(crate) fn checkin(&self, address: &Address, mut conn: Box<Conn>, provenance: Provenance) {
         if !conn.is_flushed() || !conn.data().is_empty() {
             self.unread(&conn);
@@ -122,8 +124,8 @@ impl Origins {
         }
     }
 
-    /// Closes connections that waited longer than `idle_timeout`, those that the origin closed, and those to addresses that
-    /// their names have no more.
+    /// Closes connections that were idle for longer than `idle_timeout`, that the origin closed, or whose
+    /// name no longer has their address.
     pub(crate) fn prune(&self, idle_timeout: Duration) {
         let now = Moment::now();
         self.idle.borrow_mut().retain(|address, waiting| {
@@ -138,17 +140,17 @@ impl Origins {
         self.mute.borrow_mut().retain(|_, until| now < *until);
     }
 
-    /// Whether a backend is to be asked what it runs.
+    /// Whether a backend is asked for its version.
     pub(crate) fn is_asked(&self, address: &Address) -> bool {
         self.mute.borrow().get(address).is_none_or(|&until| Moment::now() >= until)
     }
 
-    /// A backend did not say what it runs: no request waits for that again for a while.
+    /// Notes that a backend did not report its version: for a while, no request waits for that again.
     pub(crate) fn found_mute(&self, address: &Address) {
         self.mute.borrow_mut().insert(address.clone(), Moment::now().plus(MUTE));
     }
 
-    /// Whether a connection leads to where its name leads now.
+    /// Whether a connection leads to an address that its name still has.
     fn leads_there(&self, name: Option<&str>, provenance: &Provenance) -> bool {
         match (name, provenance.ip) {
             (Some(name), Some(ip)) => self.resolver.may_be_at(name, ip),
@@ -190,7 +192,7 @@ impl Origins {
     }
 }
 
-/// The name in an address, where there is one to be resolved.
+/// The name in an address, if it needs to be resolved.
 fn name(address: &Address) -> Option<&str> {
     match address.endpoint() {
         Endpoint::Tcp(Host::Name(name), _) => Some(name),

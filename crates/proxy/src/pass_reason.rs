@@ -1,17 +1,17 @@
-//! Why a request goes past the store.
+//! Why a request bypasses the store.
 
 use sandarac_message::caching::BypassReason;
 
-/// Why a request goes past the store.
+/// Why a request bypasses the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassReason {
-    /// The route says so.
+    /// The route is configured so.
     Rule,
-    /// A mark says that responses to it are not shared.
+    /// A mark records that responses to it are not shared.
     HitForPass,
-    /// What others fetched was not for it, time and again.
+    /// Responses that others fetched did not answer it, repeatedly.
     NotWorthWaiting,
-    /// The request is of a kind that does.
+    /// The request itself requires it.
     Bypass(BypassReason),
 }
 
@@ -28,7 +28,7 @@ impl PassReason {
         PassReason::Bypass(BypassReason::NoStore),
     ];
 
-    /// The reason as logs and Cache-Status write it.
+    /// The reason in logs and Cache-Status.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             PassReason::Rule => "rule",

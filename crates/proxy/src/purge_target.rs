@@ -1,4 +1,4 @@
-//! The purge of a target: by its keys under both schemes, or by its tag, as the route says that GETs of it take.
+//! The purge of a target: by its keys under both schemes, or by its tag, as configured by the route of a GET.
 
 use crate::step::hash;
 use sandarac_cache::{Purge, Store};
@@ -7,8 +7,8 @@ use sandarac_message::target::{Scheme, route_path};
 use sandarac_net::wall;
 use sandarac_policy::{KeyRule, RouteId, Routes};
 
-/// Purges everything that is stored for a target of a host, under either scheme and as the route keys it that GETs take.
-/// Returns how many objects there were.
+/// Purges everything that is stored for a target of a host, under either scheme, keyed by the route of a GET.
+/// Returns the number of objects.
 pub(crate) fn purge_target(
     store: &Store,
     routes: &Routes,
@@ -27,7 +27,7 @@ pub(crate) fn purge_target(
     [Scheme::Http, Scheme::Https].into_iter().map(|scheme| store.purge(key(scheme), purge, now)).sum()
 }
 
-/// The route that a GET of this target takes.
+/// The route of a GET for this target.
 pub(crate) fn route_of_get(routes: &Routes, host: &[u8], path_and_query: &[u8]) -> Option<RouteId> {
     let path = path_and_query.split(|&byte| byte == b'?').next().unwrap_or_default();
     routes.find(host, &route_path(path).ok()?, b"GET")

@@ -4,16 +4,16 @@ use sandarac_message::{Name, RequestHead, Timestamp, Version};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is known of an exchange when it has ended. Bytes from the network are as received.
+/// What is known of an exchange at its end. Bytes from the network are as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The transaction number of the client's connection.
     pub session: u64,
     /// The transaction number of the request.
     pub request: u64,
-    /// The transaction number of the fetch it caused, or that brought the object it got.
+    /// The transaction number of the fetch that it caused, or that brought the object it received.
     pub fetch: Option<u64>,
-    /// What the request to the origin was called by `{id}`, where an edit wrote it.
+    /// The `{id}` sent to the origin, if an edit writes it.
     pub id: Option<&'a str>,
     /// When the first byte of the request arrived.
     pub time: Timestamp,
@@ -25,11 +25,11 @@ pub struct Record<'a> {
     pub target: &'a [u8],
     /// The version of the request.
     pub version: Version,
-    /// The host asked for.
+    /// The requested host.
     pub host: &'a [u8],
-    /// The status of the answer; 499 where the client left before there was one.
+    /// The status of the response; 499 if the client left before it began.
     pub status: u16,
-    /// Bytes of the body that were sent or are on their way.
+    /// Body bytes that were sent or are queued.
     pub bytes: u64,
     /// The `Referer` field.
     pub referer: Option<&'a [u8]>,
@@ -37,24 +37,24 @@ pub struct Record<'a> {
     pub user_agent: Option<&'a [u8]>,
     /// The `Authorization` field.
     pub authorization: Option<&'a [u8]>,
-    /// How the cache took part.
+    /// The part the cache had in it.
     pub outcome: Outcome,
-    /// The named reason of a miss, bypass or refusal.
+    /// The named reason for a miss, bypass or refusal.
     pub reason: Option<&'a str>,
-    /// From the first byte of the request to the last of the answer.
+    /// From the first byte of the request to the last of the response.
     pub duration: Duration,
-    /// From the first byte of the request to the first of the answer; `None` where there was none, or where it belongs to
-    /// another protocol.
+    /// From the first byte of the request to the first of the response; `None` if there was none, or if it
+    /// belongs to another protocol.
     pub first_byte: Option<Duration>,
-    /// From asking the origin to the head of its answer.
+    /// From the request to the origin to the head of its response.
     pub origin: Option<Duration>,
-    /// The backend that was asked.
+    /// The backend that was tried last, or that responded.
     pub backend: Option<&'a str>,
     /// What went wrong.
     pub error: Option<&'a str>,
 }
 
-/// How the cache took part in an exchange.
+/// The part the cache had in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Answered from the store, fresh.
@@ -65,11 +65,11 @@ pub enum Outcome {
     Revalidated,
     /// Fetched, because nothing usable was stored.
     Miss,
-    /// Fetched past the store.
+    /// Fetched without the store.
     Pass,
     /// Tunnelled.
     Pipe,
-    /// Answered here.
+    /// Answered by the proxy.
     Synth,
     /// A purge.
     Purge,
@@ -107,16 +107,16 @@ impl Outcome {
     }
 }
 
-/// Where records go. One per core, so that it needs no lock.
+/// A sink of records. One per core, so that it needs no lock.
 pub trait Recorder {
-    /// Whether anyone wants records; where not, none are made.
+    /// Whether records are wanted. If not, none are made.
     fn wants(&self) -> bool;
 
-    /// Takes a record. MUST NOT wait.
+    /// Takes a record. MUST NOT block.
     fn record(&self, record: &Record<'_>);
 }
 
-/// What is known of a request alone.
+/// A record of what the request alone determines.
 impl<'a> Record<'a> {
     pub(crate) fn of(request: &RequestHead<'a>, now: Timestamp) -> Record<'a> {
         let fields = request.fields;

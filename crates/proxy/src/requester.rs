@@ -1,25 +1,25 @@
-//! The requester: the client of a request, as rules and origins see it.
+//! The requester: the client of a request, as seen by rules and origins.
 
 use sandarac_message::target::Scheme;
 use std::net::IpAddr;
 
-/// The client of a request, as origins are told of it.
+/// The client of a request, as described to origins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requester<'a> {
     /// The address of the connection, or the one that the PROXY protocol announced.
     pub(crate) ip: Option<IpAddr>,
-    /// The address of the visitor, as logs name it, where an edit of the request takes it.
+    /// The visitor's address as logged, if an edit of the request uses it.
     pub(crate) visitor: Option<IpAddr>,
-    /// Whether what it says in forwarding fields is believed.
+    /// Whether its forwarding fields are trusted.
     pub(crate) trusted: bool,
     pub(crate) scheme: Scheme,
-    /// The host asked for, as received; as it is keyed where the response may be stored, since applications write it into
-    /// pages. Empty where none was named.
+    /// The requested host as received. If the response may be stored, it is in its keyed form, because
+    /// applications write it into pages. Empty if the request has none.
     pub(crate) host: &'a [u8],
 }
 
 impl Requester<'_> {
-    /// The same of a request for `host`.
+    /// The same requester, for a request to `host`.
     pub(crate) fn asking_for(self, host: &[u8]) -> Requester<'_> {
         let Requester { ip, visitor, trusted, scheme, host: _ } = self;
         Requester { ip, visitor, trusted, scheme, host }

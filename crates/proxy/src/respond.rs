@@ -1,4 +1,5 @@
-//! Answers made here: faults, fixed answers, redirects. The one place where an error becomes a response.
+//! Responses made by the proxy: faults, fixed answers, redirects. The one place where an error becomes a
+//! response.
 
 use crate::Fault;
 use crate::step::body::FixedBody;
@@ -8,10 +9,10 @@ use sandarac_message::{FieldsBuf, Method, Name, Timestamp, date};
 use sandarac_net::{Base, Length, Response};
 use sandarac_wire::h1::Refusal;
 
-/// The methods that are answered or forwarded without a rule for them, as Allow has them (RFC 9110 §10.2.1).
+/// The methods that are answered or forwarded without a rule for them, as listed in Allow (RFC 9110 §10.2.1).
 pub(crate) const METHODS: &[u8] = b"GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE";
 
-/// A whole response that no origin made.
+/// A whole response that the proxy makes itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Synthetic {
     pub(crate) status: u16,
@@ -21,7 +22,7 @@ pub(crate) struct Synthetic {
 }
 
 impl Synthetic {
-    /// A plain text that says what happened, never to be stored.
+    /// A plain text that describes the result; never stored.
     fn text(status: u16, what: &str) -> Synthetic {
         let mut fields = FieldsBuf::new();
         let short = "a few short fields fit a head";
@@ -30,17 +31,17 @@ impl Synthetic {
         Synthetic { status, fields, body: format!("{status} {}: {what}\n", reason(status)).into() }
     }
 
-    /// A success without content of its own, such as a purge's.
+    /// A success without other content, such as that of a purge.
     pub(crate) fn done(what: &str) -> Synthetic {
         Synthetic::text(200, what)
     }
 
-    /// The answer to an order that is not understood.
+    /// The response to an order that is not understood.
     pub(crate) fn bad(what: &str) -> Synthetic {
         Synthetic::text(400, what)
     }
 
-    /// The answer to a request whose exchange failed. `proxy` is the name for Proxy-Status (RFC 9209).
+    /// The response to a request whose exchange failed. `proxy` is the name for Proxy-Status (RFC 9209).
     pub(crate) fn fault(fault: &Fault, proxy: &str) -> Synthetic {
         let text = fault.text();
         let mut answer = Synthetic::text(fault.status(), &text);
@@ -53,14 +54,14 @@ impl Synthetic {
         answer
     }
 
-    /// The answer to what was not a request.
+    /// The response to a malformed request.
     pub(crate) fn refusal(refusal: Refusal, proxy: &str) -> Synthetic {
         let mut answer = Synthetic::text(refusal.status(), refusal.text());
         answer.proxy_status(proxy, ProxyError::HttpRequestError, refusal.text());
         answer
     }
 
-    /// The answer to a client whose head came too late (408), or for whom there is no room (503).
+    /// The response to a client whose head was late (408), or that exceeds the connection limit (503).
     pub(crate) fn turned_away(status: u16, what: &str, proxy: &str) -> Synthetic {
         let mut answer = Synthetic::text(status, what);
         let error =
@@ -72,7 +73,7 @@ impl Synthetic {
         answer
     }
 
-    /// Hands the head of the response to `begin`. Returns the body, where one follows in response to `method`.
+    /// Passes the head of the response to `begin`. Returns the body, if one follows in response to `method`.
     pub(crate) fn begin(
         &self,
         method: Method,

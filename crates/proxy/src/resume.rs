@@ -1,5 +1,5 @@
-//! Résumés on the wire: the fields that a request carries to a worker, and those that its response brings. Both ends follow
-//! `docs/protocols/resume.md`.
+//! Résumés on the wire: the fields sent to a worker with a request, and those in its response. Both ends
+//! follow `docs/protocols/resume.md`.
 
 use crate::Counter;
 use crate::step::fetch::FetchContext;
@@ -8,12 +8,12 @@ use sandarac_balance::{BackendId, Disbelief, Heard, WorkerState};
 use sandarac_message::{Fields, FieldsBuf};
 use sandarac_wire::resume::{self, Known, RequestClass, Skills};
 
-/// A worker's résumé that is known, as the protocol names it.
+/// The known résumé of a worker, in the protocol's terms.
 pub(crate) fn named(known: &sandarac_balance::Known) -> Known<'_> {
     Known { instance: (*known.instance).into(), revision: known.revision }
 }
 
-/// What a worker says of itself, as the balancer takes it.
+/// The state that a worker reports, in the balancer's terms.
 pub(crate) fn balanced<'a>(state: &'a resume::WorkerState<'_>) -> WorkerState<'a> {
     WorkerState {
         instance: &state.instance,
@@ -24,8 +24,8 @@ pub(crate) fn balanced<'a>(state: &'a resume::WorkerState<'_>) -> WorkerState<'a
 }
 
 impl FetchContext<'_> {
-    /// The field that tells `worker` the class of the request, and which of its résumés is known. None where the pool does
-    /// not go by what workers say.
+    /// The fields that send `worker` the class of the request and the identity of its known résumé. None if
+    /// the pool does not use reported résumés.
     pub(crate) fn fields_for(&self, worker: BackendId) -> FieldsBuf {
         let mut fields = FieldsBuf::new();
         if let (Some(class), Some(resumes)) = (self.class, self.live.reported_resumes()) {
@@ -37,14 +37,14 @@ impl FetchContext<'_> {
             };
             let mut value = Vec::new();
             if class.write(&mut value).is_ok() {
-                // A class that does not fit goes untold, as one that cannot be written.
+                // A class that does not fit is omitted, like one that cannot be encoded.
                 let _ = fields.push(b"Request-Class", &value);
             }
         }
         fields
     }
 
-    /// Takes in what the fields of a response say of the worker that it came from, while the request is in flight to it.
+    /// Takes in the worker's report from the fields of its response. The request MUST still be in flight.
     pub(crate) fn hear(&self, worker: BackendId, fields: Fields<'_>) {
         let Some(resumes) = self.live.resumes() else { return };
         let state = match resume::WorkerState::read(fields) {
@@ -70,7 +70,7 @@ impl FetchContext<'_> {
                             let shared = &self.core.shared;
                             shared.passed_over(self.counters(), self.live, worker, &believed);
                         }
-                        // Another response was faster.
+                        // Another response arrived first.
                         Err(Disbelief::Outdated) => {}
                         Err(why) => {
                             self.unbelieved(worker, Unbelieved::Disbelief(why));
@@ -82,7 +82,7 @@ impl FetchContext<'_> {
         }
     }
 
-    /// Asks for a worker's whole résumé.
+    /// Requests a worker's whole résumé.
     pub(crate) fn want(&self, worker: BackendId) {
         self.core.shared.upkeep_mailbox.want_resume(self.pool.place(), worker);
     }

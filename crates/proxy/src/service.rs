@@ -1,4 +1,4 @@
-//! The service behind the sessions of one core: what is answered from memory at once, and what is handed to an exchange.
+//! The service behind the sessions of one core: answers from memory at once, or starts an exchange.
 
 use crate::core::Core;
 use crate::exchange::{self, Deferred, is_loop};
@@ -33,7 +33,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Answers from the store where the object is there whole, or returns what was looked up.
+    /// Answers from the store if the object is there whole. Otherwise returns the result of the lookup.
     fn stored(
         &self,
         received: &Received<'_>,
@@ -75,7 +75,7 @@ impl Known<'_> {
         Ok(())
     }
 
-    /// Answers with what the route says.
+    /// Sends the route's fixed answer.
     fn fixed(&self, answer: &Synthetic, client: &mut impl Responder) {
         let now = wall();
         let method = self.request.head.method;
@@ -85,7 +85,7 @@ impl Known<'_> {
         self.answered(&Handling::new(Outcome::Synth), None, answer.status, answer.body.len() as u64, now);
     }
 
-    /// Counts and records the answer.
+    /// Counts and records the response.
     fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64, now: Timestamp) {
         let Known { core, site, peer, request } = *self;
         core.counters.one(Counter::Requests);
@@ -169,7 +169,7 @@ impl Service for Core {
             let verdict = verdict(&site, &received, head);
             (received, verdict)
         });
-        // A body has to be read first, or let through.
+        // A body has to be read or forwarded first.
         if let Ok((received, Ok(verdict))) = &judged
             && !request.has_body
         {
@@ -235,8 +235,8 @@ impl Service for Core {
     }
 }
 
-/// Method and target of what was refused, as far as it shows them: for the log, which must not take up more than the
-/// beginning of what is no request.
+/// The method and target of a refused request, as far as they can be read. For the log, which must hold only
+/// the beginning of malformed input.
 fn request_line(received: &[u8]) -> (&[u8], &[u8]) {
     const METHOD: usize = 32;
     const TARGET: usize = 1024;

@@ -21,26 +21,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Fetches that go on without their client, as a share of the client connections that are served: each takes one descriptor,
-/// where a client with its fetch takes two.
+/// Fetches that go on without their client, as a share of the client connections. Each takes one descriptor;
+/// a client with its fetch takes two.
 const DETACHED_SHARE: usize = 8;
 
-/// The part of the store's memory that clients may hold of what has left it, before they are to hurry: half of what the
-/// store gives to those it does not know as popular, so that there is some left for what is new.
+/// The part of the store's memory that clients may hold of evicted objects before they must read faster. This
+/// is half of what the store gives to objects not known to be popular, so that some is left for new ones.
 const HELD_SHARE: usize = 20;
 
 /// What all cores of a process share.
 pub struct Shared {
     site: ArcSwap<Site>,
-    /// The configuration that the upkeep looks after: the one in force, or the one that is to be.
+    /// The configuration that the upkeep works on: the one in force, or the next one.
     tended: ArcSwap<Site>,
-    /// Counts the configurations, so that a core can tell with one read whether its own is still in force.
+    /// Counts the configurations, so that a core can determine with one read whether its own is still in
+    /// force.
     generation: AtomicU64,
     /// The store.
     pub store: Arc<Store>,
-    /// One set for each core, and the upkeep's.
+    /// One set for each core, and one for the upkeep.
     pub counters: Box<[Arc<Counters>]>,
-    /// What tells this process from others in the ids of requests.
+    /// Distinguishes this process from others in the ids of requests.
     run: u64,
     /// The zero of the balancer's clock.
     pub(crate) epoch: Moment,
@@ -48,7 +49,7 @@ pub struct Shared {
     /// Fetches that go on without their client.
     detached: AtomicUsize,
     connection_limit: AtomicUsize,
-    /// Whether clients are to take their responses faster.
+    /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
@@ -66,8 +67,8 @@ impl Drop for Detached {
 }
 
 impl Shared {
-    /// The shared part of a process with so many cores. `connection_limit` is for client connections;
-    /// `log` writes to the process's own log.
+    /// The shared part of a process with `cores` cores. `connection_limit` is for client connections; `log`
+    /// writes to the process's own log.
     pub fn new(
         site: Site,
         store: Arc<Store>,
@@ -99,8 +100,8 @@ impl Shared {
         self.site.load_full()
     }
 
-    /// What the request to an origin is called, where `edits` tell it that: what the field `X-Request-Id` says among those of a
-    /// trusted `peer`, if it is one word of up to 128 bytes, or what no other request is called.
+    /// The id of the request to an origin, if `edits` use it: the `X-Request-Id` of a trusted `peer`, if that
+    /// is one word of up to 128 bytes, else a new unique one.
     pub(crate) fn request_id(
         &self,
         edits: &Edits,
@@ -118,8 +119,8 @@ impl Shared {
         Some(kept.unwrap_or_else(|| format!("{:016x}-{transaction}", self.run)))
     }
 
-    /// Puts another configuration in force, once its pools have what a start waits for, or after `patience`. Exchanges that have
-    /// begun end under the one they began with.
+    /// Puts another configuration in force, once its pools are as ready as for a start, or after `patience`.
+    /// Exchanges that have begun end under their own configuration.
     pub fn set_site(&self, site: Site, patience: Duration) {
         let site = Arc::new(site);
         self.tended.store(site.clone());
@@ -129,26 +130,26 @@ impl Shared {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Blocks the thread until every pool that the upkeep looks after has what it should have before it serves, at most for
-    /// `patience`: a process that reports itself ready earlier has no backend for its first requests. What did not come in time is
-    /// logged.
+    /// Blocks the thread until every pool that the upkeep works on is ready to serve, at most for `patience`.
+    /// A process that reports itself ready earlier has no backend for its first requests. What is missing
+    /// after `patience` is logged.
     pub fn wait_until_ready(&self, patience: Duration) {
         let site = self.tended();
         site.wait_until_ready(patience);
         for pool in site.pools() {
             if let Some(what) = pool.awaits() {
                 let (name, seconds) = (pool.name(), patience.as_secs_f64());
-                self.log(&format!("pool {name}: begins without {what}, for which it has waited {seconds} s"));
+                self.log(&format!("pool {name}: starts without {what} after waiting {seconds} s"));
             }
         }
     }
 
-    /// The configuration that the upkeep looks after.
+    /// The configuration that the upkeep works on.
     pub(crate) fn tended(&self) -> Arc<Site> {
         self.tended.load_full()
     }
 
-    /// Which configuration is in force.
+    /// The generation of the configuration in force.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -158,7 +159,7 @@ impl Shared {
         self.counters.iter().map(|counters| counters.get(counter)).sum()
     }
 
-    /// What is counted by reason, summed over all cores: every reason there is, those of one metric together.
+    /// The counts by reason, summed over all cores. Contains every reason, grouped by metric.
     pub fn counts_by_reason(&self) -> Vec<CountByReason> {
         let cores = || self.counters.iter();
         let refused = Tally::sum(cores().map(|counters| &counters.refused));
@@ -178,35 +179,35 @@ impl Shared {
         self.counters.iter().map(|counters| &counters.latency)
     }
 
-    /// Lets clients hurry while they hold too much of what has left the store: memory that serves nobody else. To be called
-    /// several times a second.
+    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no
+    /// one else. MUST be called several times a second.
     pub fn look_at_clients(&self) {
         let held = self.store.held_bytes();
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 
-    /// Client connections that are open.
+    /// The number of open client connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The most client connections that are served.
+    /// The limit of client connections.
     pub fn connection_limit(&self) -> usize {
         self.connection_limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit; connections above it that are open stay.
+    /// Changes the limit. Open connections above it stay.
     pub fn set_connection_limit(&self, limit: usize) {
         self.connection_limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The time by the balancer's clock.
+    /// The time on the balancer's clock.
     pub fn now(&self) -> Duration {
         Moment::now().since(self.epoch)
     }
 
-    /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns how many objects
-    /// there were; `None` where it is no absolute URL of http or https with a host.
+    /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns the
+    /// number of objects; `None` if it is not an absolute URL of http or https with a host.
     pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
         let request = RequestHead {
             method: Method::Get,
@@ -234,8 +235,9 @@ impl Shared {
         false
     }
 
-    /// Lets a fetch go on whose client has left, if there is a place for that: clients that ask and leave hold no place
-    /// among the connections, and could have any number of backend connections made.
+    /// Takes a place for a fetch whose client has left, if there is one. Clients that send a request and
+    /// leave hold no place among the connections; without this limit they could cause any number of backend
+    /// connections.
     pub(crate) fn detach(self: &Arc<Shared>) -> Option<Detached> {
         let most = (self.connection_limit() / DETACHED_SHARE).max(1);
         let place = Detached(self.clone());
@@ -253,17 +255,17 @@ impl Shared {
         }
     }
 
-    /// Counts in `counters`, a set of the caller's own, and logs a report of a worker that is not believed.
+    /// Counts in `counters`, a set of the caller's own, and logs a worker's report that is rejected.
     pub(crate) fn unbelieved(&self, counters: &Counters, pool: &Pool, worker: BackendId, why: Unbelieved) {
         counters.unbelieved.one(&why);
         self.log_throttled(LogTopic::Worker(pool.name().into(), worker, why.name()), || {
             let worker = pool.backend(worker).map(|backend| backend.address().to_string());
             let worker = worker.unwrap_or_default();
-            format!("pool {}: what {worker} says of its skills is not believed: {}", pool.name(), why.text())
+            format!("pool {}: the report of {worker} is rejected: {}", pool.name(), why.text())
         });
     }
 
-    /// The same of what was passed over in a résumé of which the rest is believed.
+    /// The same for the entries that were ignored in a résumé that is otherwise accepted.
     pub(crate) fn passed_over(
         &self,
         counters: &Counters,
@@ -281,7 +283,7 @@ impl Shared {
         (self.log)(&escaped(message));
     }
 
-    /// The counters of the upkeep, which alone may write them.
+    /// The counters of the upkeep. Only the upkeep may write them.
     pub(crate) fn upkeep_counters(&self) -> &Arc<Counters> {
         self.counters.last().expect("one set more than there are cores")
     }

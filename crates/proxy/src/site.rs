@@ -14,11 +14,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a client must take of a response under memory pressure: as much as a line of a quarter of a megabit brings, and
-/// time for one that stalls. Who takes less keeps for half a minute what is a sixty-fourth of 64 MiB.
+/// The minimum rate of a client under memory pressure: a line of a quarter of a megabit reaches it, with time
+/// for a stall. A slower client keeps a sixty-fourth of 64 MiB for half a minute.
 const UNDER_PRESSURE: MinimumRate = MinimumRate { bytes: 32 << 10, after: Duration::from_secs(2) };
 
-/// How many listeners that were taken out are remembered, for the connections to them that are still open.
+/// How many removed listeners are remembered, for the connections to them that are still open.
 const MAX_GONE: usize = 64;
 
 /// A configuration made ready for use.
@@ -28,37 +28,37 @@ pub struct Site {
     pub(crate) pools: Vec<SitePool>,
     pool_changes: Arc<PoolChanges>,
     pub(crate) session: SessionLimits,
-    /// What a response head may hold.
+    /// The limits of a response head.
     pub(crate) response_head: Limits,
     pub(crate) introduction: Introduction,
-    /// Bytes of a request body.
+    /// The limit of a request body, in bytes.
     pub(crate) body_limit: u64,
-    /// The listeners in force, and then those that are gone: connections to them may still be open.
+    /// The listeners in force, then those that were removed: connections to them may still be open.
     listeners: Vec<(ListenerId, SiteListener)>,
 }
 
-/// A listener, as it is configured.
+/// A listener's configuration.
 #[derive(Clone)]
 pub(crate) struct SiteListener {
-    /// Whose forwarding fields are believed.
+    /// The networks whose forwarding fields are trusted.
     trusted: Vec<Network>,
-    /// How clients reach it: by https before something that ends TLS.
+    /// The scheme that clients use: https if TLS ends at a proxy before us.
     scheme: Scheme,
     /// Whether every connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
 }
 
-/// What origins are told of the way of a request.
+/// What is added to requests to describe their path to origins.
 #[derive(Clone, Debug)]
 pub(crate) struct Introduction {
     pub(crate) forwarding: Forwarding,
-    /// Whether fields go on whose names have underscores.
+    /// Whether fields with underscores in their names are forwarded.
     pub(crate) underscores: bool,
-    /// This proxy's name in Via.
+    /// The name of this proxy in Via.
     pub(crate) name: Box<str>,
 }
 
-/// A core's own hold on a [`Site`]: taking and dropping it touches no memory that other cores write.
+/// A core's own reference to a [`Site`]: cloning and dropping it touches no memory that other cores write.
 #[derive(Clone)]
 #[expect(
     clippy::redundant_allocation,
@@ -81,8 +81,8 @@ impl Deref for LocalSite {
 }
 
 impl Site {
-    /// Makes `config` ready. `bound` are the listeners, in the order of the configuration; pools go on with
-    /// what `before` knew of the same backends. `seed` decides between equal backends.
+    /// Prepares `config`. `bound` are the listeners, in the order of the configuration. Pools keep the state
+    /// that `before` has of the same backends. `seed` decides between equal backends.
     pub fn new(config: Config, bound: &[Listener], before: Option<&Site>, seed: u64) -> Site {
         let pool_changes = before.map_or_else(Arc::default, |site| site.pool_changes.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
@@ -141,7 +141,7 @@ impl Site {
         &self.pools
     }
 
-    /// The pool of that name.
+    /// The pool of this name.
     pub fn pool(&self, name: &str) -> Option<&SitePool> {
         let place = self.config.pools.iter().position(|pool| pool.name == name)?;
         Some(&self.pools[place])
@@ -152,12 +152,12 @@ impl Site {
         &self.pools[pool.place()]
     }
 
-    /// Waits until the backends of a pool have changed.
+    /// Waits until the backends of a pool change.
     pub(crate) async fn members_changed(&self) {
         self.pool_changes.backends().await;
     }
 
-    /// Blocks the thread until every pool has what it should have before it serves, at most for `patience`.
+    /// Blocks the thread until every pool is ready to serve, at most for `patience`.
     pub(crate) fn wait_until_ready(&self, patience: Duration) {
         let is_ready = || self.pools.iter().all(|pool| pool.awaits().is_none());
         self.pool_changes.wait_until(is_ready, patience);
@@ -174,25 +174,26 @@ impl Site {
         self.config.forwarded.name.as_str()
     }
 
-    /// What is configured for a listener, or was when it was taken out. `None` where that was many listeners ago.
+    /// The configuration of a listener, even if the listener was removed. `None` if more than [`MAX_GONE`]
+    /// were removed since.
     pub(crate) fn listener(&self, id: ListenerId) -> Option<&SiteListener> {
         self.listeners.iter().find(|(other, _)| *other == id).map(|(_, listener)| listener)
     }
 
-    /// Whether what `peer` says in forwarding fields is believed on a listener.
+    /// Whether the forwarding fields of `peer` are trusted on a listener.
     pub(crate) fn trusts(&self, listener: ListenerId, peer: Option<IpAddr>) -> bool {
         let listener = self.listener(listener);
         listener.is_some_and(|listener| sandarac_config::contains(&listener.trusted, peer))
     }
 
-    /// The scheme by which clients reach a listener, where nobody who is believed says otherwise.
+    /// The scheme that clients of a listener use, unless a trusted peer reports another one.
     pub(crate) fn scheme(&self, listener: ListenerId) -> Scheme {
         self.listener(listener).map_or(Scheme::Http, |listener| listener.scheme)
     }
 
-    /// The address of whoever made the request that came over the connection of `peer`: the connection's, or what proxies
-    /// that are believed say was theirs. `None` for a peer on a Unix socket. For logs: a decision about who may do what
-    /// goes by the connection alone.
+    /// The address of the client behind the connection of `peer`: the one that trusted proxies report, else
+    /// the connection's. `None` for a peer on a Unix socket. For logs only: permissions depend on the
+    /// connection's address alone.
     pub(crate) fn visitor(&self, peer: &Peer, request: Fields<'_>) -> Option<IpAddr> {
         let address = peer.client.map(|address| address.ip());
         match self.listener(peer.listener).filter(|listener| !listener.trusted.is_empty()) {

@@ -1,4 +1,4 @@
-//! Sessions that stick to a backend, by a cookie that names it without telling where it is.
+//! Sticky sessions, by a cookie that identifies the backend without revealing its address.
 
 use sandarac_config::{SameSite, Sticky};
 use sandarac_message::target::Scheme;
@@ -12,8 +12,8 @@ pub(crate) fn named(sticky: &Sticky, request: Fields<'_>) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// Lets the client's session stick to the backend of this key. What carries a cookie for one client is no response for
-/// others: shared caches on the way are told so.
+/// Makes the client's session stick to the backend of this key. A response with a cookie for one client is
+/// not for others; directives tell shared caches so.
 pub(crate) fn tell(
     sticky: &Sticky,
     key: u64,

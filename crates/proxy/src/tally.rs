@@ -1,4 +1,4 @@
-//! Counts by reason: one for each reason there is, so that the set of labels is known from the start.
+//! Counts by reason, one for each possible reason, so that the set of labels is known from the start.
 
 use crate::Fault;
 use crate::pass_reason::PassReason;
@@ -17,35 +17,35 @@ pub(crate) trait Reason: Sized {
     const NAME: &'static str;
     /// What it counts.
     const TEXT: &'static str;
-    /// What the word is called in metrics.
+    /// The label of the reason in metrics.
     const LABEL: &'static str = "reason";
 
-    /// The words of all reasons.
+    /// The texts of all reasons.
     fn texts() -> Vec<&'static str>;
 
-    /// The place of this one's word among them.
+    /// The position of this reason's text among them.
     fn index(&self) -> usize;
 }
 
-/// One core's counts of the things done for reasons of a kind.
+/// One core's counts for one kind of reason.
 #[derive(Debug)]
 pub(crate) struct Tally<R> {
     counts: Box<[AtomicU64]>,
     kind: PhantomData<fn(R)>,
 }
 
-/// How often something was done for one reason.
+/// The count for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountByReason {
-    /// What was done: the name of the metric, without prefix and suffix.
+    /// The name of the metric, without prefix and suffix.
     pub name: &'static str,
     /// What the metric counts.
     pub text: &'static str,
-    /// What the word is called: the label of the metric.
+    /// The label of the reason in the metric.
     pub label: &'static str,
-    /// The reason, as Cache-Status and logs write it.
+    /// The reason in Cache-Status and logs.
     pub reason: &'static str,
-    /// How often.
+    /// The count.
     pub count: u64,
 }
 
@@ -79,7 +79,7 @@ impl<R: Reason> Tally<R> {
     }
 }
 
-/// The word for what was received in the place of a request.
+/// The reason for a refused request, as text.
 pub(crate) fn refused_text(refused: &Refused) -> &'static str {
     match refused {
         Refused::Message(refusal) => refusal.name(),
@@ -178,14 +178,14 @@ impl Reason for PassReason {
 /// Why a request led a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissReason {
-    /// Nothing that is stored may answer it.
+    /// No stored response may answer it.
     Forward(Forward),
-    /// The response before could not be shared.
+    /// The previous response could not be shared.
     HitForMiss,
 }
 
 impl MissReason {
-    /// The reason as Cache-Status, logs and counters write it.
+    /// The reason in Cache-Status, logs and counters.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             MissReason::Forward(forward) => forward.text(),
@@ -222,14 +222,14 @@ impl Reason for MissReason {
 pub(crate) enum NoStore {
     /// It may not be stored, or would be of no use.
     Unusable(caching::Reason),
-    /// It cannot be kept.
+    /// The store cannot keep it.
     Unkept(Unstored),
     /// The edits of the route make its head too large.
     HeadTooLarge,
 }
 
 impl NoStore {
-    /// The reason as Cache-Status `detail`, logs and counters write it.
+    /// The reason as in the Cache-Status `detail`, logs and counters.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             NoStore::Unusable(reason) => reason.text(),

@@ -1,24 +1,24 @@
-//! The reasons for which something that a worker says of itself is not believed.
+//! Reasons to reject a worker's report.
 
 use crate::tally::Reason;
 use sandarac_balance::Disbelief;
 use sandarac_wire::resume::Malformed;
 
-/// Why something that a worker said of itself is not believed.
+/// Why a part of a worker's report is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unbelieved {
-    /// It is not of the protocol.
+    /// It does not follow the protocol.
     Malformed(Malformed),
-    /// It is, and cannot be so.
+    /// It follows the protocol but cannot be true.
     Disbelief(Disbelief),
-    /// The whole résumé was asked for, and something else came.
+    /// The whole résumé was requested, and something else came.
     NoResume,
-    /// Response after response tells of another résumé than the one it gives.
+    /// Responses repeatedly announce another résumé than the one received.
     Unsettled,
 }
 
 impl Unbelieved {
-    /// The word for it in metrics and logs.
+    /// The name in metrics and logs.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Unbelieved::Malformed(why) => why.name(),
@@ -28,14 +28,14 @@ impl Unbelieved {
         }
     }
 
-    /// What is wrong, for people.
+    /// A description for people.
     pub(crate) fn text(self) -> String {
         match self {
             Unbelieved::Malformed(why) => why.to_string(),
             Unbelieved::Disbelief(why) => why.to_string(),
-            Unbelieved::NoResume => "it gives no résumé".to_owned(),
+            Unbelieved::NoResume => "it sends no résumé".to_owned(),
             Unbelieved::Unsettled => {
-                "its responses tell of another instance or revision than the résumé it gives".to_owned()
+                "its responses announce another instance or revision than its résumé has".to_owned()
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Fields and cookies that are no part of a key, and that must not make a difference to what is stored.
+//! Fields and cookies that are not part of a key, and that must not affect what is stored.
 
 use sandarac_message::{Field, Name};
 use sandarac_policy::CacheRule;
 
-/// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys them, a stored
-/// response must not depend on them: whoever asked first would choose for everyone (web cache poisoning).
+/// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys
+/// them, a stored response must not depend on them, because one client would choose for all (web cache
+/// poisoning).
 const UNKEYED: [&[u8]; 58] = [
     b"surrogate-capability",
     // Path and query: Symfony, IIS and Zend, Traefik, ingress-nginx and others.
@@ -70,53 +71,54 @@ const UNKEYED: [&[u8]; 58] = [
     b"x-forwarded-method",
 ];
 
-/// What some servers call the address of the client.
+/// The field in which some servers expect the client's address.
 pub(crate) const REAL_IP: &[u8] = b"X-Real-IP";
 
-/// CGI takes it for the setting HTTP_PROXY, by which libraries choose a proxy of their own (CVE-2016-5385).
+/// CGI turns it into the setting HTTP_PROXY, by which libraries choose a proxy (CVE-2016-5385).
 pub(crate) const PROXY: &[u8] = b"proxy";
 
-/// Whether the rule's key has the field.
+/// Whether the rule's key contains the field.
 pub(crate) fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
     rule.key.fields.iter().any(|name| field.is(name))
 }
 
-/// Whether a field that is not among the known ones must not make a difference to a stored response.
+/// Whether a field that is not a standard one must not affect a stored response.
 pub(crate) fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
     let listed = || UNKEYED.iter().any(|name| field.is(name));
     let respelled = || rule.key.fields.iter().any(|name| is_respelled(field.name, name));
     (field.name.contains(&b'_') || listed() || respelled()) && !is_keyed(field, rule)
 }
 
-/// Whether a field, in the place of a trailer, could choose what an application does.
+/// Whether a field, sent as a trailer, could influence an application.
 pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
     field.name.contains(&b'_') || UNKEYED.iter().any(|name| field.is(name))
 }
 
-/// Whether a field says what a trusted proxy was asked for. Such proxies hand on what clients wrote there, often enough.
+/// Whether trusted proxies use the field to describe the request they received. They often forward what
+/// clients wrote there.
 pub(crate) fn is_of_proxies(name: Name) -> bool {
     matches!(name, Name::Forwarded | Name::XForwardedHost | Name::XForwardedProto)
 }
 
-/// Whether two names differ in letter case and in hyphens for underscores alone.
+/// Whether two names differ only in letter case and in underscores for hyphens.
 fn is_respelled(one: &[u8], other: &[u8]) -> bool {
     let plain = |name| hyphenated(name).map(|byte| byte.to_ascii_lowercase());
     one.len() == other.len() && plain(one).eq(plain(other))
 }
 
-/// Whether applications that take fields from their environment (CGI, FastCGI, WSGI) find this one, whose name has underscores,
-/// in place of one with hyphens that a proxy wrote or a server obeyed.
+/// Whether applications that read fields from their environment (CGI, FastCGI, WSGI) would find this one,
+/// with underscores in its name, in place of one with hyphens that a proxy wrote or a server used.
 pub(crate) fn is_alias(field: &Field<'_>) -> bool {
     field.name.contains(&b'_') && Name::of(&hyphenated(field.name).collect::<Vec<u8>>()) != Name::Other
 }
 
-/// A name with hyphens for underscores.
+/// A name with hyphens in place of underscores.
 fn hyphenated(name: &[u8]) -> impl Iterator<Item = u8> {
     name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte })
 }
 
-/// Whether a cookie goes to the origin although the response may be stored: where named cookies bypass the cache, what
-/// got here has none of them, and the others would make a difference that the key does not know.
+/// Whether a cookie is forwarded although the response may be stored. If named cookies bypass the cache, a
+/// request that gets here has none of them, and the others would make a difference that is not in the key.
 pub(crate) fn is_forwarded(rule: &CacheRule, name: &[u8]) -> bool {
     use sandarac_message::caching::CookieRule;
     let keyed = rule.key.cookies.iter().any(|glob| glob.matches(name));

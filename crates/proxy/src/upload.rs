@@ -1,12 +1,12 @@
-//! How far a request body has come on its way to the origin.
+//! The progress of a request body on its way to the origin.
 
-/// How far a request body has come on its way up, and so who is waited for.
+/// The progress of a request body, and the side that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upload {
     /// All of it has been handed to the origin's connection.
     Done,
-    /// The client has to send more.
+    /// The client must send more.
     AwaitsClient,
-    /// The origin has to take what is queued for it, or to tell the client to go on. It has taken so many bytes so far.
+    /// The origin must accept what is queued, or send 100 (Continue). It has accepted this many bytes so far.
     AwaitsOrigin(u64),
 }

@@ -1,4 +1,4 @@
-//! The algorithm of a pool, with the state it keeps.
+//! The algorithm of a pool, with its state.
 
 use super::Algorithm;
 use super::consistent_hash::Ring;
@@ -11,7 +11,7 @@ use crate::candidates::Candidates;
 use crate::choices::Chosen;
 use crate::{Backend, ChoiceReason, Settings};
 
-/// An algorithm with the state it keeps for one pool.
+/// An algorithm with its state for one pool.
 pub(crate) enum Chooser {
     LeastRequests(WeightedDraw),
     Resume(Resume),
@@ -24,8 +24,8 @@ pub(crate) enum Chooser {
 }
 
 impl Chooser {
-    /// What the pool needs that has these backends; `before` is what the pool had whose place it takes, whose
-    /// state goes on where the algorithm is the same.
+    /// The algorithm of a pool with these backends. `before` is that of the pool it succeeds; its state is
+    /// kept if the algorithm is the same.
     pub(crate) fn new(settings: &Settings, backends: &[Backend], before: Option<&Chooser>) -> Chooser {
         match settings.algorithm {
             Algorithm::LeastRequests => Chooser::LeastRequests(WeightedDraw::new(backends)),
@@ -45,7 +45,7 @@ impl Chooser {
         }
     }
 
-    /// The key by which the algorithm knows a class; `None` where it does not tell requests apart.
+    /// The algorithm's key of a class; `None` if it does not distinguish requests.
     pub(crate) fn key(&self, class: Option<&[u8]>) -> Option<ClassKey> {
         match self {
             Chooser::Resume(resume) => class.map(|class| resume.key(class)),
@@ -54,7 +54,7 @@ impl Chooser {
         }
     }
 
-    /// Chooses among `candidates`, of which there is at least one, without taking a place, and says why.
+    /// Chooses among `candidates`, of which there is at least one, and gives the reason. Takes no place.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let (at, reason) = match self {
             Chooser::Resume(resume) => return resume.choose(candidates, class),
@@ -71,18 +71,17 @@ impl Chooser {
         Some(Chosen::new(at?, reason))
     }
 
-    /// Whether a request of a class is better off with one backend than with another, so that a full one may
-    /// be worth waiting for.
+    /// Whether backends differ for requests of a class, so that a full one may be worth waiting for.
     pub(crate) fn tells_classes_apart(&self) -> bool {
         matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_) | Chooser::Maglev(_))
     }
 
-    /// Whether the algorithm goes by the load of the whole pool.
+    /// Whether the algorithm uses the load of the whole pool.
     pub(crate) fn counts_load(&self) -> bool {
         matches!(self, Chooser::Resume(_) | Chooser::ConsistentHash(_))
     }
 
-    /// What the résumé algorithm knows, where it is the one.
+    /// The state of `resume`, if that is the algorithm.
     pub(crate) fn resume(&self) -> Option<&Resume> {
         match self {
             Chooser::Resume(resume) => Some(resume),

@@ -10,24 +10,25 @@ use crate::{Backend, ChoiceReason};
 /// tenth.
 const POINTS: u32 = 100;
 
-/// The most points of one backend. Where one weighs more than ten, all have fewer points by as much: more
-/// would make the ring larger and the shares no truer.
+/// The most points of one backend. If one weighs more than ten, all have proportionally fewer points: more
+/// would make the ring larger and the shares no more exact.
 const MOST_POINTS: u32 = 10 * POINTS;
 
-/// So many points are looked at for a backend below its bound, several times what is expected at the smallest
-/// useful factor (Mirrokni and others, theorem 4: 2 / ε² probes); then the least loaded takes the request.
+/// How many points are probed for a backend below its bound: several times the expected number at the
+/// smallest useful factor (Mirrokni and others, theorem 4: 2 / ε² probes). After that, the least loaded takes
+/// the request.
 const PROBES: usize = 256;
 
 /// The ring.
 pub(crate) struct Ring {
-    /// Where the points are, and whose.
+    /// The position of each point, and its backend.
     points: Box<[(u64, u32)]>,
     load_factor: f32,
 }
 
 impl Ring {
-    /// The place of a backend depends on its address alone, so that all balancers, and pools after a change,
-    /// agree.
+    /// The position of a backend depends on its address alone, so that all balancers agree, and pools after a
+    /// change too.
     pub(crate) fn new(backends: &[Backend], load_factor: f64) -> Ring {
         let heaviest = backends.iter().map(|backend| u64::from(backend.weight())).max().unwrap_or(1);
         let of_heaviest = (heaviest * u64::from(POINTS)).min(u64::from(MOST_POINTS));
@@ -41,7 +42,7 @@ impl Ring {
         Ring { points: points.into(), load_factor: load_factor.max(1.0) as f32 }
     }
 
-    /// The first candidate from the place of the class on that is below its bound; the least loaded for a
+    /// The first candidate below its bound, starting at the position of the class; the least loaded for a
     /// request without a class.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));

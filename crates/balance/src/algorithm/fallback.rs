@@ -1,4 +1,4 @@
-//! Ordered: the first that can.
+//! Ordered: the first eligible backend.
 
 use crate::candidates::Candidates;
 

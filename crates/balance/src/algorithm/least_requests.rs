@@ -3,17 +3,16 @@
 use super::random::WeightedDraw;
 use crate::candidates::Candidates;
 
-/// Of two candidates drawn by weight the first, unless the second would have no more load with this request
-/// than the first has without it; of all the one with the least load where neither of them is one. So
-/// backends are chosen by weight where nothing is going on, too: the loads alone would send all to the
-/// heaviest then.
+/// Draws two candidates by weight and takes the first, unless the second with this request would have at most
+/// the load that the first has without it. If neither is a candidate, takes the least loaded of all. An idle
+/// pool is therefore also chosen from by weight, where the loads alone would send everything to the heaviest.
 pub(crate) fn choose(draw: &WeightedDraw, candidates: &Candidates<'_>) -> Option<usize> {
     one_of_two(draw, candidates, |one, two| candidates.load(two) <= candidates.load_now(one))
         .or_else(|| candidates.least_loaded())
 }
 
-/// Of two backends drawn by weight the candidate, if there is one; where both are, the first unless the
-/// second is `better`.
+/// Draws two backends by weight. If both are candidates, takes the first unless the second is `better`; if
+/// one is, takes that.
 pub(crate) fn one_of_two(
     draw: &WeightedDraw,
     candidates: &Candidates<'_>,
@@ -23,7 +22,7 @@ pub(crate) fn one_of_two(
     let one = draw.draw(candidates);
     let mut two = draw.draw(candidates);
     if two == one {
-        // Another than `one`; the same where there is no other.
+        // A different one from `one`, if there is another.
         two = (one + 1 + candidates.random.below((count - 1).max(1))) % count;
     }
     match (candidates.eligible(one), candidates.eligible(two)) {

@@ -6,11 +6,11 @@ use crate::choices::Chosen;
 use crate::hash::{STEP, hash, mix};
 use crate::{Backend, ChoiceReason};
 
-/// Table sizes, primes: the first is the paper's small one. A table is to hold a hundred places for each
+/// Table sizes, primes: the first is the paper's small one. A table should hold a hundred places for each
 /// backend, so that their shares differ by about a hundredth.
 const SIZES: [usize; 3] = [65_537, 655_373, 6_553_621];
 
-/// Other places looked at for a class whose backend cannot take a request.
+/// Further places probed for a class whose backend cannot take a request.
 const PROBES: u64 = 64;
 
 const NOBODY: u32 = u32::MAX;
@@ -22,15 +22,15 @@ pub(crate) struct Maglev {
 
 /// The permutation of the table in which a backend takes places.
 struct Permutation {
-    /// Its place among the backends.
+    /// Its position among the backends.
     at: usize,
     /// A hash of its address.
     seed: u64,
-    /// The place that it wants next, and how far it is from there to the one that it wants then. The size of
-    /// the table is prime, so any step leads to every place.
+    /// The place that it wants next, and the step to the one after that. The size of the table is prime, so
+    /// any step leads to every place.
     next: usize,
     step: usize,
-    /// Weight that it has not used yet.
+    /// Unused weight.
     credit: u32,
 }
 
@@ -44,9 +44,9 @@ impl Permutation {
 }
 
 impl Maglev {
-    /// The backends take turns, each as often as it weighs, to take the next place that is free in an order
-    /// of its own. Whose turn is first depends on addresses alone, so that all balancers agree in whatever
-    /// order they are told of backends.
+    /// The backends take turns, in proportion to their weights, to take the next free place of their own
+    /// permutation. The order of turns depends on addresses alone, so that all balancers agree whatever the
+    /// order of their lists.
     pub(crate) fn new(backends: &[Backend]) -> Maglev {
         if backends.is_empty() {
             return Maglev { places: Box::default() };
@@ -78,8 +78,8 @@ impl Maglev {
         Maglev { places: places.into() }
     }
 
-    /// The candidate at the place of the class, or at one of the places that follow by rehashing; the least
-    /// loaded for a request without a class.
+    /// The candidate at the place of the class, or at one of the next places by rehashing; the least loaded
+    /// for a request without a class.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
         let least_loaded = |reason| Some(Chosen::new(candidates.least_loaded()?, reason));
         let Some(ClassKey(key)) = class else { return least_loaded(ChoiceReason::Unclassified) };

@@ -1,4 +1,4 @@
-//! The ways to choose among the backends that may take a request.
+//! The algorithms that choose among the backends that may take a request.
 
 mod chooser;
 pub(crate) mod consistent_hash;
@@ -14,8 +14,8 @@ use std::str::FromStr;
 
 pub(crate) use chooser::Chooser;
 
-/// How a pool chooses among the backends that may take a request. All but [`Algorithm::Fallback`] heed
-/// weights: a backend of weight 2 gets twice the requests of one of weight 1, or bears twice the load before
+/// How a pool chooses among the backends that may take a request. All but [`Algorithm::Fallback`] use
+/// weights: a backend of weight 2 gets twice the requests of one of weight 1, or has twice the load before
 /// others are preferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
@@ -24,22 +24,23 @@ pub enum Algorithm {
     /// do not all rush to the same idle backend.
     #[default]
     LeastRequests,
-    /// The worker that is best at the request's class, by the résumés that workers keep (zc.resumelb, 2012).
+    /// The worker that is best at the request's class, by the résumés of the workers (zc.resumelb, 2012).
     Resume,
     /// Of two backends drawn at random, the one with the smaller product of its requests in flight and its
-    /// latency of late, where a slow answer counts at once and a fast one by and by (Finagle's peak EWMA).
+    /// recent latency, in which a slow response counts at once and a fast one gradually (Finagle's peak
+    /// EWMA).
     PeakEwma,
     /// Each in turn.
     RoundRobin,
     /// Any, with equal chances.
     Random,
-    /// The backend next on a hash ring that is not loaded above the mean by more than a factor (Mirrokni,
+    /// The next backend on a hash ring that is not loaded above the mean by more than a factor (Mirrokni,
     /// Thorup, Zadimoghaddam 2018, "Consistent hashing with bounded loads").
     ConsistentHash,
-    /// The backend that a lookup table says, most of which stays when backends come and go (Eisenbud and
-    /// others 2016, "Maglev").
+    /// The backend from a lookup table that changes little when backends come and go (Eisenbud and others
+    /// 2016, "Maglev").
     Maglev,
-    /// The first, in the order configured, that can take the request.
+    /// The first backend, in the order configured, that can take the request.
     Fallback,
 }
 
@@ -56,7 +57,7 @@ impl Algorithm {
         Algorithm::Fallback,
     ];
 
-    /// The name that configurations use.
+    /// The name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::LeastRequests => "least_requests",

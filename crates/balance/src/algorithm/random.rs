@@ -1,11 +1,11 @@
-//! Weighted draws, and the algorithm that does no more than that.
+//! Weighted draws, and the algorithm that consists of one.
 
 use crate::Backend;
 use crate::candidates::Candidates;
 
 /// Draws backends at random, each by its weight.
 pub(crate) struct WeightedDraw {
-    /// The sum of the weights up to and with each backend; empty where all weigh the same.
+    /// The sum of the weights up to and including each backend; empty if all weigh the same.
     upto: Box<[u64]>,
 }
 
@@ -19,9 +19,9 @@ impl WeightedDraw {
         WeightedDraw { upto: if same { Box::default() } else { backends.iter().scan(0, sum).collect() } }
     }
 
-    /// Any backend, whether it may take the request or not. One that starts slowly is drawn less.
+    /// Any backend, whether it may take the request or not. One in slow start is drawn less often.
     pub(crate) fn draw(&self, candidates: &Candidates<'_>) -> usize {
-        // A pool that starts slowly as a whole has to answer all the same.
+        // A pool that is in slow start as a whole must still be drawn from.
         const REDRAWS: usize = 8;
         let mut at = self.any(candidates);
         for _ in 0..REDRAWS {
@@ -44,7 +44,7 @@ impl WeightedDraw {
         }
     }
 
-    /// A candidate by its weight.
+    /// A candidate, drawn by weight.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         let at = self.draw(candidates);
         if candidates.eligible(at) { Some(at) } else { candidates.any() }

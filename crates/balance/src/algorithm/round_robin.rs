@@ -1,11 +1,11 @@
-//! Each in turn, as often as its weight says.
+//! Each in turn, in proportion to its weight.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Backend;
 use crate::candidates::Candidates;
 
-/// A round of turns, and whose turn is next.
+/// A round of turns, and the position in it.
 pub(crate) struct RoundRobin {
     /// The backends in the order of their turns, those of a heavy one spread over the round.
     round: Box<[u32]>,
@@ -25,8 +25,8 @@ impl RoundRobin {
         RoundRobin { round: turns.into_iter().map(|(_, at)| at).collect(), turn: AtomicUsize::new(0) }
     }
 
-    /// The next candidate in turn. The turns of those that may not take the request are over, too, so that
-    /// their load is spread over all others. One that starts slowly lets a turn pass now and then.
+    /// The next candidate in turn. A backend that may not take the request loses its turn, so that its load
+    /// is spread over all others. One in slow start skips a turn now and then.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         let next = |_| {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl RoundRobin {
         if let Some(first) = in_turn.next() {
             return if takes(first) { Some(first) } else { in_turn.find(|&at| takes(at)).or(Some(first)) };
         }
-        // Others may have taken turns meanwhile, and those of the only candidate among them.
+        // Other cores may have taken turns meanwhile, including those of the only candidate.
         candidates.all().find(|&at| candidates.eligible(at))
     }
 }

@@ -30,7 +30,7 @@ fn pick(pool: &Pool, class: &[u8]) -> Pick {
     pool.pick(Some(class), NOW, &[]).unwrap()
 }
 
-/// How many of `count` requests, each of a class of its own and ended at once, go to each backend.
+/// How many of `count` requests, each of its own class and ended at once, go to each backend.
 fn shares(pool: &Pool, count: usize) -> Vec<usize> {
     let mut shares = vec![0; pool.backends().len()];
     for n in 0..count {
@@ -40,8 +40,8 @@ fn shares(pool: &Pool, count: usize) -> Vec<usize> {
     shares
 }
 
-/// Regression: where two backends wanted one place of Maglev's table in the same turn, the one that was named
-/// first had it.
+/// Regression: if two backends wanted one place of Maglev's table in the same turn, the first in the list got
+/// it.
 #[test]
 fn balancers_that_name_backends_in_another_order_find_the_same_homes() {
     for weights in [&[1; 5][..], &[1, 2, 3, 4, 5, 6, 7]] {
@@ -77,7 +77,7 @@ fn a_backend_of_twice_the_weight_gets_twice_the_requests() {
         let shares = shares(&pool(&[1, 2, 1], algorithm), 8000);
         assert!((3800..4200).contains(&shares[1]), "{algorithm}: {shares:?}");
     }
-    // Points on a ring are not that even.
+    // Points on a ring are less even.
     let ring = shares(&pool(&[1, 2, 1], Algorithm::ConsistentHash), 8000);
     assert!((3200..4800).contains(&ring[1]), "{ring:?}");
     for algorithm in [Algorithm::LeastRequests, Algorithm::PeakEwma] {
@@ -88,7 +88,7 @@ fn a_backend_of_twice_the_weight_gets_twice_the_requests() {
     }
 }
 
-/// Regression: where nothing was going on, the heaviest got all.
+/// Regression: in an idle pool, the heaviest got all requests.
 #[test]
 fn weights_count_for_least_requests_where_little_is_going_on() {
     for clients in [1, 2, 4] {
@@ -108,7 +108,7 @@ fn weights_count_for_least_requests_where_little_is_going_on() {
     }
 }
 
-/// Regression: all that weighed more than 10 had as many points.
+/// Regression: all backends of a weight above 10 had the same number of points.
 #[test]
 fn great_weights_count_on_the_ring() {
     for (heavy, light) in [(10, 5), (20, 10), (1000, 500)] {

@@ -1,4 +1,4 @@
-//! A connection to etcd's HTTP gateway, which takes and gives the messages of its gRPC interface as JSON.
+//! A connection to etcd's HTTP gateway, which carries the messages of its gRPC interface as JSON.
 
 use crate::{Loss, LossReason};
 use bytes::Bytes;
@@ -17,21 +17,22 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long etcd may take to answer. It may wait for the others of its cluster.
+/// The time limit of a response of etcd, which may wait for other members of its cluster.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The longest answer, and the longest message of a stream, in bytes. A thousand entries of the longest kind take less.
+/// The longest response, and the longest message of a stream, in bytes. A thousand entries of the longest
+/// kind take less.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
 /// A connection, kept alive between requests.
 pub(super) struct Gateway {
     sender: SendRequest<String>,
     host: String,
-    /// Drives the connection, and stops when this is dropped.
+    /// Drives the connection, and stops when it is dropped.
     driver: JoinSet<Result<(), hyper::Error>>,
 }
 
-/// A stream of messages, one a line, on a connection of its own.
+/// A stream of messages, one per line, on a connection of its own.
 pub(super) struct Messages {
     body: Incoming,
     buffer: Vec<u8>,
@@ -47,7 +48,7 @@ impl Gateway {
         Ok(Gateway { sender, host: host.to_owned(), driver })
     }
 
-    /// Calls `method` with `message`, authorised by `token` if there is one, and reads the answer.
+    /// Calls `method` with `message`, authorised by `token` if there is one, and reads the response.
     pub(super) async fn call(
         &mut self,
         method: &str,
@@ -70,7 +71,7 @@ impl Gateway {
             .unwrap_or_else(|_| Err(Loss::new(LossReason::TimedOut, format!("etcd's answer to {method}"))))
     }
 
-    /// Calls `method` with `messages`, which are answered by one stream.
+    /// Calls `method` with `messages`; one stream responds to all of them.
     pub(super) async fn stream(
         mut self,
         method: &str,
@@ -101,7 +102,7 @@ impl Gateway {
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
-        // The token is the one part that is not our own.
+        // The token is the only part that comes from outside.
         let request = request.body(body).map_err(|_| malformed())?;
         let sent = match self.sender.ready().await {
             Ok(()) => self.sender.send_request(request).await,
@@ -113,7 +114,8 @@ impl Gateway {
         }
     }
 
-    /// Why a request could not be sent: what ended the connection before, where that is all that `error` says.
+    /// Why a request could not be sent: the error that ended the connection earlier, if `error` only reports
+    /// that it ended.
     async fn cause(&mut self, error: hyper::Error) -> hyper::Error {
         if !error.is_closed() && !error.is_canceled() {
             return error;
@@ -126,7 +128,7 @@ impl Gateway {
 }
 
 impl Messages {
-    /// The next message. May be dropped while it waits, without losing anything.
+    /// The next message. May be dropped while it waits, without loss.
     pub(super) async fn next(&mut self) -> Result<Value, Loss> {
         loop {
             if let Some(end) = line_end(&self.buffer) {
@@ -148,7 +150,7 @@ impl Messages {
     }
 }
 
-/// Where the first line ends.
+/// The position of the first line end.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
@@ -168,7 +170,7 @@ async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Loss> {
     }
 }
 
-/// What an answer says, or that it says no.
+/// The content of a response, or the error that it reports.
 fn judged(status: StatusCode, body: &[u8]) -> Result<Value, Loss> {
     let answer: Option<Value> = serde_json::from_slice(body).ok();
     match (status, answer) {
@@ -182,15 +184,15 @@ fn judged(status: StatusCode, body: &[u8]) -> Result<Value, Loss> {
     }
 }
 
-/// An error as etcd says it.
+/// The loss for an error that etcd reports.
 fn said(error: &Value) -> Loss {
     let text =
         ["message", "error"].iter().find_map(|key| error.get(key)?.as_str()).unwrap_or("no reason given");
     let code = ["code", "grpc_code"].iter().find_map(|key| error.get(key)?.as_u64());
     let reason = match code {
-        // gRPC's codes for what is not permitted and for who is not authenticated.
+        // gRPC's codes for PERMISSION_DENIED and UNAUTHENTICATED.
         Some(7 | 16) => LossReason::Denied,
-        // An invalid argument, as etcd sees it.
+        // etcd reports this as an invalid argument.
         _ if text.contains("authentication failed") || text.contains("user name is empty") => {
             LossReason::Denied
         }
@@ -199,13 +201,13 @@ fn said(error: &Value) -> Loss {
     Loss::new(reason, text.chars().take(200).collect::<String>())
 }
 
-/// What ended an exchange: the connection, or that what came over it is not HTTP.
+/// The loss for a failed exchange: the connection ended, or its bytes are not HTTP.
 fn broken(error: hyper::Error) -> Loss {
-    // A request that was about to be sent is cancelled, by what came instead.
+    // A request that was about to be sent is cancelled by the bytes that arrived instead.
     let error = error.source().and_then(|source| source.downcast_ref::<hyper::Error>()).unwrap_or(&error);
     let of_system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     let is_malformed = match of_system {
-        // A body whose framing makes no sense.
+        // A body with malformed framing.
         Some(error) => matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput),
         None => !error.is_closed() && !error.is_canceled() && !error.is_incomplete_message(),
     };
@@ -219,7 +221,7 @@ fn too_big() -> Loss {
     Loss::new(LossReason::TooBig, format!("more than {MAX_ANSWER} bytes"))
 }
 
-/// The loss of a server that is no etcd, or an older one.
+/// The loss for a server that is not etcd, or an older one.
 pub(super) fn malformed() -> Loss {
-    Loss::new(LossReason::Malformed, "this is no answer of etcd's gateway")
+    Loss::new(LossReason::Malformed, "this is not an answer of etcd's gateway")
 }

@@ -1,9 +1,10 @@
 //! Keys of etcd.
 //!
-//! Below the prefix of the pool there is a key for each worker, `PREFIX/providers/NAME`, usually with a lease that the worker
-//! keeps alive; its value or its name is the address. `PREFIX/settings` is a JSON object. Both are read together, with their
-//! revision, and then watched from the next one on; whatever changes, they are read anew. So a compacted revision is only one more
-//! reason to read. Other keys that begin with the prefix are the application's, however many, and neither read nor watched.
+//! Below the prefix of the pool there is a key for each worker, `PREFIX/providers/NAME`, usually with a lease
+//! that the worker keeps alive; its value or its name is the address. `PREFIX/settings` is a JSON object.
+//! Both are read together, with their revision, and then watched from the next revision on. After any change
+//! they are read again, so a compacted revision needs no special treatment. Other keys with the prefix belong
+//! to the application; they are neither read nor watched, however many there are.
 
 mod gateway;
 
@@ -19,19 +20,20 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Changes that follow a first one within this are read with it.
+/// Changes that follow a first one within this time are read together with it.
 const SETTLING: Duration = Duration::from_millis(50);
 
-/// How often everything is read without being told. A watch says nothing when the machine at its other end has gone.
+/// How often everything is read without an event. A watch reports nothing when the machine at its other end
+/// has gone.
 const REREAD_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What the keys of workers begin with, after the prefix.
+/// The prefix of the keys of workers, after the pool's prefix.
 const PROVIDERS: &str = "/providers/";
 
-/// The key of the settings, after the prefix.
+/// The key of the settings, after the pool's prefix.
 const SETTINGS: &str = "/settings";
 
-/// The most keys that are read: those of workers, and some that make no sense.
+/// The most keys that are read: those of workers, and some malformed ones.
 const MAX_KEYS: usize = 2 * MAX_MEMBERS;
 
 /// A prefix that is followed.
@@ -42,13 +44,13 @@ pub(super) struct Etcd {
     connector: Connector,
 }
 
-/// What is registered at a time.
+/// The registered state at one moment.
 struct Reading {
     listing: Listing,
     revision: i64,
 }
 
-/// An endpoint, and who we are to it.
+/// An endpoint, and the credentials for it.
 struct Session {
     gateway: Gateway,
     token: Option<String>,
@@ -56,10 +58,10 @@ struct Session {
 
 /// A message of a watch.
 enum WatchMessage {
-    /// Nothing of importance.
+    /// Nothing relevant.
     Nothing,
     Change,
-    /// It cannot begin where it should, for what happened there is forgotten.
+    /// The watch cannot begin at its revision, because that was compacted.
     Compacted,
 }
 
@@ -74,7 +76,7 @@ impl Etcd {
         Etcd { endpoints, prefix: prefix.trim_end_matches('/').to_owned(), user, connector }
     }
 
-    /// Tells what is registered until no endpoint can be asked any more.
+    /// Reports the registered workers until no endpoint responds any more.
     pub(super) async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         let mut loss = Loss::new(LossReason::Unreachable, "there is no endpoint to ask");
         self.endpoints.begin();
@@ -87,7 +89,7 @@ impl Etcd {
         loss
     }
 
-    /// Follows at one endpoint, which has `served` since the time that is left there.
+    /// Follows at one endpoint. Sets `served` when it begins to serve.
     async fn follow_at(
         &mut self,
         endpoint: &str,
@@ -106,7 +108,7 @@ impl Etcd {
         }
     }
 
-    /// Reads again whenever the watch tells of a change, and now and then, until the watch must be begun anew.
+    /// Reads again whenever the watch reports a change, and at intervals, until the watch must be restarted.
     async fn follow_watch(
         &self,
         mut messages: Messages,
@@ -144,7 +146,7 @@ impl Etcd {
         Ok(Some(token.to_owned()))
     }
 
-    /// Reads everything, with a new token where the old one has expired.
+    /// Reads everything, with a new token if the old one has expired.
     async fn read(&self, session: &mut Session) -> Result<Reading, Loss> {
         let providers = self.providers(json!({"limit": MAX_KEYS}));
         let question = json!({"success": [{"request_range": providers}, {"request_range": self.settings()}]});
@@ -179,35 +181,35 @@ impl Etcd {
         Ok(builder.build())
     }
 
-    /// Begins to watch, on a connection of its own, at `revision`.
+    /// Begins to watch at `revision`, on a connection of its own.
     async fn watch(&mut self, endpoint: &str, session: &Session, revision: i64) -> Result<Messages, Loss> {
-        // 64 bits are text in JSON, as protocol buffers have it.
+        // JSON carries 64-bit numbers as text, by the mapping of protocol buffers.
         let from = || json!({"start_revision": revision.to_string()});
         let [providers, settings] = [self.providers(from()), with(self.settings(), from())];
         let questions = [providers, settings].map(|keys| json!({"create_request": keys}));
         self.open(endpoint).await?.stream("watch", &questions, session.token.as_deref()).await
     }
 
-    /// What the keys of workers begin with.
+    /// The prefix of the keys of workers.
     fn before_names(&self) -> String {
         format!("{}{PROVIDERS}", self.prefix)
     }
 
-    /// The keys of workers, and what else is said of them.
+    /// A request for the keys of workers, extended by `also`.
     fn providers(&self, also: Value) -> Value {
         let first = self.before_names();
-        // The first one after all that begin like this: the last character of it is a slash.
+        // The first key after all with this prefix, whose last character is a slash.
         let end = format!("{}0", first.trim_end_matches('/'));
         with(json!({"key": BASE64.encode(first), "range_end": BASE64.encode(end)}), also)
     }
 
-    /// The key of the settings.
+    /// A request for the key of the settings.
     fn settings(&self) -> Value {
         json!({"key": BASE64.encode(format!("{}{SETTINGS}", self.prefix))})
     }
 }
 
-/// `object` with what another one has.
+/// `object` extended by the members of `also`.
 fn with(mut object: Value, also: Value) -> Value {
     if let (Value::Object(object), Value::Object(also)) = (&mut object, also) {
         object.extend(also);
@@ -234,12 +236,12 @@ fn watch_message(message: &Value) -> Result<WatchMessage, Loss> {
     Ok(if has_events { WatchMessage::Change } else { WatchMessage::Nothing })
 }
 
-/// A number of 64 bits, which is text in JSON. Absent where it is 0.
+/// A 64-bit number, which is text in JSON. Absent if it is 0.
 fn number(object: &Value, key: &str) -> Option<i64> {
     object.get(key)?.as_str()?.parse().ok()
 }
 
-/// Bytes, which are Base64 in JSON. Absent where there are none.
+/// Bytes, which are Base64 in JSON. Absent if there are none.
 fn bytes(object: &Value, key: &str) -> Result<Vec<u8>, Loss> {
     match object.get(key) {
         None => Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! A connection to a ZooKeeper server with a session of its own.
 //!
-//! A session matters to those who own ephemeral nodes. Who only reads loses nothing with it but watches, so a broken connection
-//! is followed by a new session, and everything is read again.
+//! Sessions matter to owners of ephemeral nodes. A reader loses only its watches with a session. So a broken
+//! connection is followed by a new session, and everything is read again.
 
 use super::protocol::{Fields, MAX_PACKET, NOTIFICATION, Operation, PING, Packet, malformed};
 use crate::{Loss, LossReason};
@@ -11,14 +11,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-/// How many requests are under way at a time: the answers to so many fit into what the system buffers, or the server waits
-/// until they do, which it can, as we read after having written no more than this.
+/// The most requests in flight. We read only after writing up to this many. If the system cannot buffer that
+/// many responses, the server waits until it can.
 const MAX_IN_FLIGHT: usize = 64;
 
-/// The bytes of an answer before what was asked for: transaction id, number of the last change, error.
+/// The bytes of a response before its result: transaction id, number of the last change, error.
 const HEADER_BYTES: usize = 16;
 
-/// How long a server may take to begin a session.
+/// The time limit for a server to begin a session.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A connection with a session.
@@ -30,24 +30,25 @@ pub(super) struct Connection {
     last_heard: Instant,
     last_said: Instant,
     next_xid: i32,
-    /// The highest transaction that the server has told of.
+    /// The highest transaction that the server has reported.
     pub(super) zxid: i64,
     /// Whether a watch has fired.
     changed: bool,
 }
 
-/// What a server answers.
+/// A server's response.
 pub(super) enum Reply {
-    /// What was asked for.
+    /// The requested data.
     Found(Bytes),
     /// There is no such node.
     NoNode,
-    /// We may not read it.
+    /// Reading it is not allowed.
     Denied,
 }
 
 impl Connection {
-    /// Begins a session on `stream` that the server keeps for `timeout` without a sign of life; it may offer less or more.
+    /// Begins a session on `stream` that the server keeps for `timeout` without a sign of life; it may offer
+    /// less or more.
     pub(super) async fn open(stream: TcpStream, zxid: i64, timeout: Duration) -> Result<Connection, Loss> {
         let now = Instant::now();
         let mut connection = Connection {
@@ -76,7 +77,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Asks `operation` of each of `paths`, and to be told when the answer becomes another. The answers are in order.
+    /// Requests `operation` on each of `paths`, with a watch on its result. The replies are in order.
     pub(super) async fn ask(
         &mut self,
         operation: Operation,
@@ -111,12 +112,12 @@ impl Connection {
         Ok(replies)
     }
 
-    /// Asks of a single path.
+    /// Requests `operation` on a single path.
     pub(super) async fn ask_one(&mut self, operation: Operation, path: &str) -> Result<Reply, Loss> {
         self.ask(operation, &[path]).await?.pop().ok_or_else(malformed)
     }
 
-    /// Waits until a watch fires, or has fired since this was last called.
+    /// Waits until a watch fires, or has fired since the last call.
     pub(super) async fn changed(&mut self) -> Result<(), Loss> {
         while !self.changed {
             let packet = self.packet().await?;
@@ -128,7 +129,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next packet that answers a request.
+    /// The next packet that is a reply.
     async fn reply(&mut self) -> Result<Bytes, Loss> {
         loop {
             let packet = self.packet().await?;
@@ -138,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Whether a packet answers a request. Others are taken note of.
+    /// Whether a packet is a reply. Others are processed here.
     fn is_reply(&mut self, packet: &[u8]) -> Result<bool, Loss> {
         let mut fields = Fields(packet);
         let (xid, zxid) = (fields.int()?, fields.long()?);
@@ -148,15 +149,15 @@ impl Connection {
         Ok(xid > 0)
     }
 
-    /// The next packet without its length. Meanwhile says that we are here, and gives up when the server does not.
+    /// The next packet without its length. Meanwhile sends pings, and gives up if the server is silent.
     async fn packet(&mut self) -> Result<Bytes, Loss> {
         loop {
             if let Some(packet) = self.split_packet()? {
                 self.last_heard = Instant::now();
                 return Ok(packet);
             }
-            // As in ZooKeeper's own clients: it is to answer within two thirds of the time, so that the last third is
-            // left for another server.
+            // As in ZooKeeper's own clients: the server must respond within two thirds of the timeout, so
+            // that the last third is left for another server.
             let give_up = self.last_heard + self.timeout * 2 / 3;
             let ping = self.last_said + self.timeout / 3;
             match timeout_at(ping.min(give_up), self.stream.read_buf(&mut self.incoming)).await {
@@ -201,7 +202,7 @@ impl Connection {
     }
 }
 
-/// The loss of a server that lets us read nothing that matters.
+/// The loss for a server that denies reading any relevant node.
 pub(super) fn denied() -> Loss {
     Loss::new(LossReason::Denied, "reading the nodes is not allowed")
 }
@@ -212,7 +213,8 @@ fn following(xid: i32) -> i32 {
 }
 
 impl Drop for Connection {
-    /// Ends the session, so that the server need not wait for it to expire. Where that cannot be said at once, it will.
+    /// Ends the session, so that the server need not wait for it to expire. If that cannot be sent at once,
+    /// it expires.
     fn drop(&mut self) {
         let _ = self.stream.try_write(&Packet::request(self.next_xid, Operation::CloseSession).bytes());
     }

@@ -1,8 +1,8 @@
 //! Nodes of ZooKeeper.
 //!
-//! The layout is that of zc.zk: below the node of the pool there is `providers`, and in it an ephemeral node for each worker,
-//! named by its address or holding it; the data of the pool's node are settings, as a JSON object. All of it is
-//! watched, and read anew when any of it changes.
+//! The layout is that of zc.zk. Below the node of the pool there is `providers`, and in it an ephemeral node
+//! for each worker; its name or its data is the address. The data of the pool's node are settings, as a JSON
+//! object. All of it is watched, and read again after any change.
 
 mod connection;
 mod protocol;
@@ -17,10 +17,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Changes that follow a first one within this are read with it: workers start and stop together.
+/// Changes that follow a first one within this time are read together with it: workers start and stop
+/// together.
 const SETTLING: Duration = Duration::from_millis(50);
 
-/// The node below a pool's that has the workers.
+/// The node below a pool's that contains the workers.
 const PROVIDERS: &str = "providers";
 
 /// A node that is followed.
@@ -29,7 +30,7 @@ pub(super) struct ZooKeeper {
     path: String,
     timeout: Duration,
     connector: Connector,
-    /// The highest transaction seen. A server that does not know it yet is behind, and would show the past.
+    /// The highest transaction seen. A server that does not know it yet is behind, and would return old data.
     zxid: i64,
 }
 
@@ -44,7 +45,7 @@ impl ZooKeeper {
         ZooKeeper { servers, path: path.trim_end_matches('/').to_owned(), timeout, connector, zxid: 0 }
     }
 
-    /// Tells what is registered until no server can be asked any more.
+    /// Reports the registered workers until no server responds any more.
     pub(super) async fn follow(&mut self, reporter: &mut EventReporter<'_>) -> Loss {
         let mut loss = Loss::new(LossReason::Unreachable, "there is no server to ask");
         self.servers.begin();
@@ -54,12 +55,12 @@ impl ZooKeeper {
             self.servers.ended(served);
             loss = Loss::new(of_server.reason, format!("{server}: {}", of_server.detail));
         }
-        // None of them knows as much as was seen before: this ZooKeeper may have been set up anew.
+        // All of them are behind the highest transaction seen: this ZooKeeper may have been set up anew.
         self.zxid = 0;
         loss
     }
 
-    /// Follows at one server, which has `served` since the time that is left there.
+    /// Follows at one server. Sets `served` when it begins to serve.
     async fn follow_at(
         &mut self,
         server: &str,
@@ -73,7 +74,7 @@ impl ZooKeeper {
             self.zxid = self.zxid.max(connection.zxid);
             match looked? {
                 Some(listing) => reporter.listing(listing),
-                // The session goes on, for its watch tells when they are made.
+                // The session continues, because its watch reports when they are made.
                 None => {
                     let absent = format!("there is no node {}", self.providers());
                     reporter.lost(Loss::new(LossReason::Absent, absent));
@@ -89,7 +90,8 @@ impl ZooKeeper {
         format!("{}/{PROVIDERS}", self.path)
     }
 
-    /// Reads everything, and watches it. `None` where there is no node for the workers, which is watched for, too.
+    /// Reads everything, and watches it. `None` if there is no node for the workers; its creation is watched
+    /// too.
     async fn look(&self, connection: &mut Connection) -> Result<Option<Listing>, Loss> {
         let mut builder = ListingBuilder::default();
         let node = if self.path.is_empty() { "/" } else { &self.path };
@@ -111,7 +113,7 @@ impl ZooKeeper {
             }
         };
         let mut names = Fields(&children).buffers()?;
-        // The same ones every time, where there are too many.
+        // If there are too many, select the same ones every time.
         names.sort_unstable();
         for name in names.drain(names.len().min(MAX_MEMBERS)..) {
             builder.ignore(IgnoredReason::TooMany, name);
@@ -122,9 +124,9 @@ impl ZooKeeper {
         for (name, reply) in names.iter().zip(&replies) {
             match reply {
                 Reply::Found(packet) => registry_entry::add(&mut builder, name, Fields(packet).buffer()?),
-                // It has gone meanwhile, and has set off the watch on the list.
+                // It was deleted meanwhile, which fires the watch on the list.
                 Reply::NoNode => {}
-                // Whoever may register may make such a node, which is to keep nobody else out.
+                // Anyone who may register may make such a node. It must not exclude other workers.
                 Reply::Denied => builder.ignore(IgnoredReason::Denied, name),
             }
         }

@@ -1,18 +1,19 @@
-//! The part of ZooKeeper's protocol that reading takes (its records are defined in `zookeeper.jute`): numbers are big-endian,
-//! strings and buffers have their length before them, and so has each packet.
+//! The part of ZooKeeper's protocol that reading needs (its records are defined in `zookeeper.jute`). Numbers
+//! are big-endian. Strings, buffers and packets are preceded by their length.
 
 use crate::{Loss, LossReason};
 
-/// The longest packet that is read, in bytes. Servers send a mebibyte unless told otherwise (`jute.maxbuffer`).
+/// The longest packet that is read, in bytes. Servers send a mebibyte unless told otherwise
+/// (`jute.maxbuffer`).
 pub(super) const MAX_PACKET: usize = 4 * 1024 * 1024;
 
-/// The transaction id of pings and of what answers them.
+/// The transaction id of pings and their replies.
 pub(super) const PING: i32 = -2;
 
 /// The transaction id of notifications: a watch has fired.
 pub(super) const NOTIFICATION: i32 = -1;
 
-/// What a server can be asked, by its number.
+/// The operations of a server, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Exists = 3,
@@ -22,19 +23,19 @@ pub(super) enum Operation {
     CloseSession = -11,
 }
 
-/// A packet in the making.
+/// A packet under construction.
 pub(super) struct Packet(Vec<u8>);
 
 impl Packet {
-    /// The first packet on a connection: a new session please, that lives for `timeout` milliseconds without a sign of us,
-    /// at a server that knows the transaction `zxid`.
+    /// The first packet on a connection. It requests a new session that lives for `timeout` milliseconds
+    /// without a sign of life, at a server that knows the transaction `zxid`.
     pub(super) fn connect(zxid: i64, timeout: i32) -> Packet {
         let packet = Packet(vec![0; 4]);
         // Version, last zxid seen, timeout, session id, password of 16 bytes, and no read-only servers.
         packet.int(0).long(zxid).int(timeout).long(0).buffer(&[0; 16]).byte(0)
     }
 
-    /// A request, to which its arguments are added.
+    /// A request; the caller appends its arguments.
     pub(super) fn request(xid: i32, operation: Operation) -> Packet {
         Packet(vec![0; 4]).int(xid).int(operation as i32)
     }
@@ -61,7 +62,7 @@ impl Packet {
         packet
     }
 
-    /// The packet with its length before it.
+    /// The packet, preceded by its length.
     pub(super) fn bytes(mut self) -> Vec<u8> {
         let length = (self.0.len() - 4) as u32;
         self.0[..4].copy_from_slice(&length.to_be_bytes());
@@ -69,7 +70,7 @@ impl Packet {
     }
 }
 
-/// A packet that came, read from front to back. Reading beyond its end is a loss: this is no ZooKeeper.
+/// A received packet, read from front to back. Reading beyond its end is a loss: the server is not ZooKeeper.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -85,7 +86,7 @@ impl<'a> Fields<'a> {
         Ok(i64::from_be_bytes(*bytes))
     }
 
-    /// Bytes, or a string; none where there is none (a length of -1).
+    /// Bytes, or a string; empty if it is absent (a length of -1).
     pub(super) fn buffer(&mut self) -> Result<&'a [u8], Loss> {
         let length = self.int()?;
         let length = if length == -1 { 0 } else { usize::try_from(length).map_err(|_| malformed())? };
@@ -97,14 +98,14 @@ impl<'a> Fields<'a> {
     /// A list of strings.
     pub(super) fn buffers(&mut self) -> Result<Vec<&'a [u8]>, Loss> {
         let count = self.int()?;
-        // The packet bounds them, whatever the count says.
+        // Bounded by the packet, whatever the count is.
         (0..count).map(|_| self.buffer()).collect()
     }
 }
 
-/// The loss of a server that speaks something else.
+/// The loss for a server that speaks another protocol.
 pub(super) fn malformed() -> Loss {
-    Loss::new(LossReason::Malformed, "this is no answer of ZooKeeper")
+    Loss::new(LossReason::Malformed, "this is not an answer of ZooKeeper")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Classifiers, which sort requests into classes.
+//! Classifiers, which assign requests to classes.
 
 mod part;
 mod pattern;
@@ -20,25 +20,25 @@ use sandarac_balance::MAX_CLASS_BYTES;
 
 use part::{host, path, segment};
 
-/// Sorts requests into classes.
+/// Assigns requests to classes.
 #[derive(Clone, Debug)]
 pub struct Classifier {
     rule: ClassRule,
     fingerprint: u64,
 }
 
-/// The rule by which a [`Classifier`] goes.
+/// The rule of a [`Classifier`].
 #[derive(Clone, Debug)]
 pub enum ClassRule {
     /// The host in lower case, without port and leading `www.`.
     Host,
     /// A segment of the path, the first being 1.
     PathSegment(u32),
-    /// Parts of the request, put together.
+    /// Parts of the request, combined.
     Template(ClassTemplate),
-    /// What a regular expression finds.
+    /// The match of a regular expression.
     Pattern(ClassPattern),
-    /// A table that is in a file.
+    /// A table in a file.
     File {
         /// The file, by absolute path.
         path: PathBuf,
@@ -54,7 +54,7 @@ impl PartialEq for Classifier {
 }
 
 impl Classifier {
-    /// The classifier that goes by `rule`.
+    /// The classifier with this `rule`.
     pub fn new(rule: ClassRule) -> Classifier {
         let mut hasher = blake3::Hasher::new();
         rule.canonical(&mut |bytes| {
@@ -64,14 +64,15 @@ impl Classifier {
         Classifier { rule, fingerprint: u64::from_be_bytes(first) }
     }
 
-    /// The first eight bytes, in network order, of BLAKE3 over its canonical text; for a table file, over what the file says,
-    /// whatever its order and its comments. Classifiers of equal fingerprints make equal classes.
+    /// The first eight bytes, in network order, of BLAKE3 over its canonical text; for a table file, over its
+    /// content, regardless of order and comments. Classifiers of equal fingerprints make equal classes.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The class of a request, of 1 to 256 bytes. `None` where the request has nothing of what it goes by, where nothing
-    /// matches, and where the class would be longer. What cannot be borrowed is put into `buffer`, whatever that held.
+    /// The class of a request, of 1 to 256 bytes. `None` if the request has none of the parts that the rule
+    /// uses, if nothing matches, or if the class would be longer. A class that cannot be borrowed is written
+    /// to `buffer`, whose previous content is lost.
     pub fn classify<'a>(&'a self, subject: Subject<'a>, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         buffer.clear();
         let class = match &self.rule {
@@ -90,8 +91,8 @@ impl Classifier {
         (1..=MAX_CLASS_BYTES).contains(&class.len()).then_some(class)
     }
 
-    /// The file of its table, by absolute path, if it goes by one. No request has a class until [`Classifier::with_table`]
-    /// was given the table.
+    /// The file of its table, by absolute path, if it uses one. No request has a class until
+    /// [`Classifier::with_table`] was given the table.
     pub fn table_path(&self) -> Option<&Path> {
         match &self.rule {
             ClassRule::File { path, .. } => Some(path),
@@ -99,7 +100,7 @@ impl Classifier {
         }
     }
 
-    /// The lines of its table in use, if it goes by one; 0 until [`Classifier::with_table`] was given the table.
+    /// The lines of its table in use, if it uses one; 0 until [`Classifier::with_table`] was given the table.
     pub fn table_len(&self) -> Option<usize> {
         match &self.rule {
             ClassRule::File { table, .. } => Some(table.len()),
@@ -107,7 +108,7 @@ impl Classifier {
         }
     }
 
-    /// The same classifier with `table`. A classifier that goes by no table is returned as it is.
+    /// The same classifier with `table`. A classifier without a table is returned unchanged.
     pub fn with_table(&self, table: ClassTable) -> Classifier {
         match &self.rule {
             ClassRule::File { path, .. } => {
@@ -119,7 +120,7 @@ impl Classifier {
 }
 
 impl ClassRule {
-    /// Gives `write` the text, in parts, that is the same for classifiers that make the same classes.
+    /// Passes `write` the canonical text in parts. It is the same for classifiers that make the same classes.
     fn canonical(&self, write: &mut dyn FnMut(&[u8])) {
         match self {
             ClassRule::File { table, .. } => {
@@ -144,7 +145,7 @@ impl std::fmt::Display for ClassRule {
 }
 
 impl std::fmt::Display for Classifier {
-    /// Writes it in short, as explanations have it.
+    /// Writes the short form used in explanations.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.rule)
     }

@@ -33,7 +33,7 @@ pub enum ClassPart {
 }
 
 impl ClassPart {
-    /// What `subject` has of it; `None` and an empty value are the same to a class.
+    /// The value of this part in `subject`. For a class, `None` and an empty value are the same.
     pub(crate) fn value<'a>(&'a self, subject: &Subject<'a>) -> Option<Cow<'a, [u8]>> {
         match self {
             ClassPart::Host => Some(match site(subject.host) {
@@ -52,7 +52,7 @@ impl ClassPart {
                 let mut lines = subject.fields.all_named(name.as_bytes());
                 let first = lines.next()?;
                 Some(lines.fold(Cow::Borrowed(first), |joined, line| {
-                    // Several lines are one, joined by commas (RFC 9110 §5.3).
+                    // Several lines are combined into one, joined by commas (RFC 9110 §5.3).
                     Cow::Owned([&joined, &b", "[..], line].concat())
                 }))
             }
@@ -93,7 +93,7 @@ fn site(host: &[u8]) -> &[u8] {
     }
 }
 
-/// The host in lower case, without port and leading `www.`; in `buffer` where letters are changed.
+/// The host in lower case, without port and leading `www.`; in `buffer` if letters are changed.
 pub(crate) fn host<'a>(host: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
     let site = site(host);
     if !site.iter().any(u8::is_ascii_uppercase) {
@@ -103,12 +103,12 @@ pub(crate) fn host<'a>(host: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
     buffer
 }
 
-/// The path of a target as routes match on it; empty where it has none.
+/// The path of a target as routes match on it; empty if it has none.
 pub(crate) fn path(target: &[u8]) -> Cow<'_, [u8]> {
     let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
     match &target[..end] {
         path @ [b'/', ..] => route_path(path).unwrap_or_default(),
-        // An asterisk, or where a tunnel leads.
+        // An asterisk, or the authority of a tunnel.
         _ => Cow::Borrowed(&[]),
     }
 }
@@ -118,7 +118,7 @@ fn query(target: &[u8]) -> Option<&[u8]> {
     Some(&target[at + 1..])
 }
 
-/// A segment of a path, the first being 1, if there are as many; not an empty one.
+/// A segment of a path, the first being 1, if there are that many; `None` if it is empty.
 pub(crate) fn segment(path: &[u8], number: u32) -> Option<&[u8]> {
     path.split(|&byte| byte == b'/').nth(number as usize).filter(|segment| !segment.is_empty())
 }

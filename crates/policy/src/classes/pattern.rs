@@ -1,4 +1,4 @@
-//! Classes that a regular expression finds in a part of a request.
+//! Classes found by a regular expression in a part of a request.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
-//! The parts of a request that classifiers look at.
+//! The parts of a request that classifiers use.
 
 use sandarac_message::Fields;
 
-/// The parts of a request that a classifier looks at.
+/// The parts of a request that a classifier uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The host, in any letter case, with or without a port; empty where the request has none.
+    /// The host, in any letter case, with or without a port; empty if the request has none.
     pub host: &'a [u8],
     /// The method.
     pub method: &'a [u8],

@@ -1,4 +1,4 @@
-//! A table of hosts, paths and the classes of what is there.
+//! A table that maps hosts and paths to classes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -7,17 +7,20 @@ use super::Subject;
 use super::part::path;
 use crate::pattern::{HostPattern, PathPattern, bare_host};
 
-/// The most paths with stars that one host may have: they are tried one by one.
+/// The most paths with stars that one host may have, because they are tried one by one.
 const MAX_GLOBS: usize = 100;
 
-/// A table. Of the lines that match a request the most exact counts, wherever it stands: a host without a star before one
-/// with a star, the longer before the shorter, and any of them before a line without a host; for one host, a path that
-/// matches alone before those that match what is below them, the longer before the shorter; then the paths with stars, the
-/// first of them that matches; and last what is for the whole host.
+/// A table. Of the lines that match a request, the most specific counts, wherever it is in the file. In order
+/// of precedence:
+///
+/// - by host: a host without a star, then one with a star, the longer before the shorter, then a line without
+///   a host;
+/// - within a host: a path that matches alone, then those that match everything below them, the longer before
+///   the shorter, then the first matching path with stars, then the whole host.
 #[derive(Debug, Default)]
 pub struct ClassTable {
     exact: HashMap<Box<[u8]>, Paths>,
-    /// By suffixes, which begin with a dot.
+    /// By suffix, which begins with a dot.
     under: HashMap<Box<[u8]>, Paths>,
     any: Paths,
     len: usize,
@@ -26,23 +29,23 @@ pub struct ClassTable {
 /// The paths of a host.
 #[derive(Debug, Default)]
 struct Paths {
-    /// By what paths are or begin with.
+    /// By the path, or the start of it.
     starts: BTreeMap<Box<[u8]>, Here>,
-    /// The most slashes of a key in `starts`: the start of a path with more of them is there no longer.
+    /// The most slashes of a key in `starts`. The start of a path with more slashes cannot be among them.
     depth: usize,
     globs: Vec<(PathPattern, Class)>,
 }
 
-/// What is known of a path.
+/// The classes of a path.
 #[derive(Debug, Default)]
 struct Here {
-    /// Of this path alone.
+    /// For this path alone.
     alone: Option<Class>,
-    /// Of this path, unless it ends in a slash, and all that is below it.
+    /// For this path, unless it ends in a slash, and everything below it.
     below: Option<Class>,
 }
 
-/// A class, and the line that gave it.
+/// A class, and the line that defined it.
 #[derive(Debug)]
 struct Class {
     name: Box<[u8]>,
@@ -59,7 +62,7 @@ pub enum TableConflict {
         /// Its class.
         class: Box<[u8]>,
     },
-    /// The host has as many paths with stars as it may have.
+    /// The host has the maximum number of paths with stars.
     TooManyGlobs,
 }
 
@@ -78,11 +81,11 @@ impl fmt::Display for TableConflict {
 impl std::error::Error for TableConflict {}
 
 impl ClassTable {
-    /// Sets the class of the requests that match a host and a path. `line` is the number of the line in the file, which conflicts
-    /// name. The same pattern with the same class may come again.
+    /// Sets the class of the requests that match a host and a path. `line` is the line number in the file,
+    /// for reports of conflicts. A repeated pattern with the same class is allowed.
     ///
     /// # Errors
-    /// [`TableConflict`]; the classes are as before.
+    /// [`TableConflict`]; the table is unchanged.
     pub fn add(
         &mut self,
         host: HostPattern,
@@ -110,14 +113,15 @@ impl ClassTable {
         self.len == 0
     }
 
-    /// The class of a request. A host that begins with `www.` and is not in the table goes by the name without.
+    /// The class of a request. A host that begins with `www.` and is not in the table is looked up without
+    /// it.
     pub(crate) fn class<'t>(&'t self, subject: &Subject<'_>) -> Option<&'t [u8]> {
         if self.len == 0 {
             return None;
         }
         let path = path(subject.target);
         let bare = bare_host(subject.host);
-        // No name in the DNS is longer (RFC 1035 §2.3.4), and none of a pattern is either.
+        // No name in the DNS is longer (RFC 1035 §2.3.4), and neither is a pattern.
         let mut buffer = [0; 255];
         let name: &[u8] = match buffer.get_mut(..bare.len()) {
             Some(name) => {
@@ -141,7 +145,7 @@ impl ClassTable {
         of(&self.any)
     }
 
-    /// Gives `write` what it says, the same for tables that say the same.
+    /// Passes its content to `write`, the same for equal tables.
     pub(crate) fn canonical(&self, write: &mut dyn FnMut(&[u8])) {
         let mut hosts: Vec<(&[u8], &[u8], &Paths)> = vec![(b"*", b"", &self.any)];
         hosts.extend(self.under.iter().map(|(suffix, paths)| (&b"*"[..], &**suffix, paths)));
@@ -166,7 +170,7 @@ impl ClassTable {
 }
 
 impl Paths {
-    /// Whether it was not there already.
+    /// Adds a path. Returns false if it was present already.
     fn add(&mut self, path: PathPattern, class: Class) -> Result<bool, TableConflict> {
         let place = match path {
             PathPattern::Exact(start) => &mut self.here(start).alone,
@@ -199,8 +203,8 @@ impl Paths {
     fn class(&self, path: &[u8]) -> Option<&[u8]> {
         let whole = self.starts.get(path);
         let alone = whole.and_then(|here| here.alone.as_ref());
-        // What begins the path, from the shortest: nothing up to each slash, then the slash with it. The first slash begins
-        // every path, and says no more than the host.
+        // The starts of the path, from the shortest: up to each slash, without and with it. The first slash
+        // begins every path, and adds nothing to the host.
         let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/').take(self.depth + 1).skip(1);
         let starts = slashes.flat_map(|(at, _)| [&path[..at], &path[..=at]]);
         let below_of = |start: &[u8]| self.starts.get(start)?.below.as_ref();
@@ -215,7 +219,7 @@ impl Paths {
 }
 
 impl Class {
-    /// That the pattern is not new; refused where it has another class than the `first` time.
+    /// Returns false for a repeated pattern; an error if its class differs from that of the `first`.
     fn agrees_with(&self, first: &Class) -> Result<bool, TableConflict> {
         match self.name == first.name {
             true => Ok(false),

@@ -1,4 +1,4 @@
-//! Classes put together from parts of a request.
+//! Classes combined from parts of a request.
 
 use std::fmt;
 
@@ -25,7 +25,8 @@ impl ClassTemplate {
         ClassTemplate(pieces)
     }
 
-    /// The class; a part that the request does not have is left out, and where it has none there is no class.
+    /// The class. A part that the request does not have is omitted; if it has none of them, there is no
+    /// class.
     pub(crate) fn fill<'b>(&self, subject: &Subject<'_>, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         let mut any = false;
         for piece in &self.0 {

@@ -1,4 +1,5 @@
-//! A client in memory, for tests: a request that the proxy makes of itself, as fragments will, is answered without a connection.
+//! A client in memory, for tests: the proxy answers a request of its own, as fragments will be, without a
+//! connection.
 
 use bytes::Bytes;
 use sandarac_message::{Fields, FieldsBuf, Piece};

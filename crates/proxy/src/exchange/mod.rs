@@ -1,4 +1,4 @@
-//! One request from receipt to record: the steps in their order, and the ways between them.
+//! One request from receipt to record: the steps, and the transitions between them.
 //!
 //! ```text
 //! receive ─ hash ─ lookup ┬ hit ───────────────────────────────┬ deliver ─ record
@@ -9,7 +9,7 @@
 //!    └ synth, purge ───────────────────────────────────────────┘
 //! ```
 //!
-//! A request that can be answered from memory at once never gets here: see [`crate::service`].
+//! Requests that can be answered from memory at once do not become exchanges; see [`crate::service`].
 
 #[cfg(test)]
 mod memory_client;
@@ -37,13 +37,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How often a request may have passed this proxy already: no deployment has more tiers of one name.
+/// How often a request may pass this proxy. No deployment has more tiers of one name.
 const MAX_PASSES: usize = 5;
 
-/// What the log calls a request whose client left before its response began. No client receives it. nginx introduced it.
+/// The logged status of a request whose client left before its response began. It is never sent. It
+/// originates in nginx.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// What was found out about a request before it became an exchange.
+/// What was determined about a request before it became an exchange.
 pub struct Deferred {
     pub(crate) site: LocalSite,
     pub(crate) judged: Result<Judged, Fault>,
@@ -55,7 +56,7 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
     let Incoming { head, expect_continue, began, deferred } = *incoming;
     let Deferred { site, judged, found } = deferred;
     let transaction = core.transaction();
-    // A fetch for the store may outlive the exchange, and keeps the head with it.
+    // A fetch for the store may outlive the exchange. It keeps the head alive.
     let head = Rc::new(head);
     let mut exchange = Exchange {
         core,
@@ -75,7 +76,7 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
     down.is_logged = core.recorder.wants();
     let (sent, fault) = match steps(&mut exchange, &mut down, judged, found).await {
         Ok(sent) => (sent, None),
-        // After a response has begun none can follow.
+        // After a response has begun, no other can follow.
         Err(fault) if down.answered.is_some() => {
             exchange.count(Some(&fault));
             (Sent { status: 0, bytes: 0 }, Some(fault))
@@ -88,7 +89,7 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
                 (Sent { status: 0, bytes: 0 }, Some(fault))
             } else {
                 if !down.is_uploaded() {
-                    // The rest of a body that was part of the fault is not read.
+                    // The rest of a faulty body is not read.
                     down.client.give_up_body();
                 }
                 let answer = Synthetic::fault(&fault, site.name());
@@ -108,7 +109,7 @@ pub(crate) fn is_loop(site: &Site, request: &RequestHead<'_>) -> bool {
     hop::passes(request.fields, site.name()) > MAX_PASSES
 }
 
-/// What is asked for, and what is to be done.
+/// The request as received, and the verdict on it.
 fn judge<'e>(
     exchange: &Exchange<'e>,
     down: &Downstream<'_>,
@@ -139,7 +140,7 @@ async fn steps(
         down.closed_is_gone = exchange.site.pool_by_id(pool).abort_on_close;
     }
     match verdict {
-        // What is rare, or waits anyway, lies in memory of its own: a pass carries none of it.
+        // Rare or waiting steps are boxed, so that a pass does not carry their memory.
         Verdict::Lookup(pool) => Box::pin(lookup::lookup(exchange, down, &received, pool, found)).await,
         Verdict::Pass(pool, reason) => {
             exchange.passing(reason);

@@ -32,7 +32,7 @@ pub(crate) struct Exchange<'e> {
     pub(crate) transaction: u64,
     /// What is known of the fetch, if there was one.
     pub(crate) trace: FetchTrace,
-    /// Why a stale response stands in for that of the origin.
+    /// Why a stale response stands in for the origin's.
     pub(crate) origin_fault: Option<String>,
     /// Whether the outcome has been counted.
     pub(super) counted: Cell<bool>,
@@ -43,14 +43,15 @@ pub(crate) struct Exchange<'e> {
 /// What was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// 0 where no response was begun.
+    /// 0 if no response was begun.
     pub(crate) status: u16,
     /// Bytes of the body.
     pub(crate) bytes: u64,
 }
 
 impl Exchange<'_> {
-    /// Sends a request to a backend of the pool, for this client alone, and waits for the head of its response.
+    /// Sends a request to a backend of the pool for this client alone, and waits for the head of its
+    /// response.
     pub(crate) async fn fetch(
         &mut self,
         down: &mut Downstream<'_>,
@@ -80,7 +81,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Which trailers of the response the client gets; none unless it reads them.
+    /// The trailers of the response that the client gets; none unless it reads them.
     pub(crate) fn trailers(&self) -> Option<TrailerRule> {
         let edits = self.edits.filter(|_| hop::accepts_trailers(self.request.fields));
         edits.map(|edits| TrailerRule::new(edits.edited()))
@@ -93,7 +94,7 @@ impl Exchange<'_> {
         self.handling.forward = Some(forward);
     }
 
-    /// Notes that the request goes past the store.
+    /// Notes that the request bypasses the store.
     pub(crate) fn passing(&mut self, reason: PassReason) {
         self.handling.outcome = Outcome::Pass;
         self.handling.pass = Some(reason);

@@ -1,4 +1,4 @@
-//! Exchanges whose client is in memory.
+//! Tests of exchanges whose client is in memory.
 
 use super::memory_client::{MemoryClient, ReceivedResponse};
 use crate::{Core, Record, Recorder, Shared, Site};
@@ -24,8 +24,8 @@ impl Recorder for NoLog {
     fn record(&self, _: &Record<'_>) {}
 }
 
-/// An origin that gives one response after the other, each on a connection of its own, and hands on the first lines and bodies of
-/// the requests.
+/// An origin that sends one response after the other, each on its own connection, and passes on the first
+/// lines and bodies of the requests.
 fn origin(responses: &'static [&'static str]) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -67,7 +67,7 @@ fn core(backend: SocketAddr) -> Rc<Core> {
     Core::new(shared, 0, Box::new(NoLog))
 }
 
-/// Whether a response was given in place, and the response.
+/// Whether the request was answered at once, and the response.
 async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> (bool, ReceivedResponse) {
     let mut client = MemoryClient::new(body);
     let length = body.len().to_string();

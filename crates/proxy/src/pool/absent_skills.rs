@@ -7,7 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The longest absence after which skills are kept, in seconds: a night, or the repair of a machine.
 const MAX_ABSENCE: u64 = 24 * 60 * 60;
 
-/// The most absent backends whose skills are kept: as many as a source may name. The longest absent are dropped first.
+/// The most absent backends whose skills are kept: as many as a source may name. The longest absent are
+/// dropped first.
 const MAX_BACKENDS: usize = 1000;
 
 /// Skills of absent backends. A backend that returns under the same address gets them back.

@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 pub(crate) struct PoolChanges {
     /// Notified when the backends of a pool change.
     backends: Notify,
-    /// Counts the changes that may make a pool ready. Innermost of all locks, because pools report changes while they hold theirs.
+    /// Counts the changes that may make a pool ready. Innermost of all locks, because pools report changes
+    /// while they hold theirs.
     count: Mutex<u64>,
     counted: Condvar,
 }
@@ -36,7 +37,7 @@ impl PoolChanges {
     pub(crate) fn wait_until(&self, is_ready: impl Fn() -> bool, patience: Duration) {
         let deadline = Instant::now() + patience;
         loop {
-            // The count first: a change that comes after the look at the pools ends the wait at once.
+            // Read first, so that a change after the check ends the wait at once.
             let seen = *self.count.lock();
             if is_ready() || Instant::now() >= deadline {
                 return;

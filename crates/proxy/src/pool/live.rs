@@ -8,12 +8,11 @@ use sandarac_config::PoolConfig;
 use sandarac_policy::{Classifier, Subject};
 use std::ops::Deref;
 
-/// What requests are balanced over at a moment.
+/// The state by which requests are balanced at one moment.
 #[derive(Debug)]
 pub struct Live {
     pool: Pool,
-    /// What sorts requests into classes, where the pool goes by them. Its fingerprint is the one that the pool knows skills
-    /// under.
+    /// Classifies requests, if the pool uses classes. The pool stores skills under its fingerprint.
     pub(crate) classifier: Option<Classifier>,
 }
 
@@ -26,8 +25,8 @@ impl Deref for Live {
 }
 
 impl Live {
-    /// The pool of `config` and `membership`, which keeps what `before` knew. The flag reports whether orders were given up
-    /// because they would have left no backend that gets requests.
+    /// The pool of `config` and `membership`; it keeps the state of `before`. The flag reports whether orders
+    /// were given up because they would have left no backend that gets requests.
     pub(super) fn new(
         config: &PoolConfig,
         membership: &mut Membership,
@@ -46,12 +45,13 @@ impl Live {
         (Live { pool, classifier: config.classifier.clone() }, lifted)
     }
 
-    /// What sorts requests into classes, where the pool goes by them.
+    /// The classifier of requests, if the pool uses classes.
     pub fn classifier(&self) -> Option<&Classifier> {
         self.classifier.as_ref()
     }
 
-    /// The class of a request, if the pool goes by classes and it has one. What cannot be borrowed is put into `buffer`.
+    /// The class of a request, if the pool uses classes and it has one. `buffer` holds a class that cannot be
+    /// borrowed.
     pub(crate) fn classify<'a>(
         &'a self,
         subject: Subject<'a>,

@@ -1,4 +1,4 @@
-//! The membership of a pool: its backends and their origin, which go on from one configuration to the next.
+//! The membership of a pool: its backends and their origin, which survive a change of configuration.
 
 use super::AbsentSkills;
 use sandarac_balance::{Address, Backend, Pool};
@@ -6,41 +6,41 @@ use sandarac_config::{BackendConfig, PoolConfig, Source};
 use sandarac_discover::{LiveSettings, Memory};
 use std::collections::HashSet;
 
-/// The most backends that are remembered to be removed by order, and to be drained: as many as a source may name.
+/// The most backends in each list of orders, to remove and to drain: as many as a source may name.
 const MAX_REMEMBERED: usize = 1000;
 
 /// A backend that is not in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load, relative to other backends.
     pub weight: u32,
 }
 
-/// How a source of backends is.
+/// The state of a source of backends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceState {
-    /// Whether anything was heard of it yet.
+    /// Whether it has reported yet.
     pub told: bool,
     /// How many backends it names.
     pub members: usize,
-    /// How many of its entries were not taken.
+    /// How many of its entries were rejected.
     pub ignored: u32,
-    /// The settings that it gives beside the list.
+    /// The settings that it provides beside the list.
     pub settings: LiveSettings,
-    /// Why it cannot be reached or read, if it cannot; what it named last stays in force.
+    /// Why it cannot be reached or read, if so. Its last backends stay in force.
     pub lost: Option<String>,
 }
 
-/// A source of the configuration, with all that is known by it.
+/// A configured source, with everything known from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
     pub(crate) source: Source,
     /// The backends that it named last.
     pub(crate) found: Vec<Member>,
     pub(crate) state: SourceState,
-    /// What is to be remembered to go on following it.
+    /// What another watch of it needs to continue.
     pub(crate) memory: Memory,
 }
 
@@ -50,27 +50,27 @@ impl Followed {
     }
 }
 
-/// The backends of a pool by their origin, with the orders about them.
+/// The backends of a pool by origin, with the orders about them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Membership {
     /// The sources of the pool, in the order of the configuration.
     pub(crate) sources: Vec<Followed>,
-    /// Added by order.
+    /// Backends added by order.
     pub(crate) added: Vec<Member>,
-    /// Removed by order.
+    /// Backends removed by order.
     pub(crate) removed: Vec<Address>,
-    /// To be drained by order, whether they are there or not.
+    /// Backends to drain by order, present or not.
     drained: Vec<Address>,
     /// The inferred skills of backends that have left.
     pub(crate) absent_skills: AbsentSkills,
-    /// The backends under the configuration before. They count as long as the pool would have nobody without them: it has sources
-    /// now that did not tell yet, or that are not there.
+    /// The backends under the previous configuration. They count while the pool would be empty without them,
+    /// because its new sources have not reported yet or are unreachable.
     left_over: Vec<Member>,
 }
 
 impl Membership {
-    /// The same membership under another configuration, after one whose backends were these. A source that is in both goes on,
-    /// wherever it stands now.
+    /// The same membership under a new configuration, after one with the backends `before`. A source in both
+    /// configurations continues, whatever its position.
     pub(crate) fn under(mut self, config: &PoolConfig, before: &[Backend]) -> Membership {
         let sources = config.discover.iter().map(|source| {
             match self.sources.iter().position(|followed| followed.source == *source) {
@@ -90,13 +90,13 @@ impl Membership {
         remember(&mut self.removed, address);
     }
 
-    /// An order to add a backend ends all orders to be rid of it.
+    /// An order to add a backend. It cancels all orders to remove or drain it.
     pub(crate) fn ask_back(&mut self, address: &Address) {
         self.removed.retain(|removed| removed != address);
         self.drained.retain(|drained| drained != address);
     }
 
-    /// An order to drain a backend, or not to.
+    /// An order to drain a backend, or to stop draining it.
     pub(crate) fn drain(&mut self, address: &Address, draining: bool) {
         self.drained.retain(|drained| drained != address);
         if draining {
@@ -104,8 +104,8 @@ impl Membership {
         }
     }
 
-    /// Drains the backends of `pool` that are to be drained, unless that leaves none that gets new requests: then the orders for
-    /// these are given up, and this says so.
+    /// Drains the backends of `pool` as ordered. If that would leave no backend for new requests, these
+    /// orders are given up and the result is true.
     pub(crate) fn obey(&mut self, pool: &Pool) -> bool {
         let is_drained = |backend: &Backend| self.drained.contains(backend.address());
         let lifted = !pool.backends().is_empty() && pool.backends().iter().all(is_drained);
@@ -123,13 +123,13 @@ impl Membership {
         lifted
     }
 
-    /// The settings that sources give; where several give one, that of the first.
+    /// The settings that sources provide. The first source that provides a setting determines it.
     pub(crate) fn settings(&self) -> LiveSettings {
         self.sources.iter().fold(LiveSettings::default(), |told, followed| told.or(followed.state.settings))
     }
 
-    /// Forgets what is left over of an earlier configuration once there are others; and gives up the orders to remove backends
-    /// where they leave none. Says whether that brings any back.
+    /// Forgets the backends left over from the previous configuration once there are others, and gives up the
+    /// orders to remove backends if they leave none. Returns whether any backends come back.
     pub(crate) fn tidy(&mut self, config: &PoolConfig) -> bool {
         if !self.own(config).is_empty() {
             self.left_over.clear();
@@ -143,13 +143,13 @@ impl Membership {
         brings_back
     }
 
-    /// The backends, each address once: as it is configured, else as it was added or found first.
+    /// The backends, each address once: as configured, else as first added or found.
     pub(crate) fn backends(&self, config: &PoolConfig) -> Vec<Backend> {
         let own = self.own(config);
         if own.is_empty() { self.of(&[], self.left_over.iter(), config) } else { own }
     }
 
-    /// The backends, without those that are left over.
+    /// The backends without those left over.
     fn own(&self, config: &PoolConfig) -> Vec<Backend> {
         let found = self.sources.iter().flat_map(|followed| &followed.found);
         self.of(&config.backends, self.added.iter().chain(found), config)
@@ -173,7 +173,7 @@ impl Membership {
     }
 }
 
-/// Whoever orders ever new ones is not to fill the memory with them.
+/// Bounds the list, so that orders cannot exhaust memory.
 fn remember(orders: &mut Vec<Address>, address: &Address) {
     orders.push(address.clone());
     orders.drain(..orders.len().saturating_sub(MAX_REMEMBERED));

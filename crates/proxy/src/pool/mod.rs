@@ -1,5 +1,5 @@
-//! A pool of the configuration in force: its backends, which come and go while requests are under way, and the classifier
-//! of its requests.
+//! A pool of the configuration in force: its backends, which may change while requests are in flight, and the
+//! classifier of its requests.
 
 mod absent_skills;
 mod changes;
@@ -31,19 +31,20 @@ use std::time::Duration;
 
 /// A pool of the configuration in force.
 pub struct SitePool {
-    /// What requests are balanced over now.
+    /// The state by which requests are balanced now.
     live: ArcSwap<Live>,
     membership: Mutex<Membership>,
     changes: Arc<PoolChanges>,
     /// Whether the table of classes was looked for.
     table_told: AtomicBool,
-    /// Why the table of classes cannot be read or taken, if it cannot.
+    /// Why the table of classes cannot be read or used, if so.
     table_lost: Mutex<Option<String>>,
     /// Whether each worker was asked for its résumé.
     resumes_told: AtomicBool,
-    /// Whether orders to remove or drain backends were given up, as they would have left none, and nobody has said so yet.
+    /// Whether orders to remove or drain backends were given up, because they would have left none, and this
+    /// was not reported yet.
     orders_lifted: AtomicBool,
-    /// As configured, but for what a source or a table says of it meanwhile.
+    /// As configured, with later changes from a source or a table.
     config: Mutex<PoolConfig>,
     seed: u64,
     pub(crate) timeouts: OriginTimeouts,
@@ -52,7 +53,7 @@ pub struct SitePool {
     pub(crate) hedge_after: Option<Duration>,
     pub(crate) retry_timeouts: bool,
     pub(crate) abort_on_close: bool,
-    /// Whether trailers of requests go on.
+    /// Whether trailers of requests are forwarded.
     pub(crate) forward_trailers: bool,
     /// Time from the choice of a backend to the head of its response.
     pub(crate) latency: Arc<Latency>,
@@ -60,8 +61,8 @@ pub struct SitePool {
 }
 
 impl SitePool {
-    /// The pool that `config` describes. It goes on with what `before` knew of the same backends, and with the backends
-    /// that were found or ordered meanwhile. The pool reports its changes to `changes`.
+    /// The pool that `config` describes. It keeps the state that `before` has of the same backends, and the
+    /// backends that were found or ordered since. It reports its changes to `changes`.
     pub(crate) fn new(
         config: &PoolConfig,
         before: Option<&SitePool>,
@@ -80,7 +81,8 @@ impl SitePool {
             && path(&config).is_some_and(|table| path(&before).is_some_and(|before| before == table))
             && let Some(classifier) = &before.classifier
         {
-            // Its table is read anew by and by. Until then it is what it was, or all that is known of classes would be lost.
+            // The table is read again later. Until then the old one is used, so that the learnt classes are
+            // kept.
             config = config.with_classifier(classifier.clone());
             table_told = was_told.load(Ordering::Relaxed);
         }
@@ -115,7 +117,7 @@ impl SitePool {
         }
     }
 
-    /// What requests are balanced over now.
+    /// The state by which requests are balanced now.
     pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
     }
@@ -125,36 +127,36 @@ impl SitePool {
         self.live.load().name().to_owned()
     }
 
-    /// What is known of each backend.
+    /// The state of each backend.
     pub fn report(&self, now: Duration) -> Vec<BackendReport> {
         self.live.load().report(now)
     }
 
-    /// Time from the choice of a backend to the head of its response, since the pool has its name.
+    /// Time from the choice of a backend to the head of its response, since a pool of this name exists.
     pub fn latency(&self) -> &Latency {
         &self.latency
     }
 
-    /// How many wait for a place.
+    /// The state of the queue for a place.
     pub fn queue_report(&self) -> QueueReport {
         self.live.load().queue_report()
     }
 
-    /// The skills that were inferred, of those who are there and of those who are not at present.
+    /// The inferred skills of the present and of the absent backends.
     pub(crate) fn skills(&self) -> (SavedSkills, AbsentSkills) {
         let mut membership = self.membership.lock();
         membership.absent_skills.forget(unix_seconds());
         (self.live().save_skills(), membership.absent_skills.clone())
     }
 
-    /// Takes back skills that were saved: for whoever is there, or comes.
+    /// Takes back saved skills, for backends that are present or return.
     pub(crate) fn recall(&self, saved: AbsentSkills) {
         let mut membership = self.membership.lock();
         membership.absent_skills.take(saved);
         membership.absent_skills.give_back(&self.live());
     }
 
-    /// From now on, `change`d settings count.
+    /// Applies changed settings from now on.
     pub(crate) fn reconfigure(&self, change: impl FnOnce(PoolConfig) -> PoolConfig) {
         let mut membership = self.membership.lock();
         let before = self.config.lock().clone();
@@ -165,7 +167,7 @@ impl SitePool {
         }
     }
 
-    /// Puts the pool of this membership in force. It keeps what is known of its backends.
+    /// Puts the pool of this membership in force. It keeps the state of its backends.
     fn put(&self, membership: &mut Membership) {
         let (live, lifted) = Live::new(&self.config.lock(), membership, self.seed, Some(&self.live()));
         self.live.store(Arc::new(live));

@@ -1,4 +1,4 @@
-//! Orders of the administrator: backends to be added, removed or drained.
+//! Orders of the administrator: to add, remove or drain backends.
 
 use super::SitePool;
 use super::membership::Member;
@@ -70,13 +70,14 @@ impl SitePool {
         Ok(())
     }
 
-    /// Gives a backend no new requests, or gives it some again. Holds for whatever is found under its address later.
+    /// Stops sending new requests to a backend, or resumes. Also holds for a backend found under its address
+    /// later.
     ///
     /// # Errors
     /// [`PoolRefusal::NotThere`], [`PoolRefusal::LastServing`].
     pub fn drain(&self, address: &Address, draining: bool) -> Result<(), PoolRefusal> {
-        // No other order comes in between: two that each drain one of the last two must not both be carried out. What a
-        // source finds meanwhile waits, and then has the same backends.
+        // The lock excludes other orders: of two orders that each drain one of the last two backends, only
+        // one may be carried out. Updates from sources wait, and keep the same backends.
         let mut membership = self.membership.lock();
         let live = self.live();
         let place = live.backends().iter().position(|backend| backend.address() == address);
@@ -94,13 +95,13 @@ impl SitePool {
         self.membership.lock().removed.clone()
     }
 
-    /// Whether orders were given up, as they would have left no backend to get requests. Says so once.
+    /// Whether orders were given up because they would have left no backend for requests. True once.
     pub(crate) fn has_lifted_orders(&self) -> bool {
         self.orders_lifted.swap(false, Ordering::Relaxed)
     }
 }
 
-/// Whether orders leave a backend besides this one that gets new requests.
+/// Whether orders leave a backend other than this one that gets new requests.
 fn another_serves(pool: &Pool, address: &Address) -> bool {
     pool.backends().iter().any(|backend| backend.address() != address && !backend.is_draining())
 }

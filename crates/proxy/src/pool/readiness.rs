@@ -1,4 +1,4 @@
-//! Readiness of a pool: what it still waits for before it should serve.
+//! The readiness of a pool: what it still waits for before it should serve.
 
 use super::SitePool;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ impl SitePool {
         self.changes.readiness_changed();
     }
 
-    /// The first thing that the pool still waits for before it should serve: its table of classes, if it has one; backends, unless
-    /// each of its sources has reported; the résumés of its workers, if it goes by them.
+    /// The first thing that the pool still waits for before it should serve: its table of classes, if it has
+    /// one; backends, unless each of its sources has reported; the résumés of its workers, if it uses them.
     pub(crate) fn awaits(&self) -> Option<&'static str> {
         if !self.table_told.load(Ordering::Relaxed) {
             return Some("its table of classes");
@@ -19,7 +19,7 @@ impl SitePool {
         let live = self.live();
         if live.backends().is_empty() {
             let all_told = self.membership.lock().sources.iter().all(|followed| followed.state.told);
-            return (!all_told).then_some("the word of its sources");
+            return (!all_told).then_some("a report from each of its sources");
         }
         let told = live.reported_resumes().is_none() || self.resumes_told.load(Ordering::Relaxed);
         (!told).then_some("the résumés of its workers")

@@ -1,4 +1,4 @@
-//! The sources of a pool as discovery reports them: their backends, their settings, their state.
+//! The sources of a pool as discovery reports them: backends, settings, state.
 
 use super::SitePool;
 use super::membership::{Member, SourceState};
@@ -6,7 +6,7 @@ use sandarac_config::PoolConfig;
 use sandarac_discover::Memory;
 
 impl SitePool {
-    /// Takes the backends that a source names now. `source` is its place among the pool's, here and below.
+    /// Takes the current backends of a source. `source` is its position among the pool's, here and below.
     pub fn found(&self, source: usize, found: Vec<Member>) {
         let mut membership = self.membership.lock();
         if membership.sources[source].found != found {
@@ -15,8 +15,8 @@ impl SitePool {
         }
     }
 
-    /// Removes the backends of a source that names none any more, if they are certainly gone. Returns whether any were removed:
-    /// they stay if the pool would be left without backends.
+    /// Removes the backends of a source that no longer names any, if they are certainly gone. Returns whether
+    /// any were removed: they stay if the pool would be left without backends.
     pub(crate) fn emptied(&self, source: usize) -> bool {
         let mut membership = self.membership.lock();
         let before = std::mem::take(&mut membership.sources[source].found);
@@ -28,7 +28,7 @@ impl SitePool {
         true
     }
 
-    /// Whether any backend is in the pool because a source named it.
+    /// Whether the pool has any backend from a source.
     pub(crate) fn has_found(&self, source: usize) -> bool {
         !self.membership.lock().sources[source].found.is_empty()
     }
@@ -49,8 +49,8 @@ impl SitePool {
         (followed.state.clone(), followed.memory.clone())
     }
 
-    /// Sets the state of a source. The settings that it gives are in force from now on; if several sources give one setting,
-    /// the first source counts.
+    /// Sets the state of a source, and puts its settings in force. The first source that provides a setting
+    /// determines it.
     pub(crate) fn set_source_state(&self, configured: &PoolConfig, source: usize, state: SourceState) {
         let told = {
             let mut membership = self.membership.lock();

@@ -55,7 +55,7 @@ fn what_an_order_removes_stays_away_until_an_order_adds_it() {
     assert_eq!(pool.remove(&member("http://d").address), Err(PoolRefusal::NotThere));
 }
 
-/// Regression: an order to drain went with a backend that its source lost for a moment, and did not come back with it.
+/// Regression: an order to drain was lost when a source lost the backend for a moment.
 #[test]
 fn what_an_order_drains_drains_when_it_is_found_again() {
     let [a, b] = ["http://a", "http://b"].map(member);
@@ -72,7 +72,7 @@ fn what_an_order_drains_drains_when_it_is_found_again() {
     pool.found(0, vec![b.clone()]);
     pool.found(0, vec![a.clone(), b.clone()]);
     assert_eq!(draining(&pool), [false, false]);
-    // Who removes one and adds it means it to serve.
+    // Removing and adding a backend means that it is to serve.
     pool.drain(&a.address, true).unwrap();
     pool.remove(&a.address).unwrap();
     pool.add(a).unwrap();
@@ -136,7 +136,7 @@ fn orders_that_leave_nobody_are_given_up() {
     }
 }
 
-/// Regression: what was found went by the place of its source in the configuration.
+/// Regression: found backends were assigned by the position of their source in the configuration.
 #[test]
 fn a_source_keeps_what_it_found_wherever_a_reload_puts_it() {
     let before = SitePool::new(&discovering("", &["/old", "/main"]), None, 1, Arc::default());
@@ -166,7 +166,7 @@ fn what_a_pool_had_stays_until_its_new_source_names_somebody() {
     }
 }
 
-/// Regression: the settings of a registry that is lost were those of the configuration after a reload.
+/// Regression: after a reload, the settings of an unreachable registry were those of the configuration.
 #[test]
 fn what_a_source_told_last_is_in_force_after_a_reload() {
     let configured = config("\"http://a\"");
@@ -194,7 +194,7 @@ fn requests_in_flight_stay_counted_as_backends_come() {
     assert_eq!(pool.report(Duration::ZERO)[0].in_flight, 0);
 }
 
-/// Regression: the wait looked at the pools every millisecond.
+/// Regression: the wait polled the pools every millisecond.
 #[test]
 fn a_wait_for_a_pool_ends_when_the_pool_is_ready() {
     const PATIENCE: Duration = Duration::from_secs(60);

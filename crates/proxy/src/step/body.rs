@@ -1,4 +1,4 @@
-//! Bodies of responses: a stored one, whole or as it arrives, or one that was made here.
+//! Bodies of responses: stored ones, whole or arriving, and those that the proxy makes.
 
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
@@ -12,11 +12,11 @@ use std::task::{Context, Poll, ready};
 
 /// The body of a response from the store.
 pub(crate) enum ObjectBody {
-    /// A range of a body that is there whole.
+    /// A range of a whole body.
     Whole { object: Arc<Object>, range: Range<u64> },
-    /// Several ranges of one, and the texts between them.
+    /// Several ranges of a whole body, and the texts between them.
     Parts { object: Arc<Object>, parts: VecDeque<Part> },
-    /// A range of a body as it arrives.
+    /// A range of an arriving body.
     Arriving(ArrivingBody),
 }
 
@@ -26,16 +26,16 @@ pub(crate) enum Part {
     Range(Range<u64>),
 }
 
-/// A range of a body as it arrives.
+/// A range of an arriving body.
 pub(crate) struct ArrivingBody {
     reader: Reader,
     range: Range<u64>,
-    /// Which trailers go on.
+    /// Which trailers are forwarded.
     rule: Option<TrailerRule>,
 }
 
 impl ArrivingBody {
-    /// `range` of what `reader` reads; up to the end where it ends at `u64::MAX`.
+    /// `range` of the body of `reader`; to its end if the range ends at `u64::MAX`.
     pub(crate) fn new(reader: Reader, range: Range<u64>, rule: Option<TrailerRule>) -> ArrivingBody {
         ArrivingBody { reader, range, rule }
     }
@@ -92,14 +92,14 @@ impl Body for ObjectBody {
     }
 }
 
-/// The next piece of a whole body in `range`, which moves on behind it.
+/// The next piece of a whole body in `range`, whose start is advanced.
 fn next(object: &Object, range: &mut Range<u64>) -> Option<Piece> {
     let piece = object.body().slice(range.clone()).next()?;
     range.start += piece.len() as u64;
     Some(piece)
 }
 
-/// A body that was made here.
+/// A body that the proxy makes.
 pub(crate) struct FixedBody(Option<Bytes>);
 
 impl FixedBody {

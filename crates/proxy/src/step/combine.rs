@@ -12,8 +12,8 @@ use sandarac_message::{FieldsBuf, Name, ResponseHead, StoredHead};
 use sandarac_policy::CacheRule;
 use std::sync::Arc;
 
-/// What a stored part lacks of the part that is `wanted`, where the origin can be asked for just that: it adjoins the part, the
-/// part has a strong validator to name it by, and both together may be stored.
+/// The missing rest of the part that is `wanted`, if the origin can be asked for just that: the rest adjoins
+/// the stored part, the part has a strong validator to identify it, and both together may be stored.
 pub(crate) fn rest_to_fetch(
     wanted: Option<RangeSpec>,
     stored: &Object,
@@ -22,7 +22,7 @@ pub(crate) fn rest_to_fetch(
 ) -> Option<RangeSpec> {
     let held = stored.range()?;
     let lacks = held.lacks(wanted)?;
-    // Where nobody knows how much that is, it is seen when it comes.
+    // If the length is unknown, it is checked when the rest arrives.
     let rest = held.complete.map_or(Some(0), |complete| Some(lacks.resolve(complete)?.len()))?;
     let completes = strong_validator(stored.fields(), stored.received()).is_some()
         && stored.body().len() == Some(held.range.len())
@@ -30,21 +30,22 @@ pub(crate) fn rest_to_fetch(
     completes.then_some(lacks)
 }
 
-/// A stored part, and one that arrives and fits it, as one response.
+/// A stored part and an arriving part that fits it, as one response.
 pub(crate) struct CombinedResponse {
     combination: Combination,
     head: StoredHead,
     lifetimes: Lifetimes,
     fields: FieldsBuf,
-    /// `None` where both together are the whole.
+    /// `None` if both together are the whole representation.
     range: Option<ContentRange>,
-    /// The fields that are for the one who asked alone.
+    /// Fields for the requesting client alone.
     own: Option<FieldsBuf>,
 }
 
 impl Landing<'_> {
-    /// What a 206 and the stored part make together. `None` where they are not parts of one representation by a strong
-    /// validator, do not touch, do not answer the request together, or may not be stored.
+    /// The combination of a 206 and the stored part. `None` if a strong validator does not identify them as
+    /// parts of one representation, or if they do not touch, do not answer the request together, or may not
+    /// be stored.
     pub(crate) fn combined(
         &self,
         stored: &Arc<Object>,
@@ -80,7 +81,7 @@ impl Landing<'_> {
         Some(CombinedResponse { combination, head, lifetimes, fields, range, own })
     }
 
-    /// Stores what they make together in the place of the stored part.
+    /// Stores the combination in place of the stored part.
     pub(crate) fn combine(
         &self,
         flight: Flight,

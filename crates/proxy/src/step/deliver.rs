@@ -1,4 +1,4 @@
-//! Deliver: a stored object becomes the response to one request, whole, in part, or as "not modified".
+//! Deliver: a stored object becomes the response to one request: whole, in part, or as 304 (Not Modified).
 
 use super::body::{ArrivingBody, ObjectBody, Part};
 use crate::downstream::{Downstream, SendEnd};
@@ -16,11 +16,11 @@ use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, Timestamp, d
 use sandarac_net::{Base, BodyBroken, Length, Response, wall};
 use std::sync::Arc;
 
-/// How one object answers one request.
+/// The delivery of one object to one request.
 pub(crate) struct Delivery<'a> {
     pub(crate) site: &'a Site,
     pub(crate) object: Arc<Object>,
-    /// Reads the body where it is still arriving.
+    /// Reads the body if it is still arriving.
     pub(crate) reader: Option<Reader>,
     pub(crate) request: &'a RequestHead<'a>,
     pub(crate) now: Timestamp,
@@ -31,14 +31,14 @@ pub(crate) struct Delivery<'a> {
     pub(crate) trailers: Option<TrailerRule>,
 }
 
-/// A response whose head was begun.
+/// A response whose head was sent.
 pub(crate) struct Delivered {
     pub(crate) status: u16,
-    /// The body, where one follows.
+    /// The body, if one follows.
     pub(crate) body: Option<ObjectBody>,
 }
 
-/// Which form of the object the request gets.
+/// The form of the object that the request gets.
 enum Form {
     Whole,
     NotModified,
@@ -48,10 +48,10 @@ enum Form {
 }
 
 impl Delivery<'_> {
-    /// Hands the head of the response to `begin`.
+    /// Passes the head of the response to `begin`.
     ///
     /// # Errors
-    /// [`Fault::ResponseBroken`] where the body can no longer be read from its start. Nothing has begun then.
+    /// [`Fault::ResponseBroken`] if the body can no longer be read from its start. Nothing has begun then.
     pub(crate) fn begin(self, begin: impl FnOnce(Response<'_>)) -> Result<Delivered, Fault> {
         match self.form() {
             Form::Whole => self.whole(begin),
@@ -106,7 +106,7 @@ impl Delivery<'_> {
                     Selection::Several(ranges) if self.object.body().is_whole() => {
                         Form::Parts(ranges, length)
                     }
-                    // Parts out of order cannot be cut from a body that is still arriving.
+                    // An arriving body cannot be cut into parts out of order.
                     Selection::Several(_) => Form::Whole,
                     Selection::Unsatisfiable => Form::Unsatisfiable(length),
                 }
@@ -115,8 +115,9 @@ impl Delivery<'_> {
         }
     }
 
-    /// A stored part serves what it was found to cover. It goes out as it came where all of it is asked for, and where
-    /// its body is known not to be as long as its Content-Range says: nothing can be cut from that.
+    /// A stored part answers what it was found to cover. It is sent as it was received if all of it is
+    /// requested, or if its body does not have the length given by its Content-Range: such a body cannot be
+    /// cut.
     fn part_of_part(&self, wanted: Option<&[u8]>, held: ContentRange) -> Form {
         let range = held.range;
         let spec = wanted.and_then(range::parse).and_then(|specs| specs.first().copied());
@@ -134,7 +135,7 @@ impl Delivery<'_> {
         let body = self.object.body();
         let status = head.status();
         let bodiless = matches!(status, 204 | 304) || self.request.method == Method::Head;
-        // Asked once: a body whose head says that it comes in chunks may end before the head does.
+        // Read once: an arriving body, announced as chunked, may end before the head is sent.
         let is_whole = body.is_whole();
         if !bodiless && !is_whole && self.reader.is_none() {
             return Err(Fault::ResponseBroken);
@@ -184,7 +185,7 @@ impl Delivery<'_> {
         let mut value = Vec::new();
         content_range.write(&mut value);
         self.begin_partial(begin, Name::ContentRange, &value, range.len());
-        // The position within what is held of the representation.
+        // The position within the held part of the representation.
         let start = range.first - self.object.range().map_or(0, |held| held.range.first);
         let range = start..start + range.len();
         Ok(Delivered { status: 206, body: if bodiless { None } else { Some(self.body(is_whole, range)) } })
@@ -212,7 +213,7 @@ impl Delivery<'_> {
         Delivered { status: 206, body: Some(ObjectBody::Parts { object: self.object, parts }) }
     }
 
-    /// Begins a 206 whose body has `length` bytes, with the stored fields, but for `name`, which has `value`.
+    /// Begins a 206 whose body has `length` bytes. It has the stored fields, except that `name` has `value`.
     fn begin_partial(&self, begin: impl FnOnce(Response<'_>), name: Name, value: &[u8], length: u64) {
         let keep = |field: &Field<'_>| field.id != Name::ContentLength && field.id != name;
         let base = Base::Selected(self.object.head().shown(), &keep);
@@ -232,7 +233,7 @@ impl Delivery<'_> {
         Delivered { status: 416, body: None }
     }
 
-    /// A response with what belongs to this delivery alone.
+    /// A response with the fields of this delivery alone.
     fn response<'r>(&'r self, status: u16, reason: &'r [u8], base: Base<'r>, length: Length) -> Response<'r> {
         let age = self.object.lifetimes().age(self.now).as_secs();
         let told = self.own.is_some_and(|own| own.view().has(Name::Age));
@@ -250,7 +251,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Answers from the store. `None` where the body can no longer be read from its start: look up again.
+/// Answers from the store. `None` if the body can no longer be read from its start: look up again.
 pub(crate) async fn hit(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -263,7 +264,7 @@ pub(crate) async fn hit(
     Some(deliver(exchange, down, object.clone(), reader, None).await)
 }
 
-/// Sends an object, as far as it has arrived and then as it arrives, with `own` fields for this client alone.
+/// Sends an object, including what has yet to arrive, with `own` fields for this client alone.
 pub(crate) async fn deliver(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -291,7 +292,7 @@ pub(crate) async fn deliver(
     Ok(Sent { status, bytes })
 }
 
-/// Sends an answer made here.
+/// Sends a response made by the proxy.
 pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
     exchange.count(None);
     let reports = exchange.site.config.cache.cache_status && exchange.handling.forward.is_some();

@@ -1,4 +1,4 @@
-//! Fill: the body of an object that is stored, from the origin to the store.
+//! Fill: receives the body of a stored object from the origin.
 
 use crate::Counter;
 use crate::handling::Handling;
@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 impl Landing<'_> {
-    /// Fills the object with what has arrived already; the rest comes by a task of its own, so that it comes at the
-    /// origin's pace whatever becomes of the client that asked first.
+    /// Fills the object with the bytes that have arrived. A separate task receives the rest, at the origin's
+    /// pace, even if the first client leaves.
     pub(super) fn fill(
         &self,
         mut writer: BodyWriter,
@@ -41,7 +41,7 @@ impl Landing<'_> {
                         self.unstored(NoStore::Unkept(unstored), handling);
                     }
                     let finished = writer.finish(trailers);
-                    // What is stored is another object: the arriving one made whole.
+                    // The stored object is another one, made whole from the arriving one.
                     handling.stored = !Arc::ptr_eq(&object, &finished);
                     return Landed::Object(finished, reader, own);
                 }
@@ -55,7 +55,7 @@ impl Landing<'_> {
         if let Some(unstored) = writer.unstored() {
             self.unstored(NoStore::Unkept(unstored), handling);
         }
-        // Whether a body of unknown length will be stored, nobody can say yet.
+        // Whether a body of unknown length will be stored is not known yet.
         handling.stored = announced && writer.is_stored();
         sandarac_net::spawn(fill(writer, link, self.between_bytes));
         Landed::Object(object, reader, own)
@@ -64,13 +64,13 @@ impl Landing<'_> {
 
 /// How a fill ended.
 enum Ending {
-    /// All of the body has come, with these trailers.
+    /// The whole body has arrived, with these trailers.
     Whole(FieldsBuf),
     /// The origin broke off, or sent nothing for too long.
     BrokenOff,
-    /// What came is malformed.
+    /// The body is malformed.
     Spoiled,
-    /// Nobody wants it any more: no fault of the backend.
+    /// The body is no longer wanted. Not a fault of the backend.
     Unwanted,
 }
 
@@ -82,7 +82,7 @@ impl Ending {
         }
     }
 
-    /// Tells the backend, the object and those who read it.
+    /// Reports the end to the backend, the object and its readers.
     fn end(self, writer: BodyWriter, link: OriginLink) {
         match self {
             Ending::Whole(trailers) => {
@@ -111,7 +111,8 @@ async fn fill(mut writer: BodyWriter, mut link: OriginLink, between_bytes: Durat
             }
             let now = sandarac_net::wall();
             if writer.poll_room(cx, now).is_pending() {
-                // Readers decide the pace now, for as long as the store lets them: then the next poll cuts them off.
+                // Readers decide the pace now, for as long as the store permits. Then the next poll cuts them
+                // off.
                 held_up = true;
                 timer.set(writer.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
                 std::task::ready!(timer.poll(cx));
@@ -135,8 +136,8 @@ async fn fill(mut writer: BodyWriter, mut link: OriginLink, between_bytes: Durat
     ending.end(writer, link);
 }
 
-/// Reads once: straight into the object where the body is framed by its length, else by way of the buffer. Ready with
-/// the trailers at the end.
+/// Reads once: directly into the object if the body is framed by its length, else through the buffer. Ready
+/// with the trailers at the end.
 fn read(
     writer: &mut BodyWriter,
     link: &mut OriginLink,

@@ -1,4 +1,4 @@
-//! Hash: the distinguishing parts of a request, made into a key.
+//! Hash: the key of a request.
 
 use sandarac_cache::{Key, KeyBuilder, Tag};
 use sandarac_message::cookies;
@@ -6,8 +6,8 @@ use sandarac_message::target::{Scheme, filter_query};
 use sandarac_message::{Fields, Name};
 use sandarac_policy::KeyRule;
 
-/// The key of a request: scheme, host, path and query as received less what the rule ignores, then the fields and
-/// cookies that the rule adds. The host is always part of it.
+/// The key of a request: scheme, host, path and query as received except for what the rule ignores, then the
+/// fields and cookies that the rule adds. The host is always part of it.
 pub(crate) fn key(
     rule: &KeyRule,
     scheme: Scheme,
@@ -22,7 +22,7 @@ pub(crate) fn key(
         KeyBuilder::new(scheme, host, &target(rule, path_and_query))
     };
     for name in &rule.fields {
-        // How many there are tells the values of one field from those of the next, and from cookies.
+        // The count separates the values of one field from those of the next, and from cookies.
         builder.part(&fields.all_named(name).count().to_le_bytes());
         for value in fields.all_named(name) {
             builder.part(value);
@@ -33,7 +33,7 @@ pub(crate) fn key(
             .filter(|cookie| rule.cookies.iter().any(|glob| glob.matches(cookie.name)))
             .map(|cookie| (cookie.name, cookie.value))
             .collect();
-        // Those of one name stay in their order: applications take the first, or the last.
+        // Parameters of one name keep their order: applications take the first, or the last.
         kept.sort_by_key(|(name, _)| *name);
         for (name, value) in kept {
             builder.part(name).part(value);
@@ -42,15 +42,16 @@ pub(crate) fn key(
     builder.finish()
 }
 
-/// Path and query as they are keyed, and forwarded where the response may be stored: a parameter that is not keyed
-/// must not reach the origin, or whoever asks first decides what all others get.
+/// Path and query as keyed, and as forwarded if the response may be stored. An unkeyed parameter must not
+/// reach the origin, because one client's value would then determine the response for all.
 pub(crate) fn target(rule: &KeyRule, path_and_query: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(path_and_query.len());
     filter_query(path_and_query, &rule.ignore_query, &mut kept);
     kept
 }
 
-/// What responses to a target carry where their keys have more to them, so that all of them can be purged.
+/// The tag of responses to a target whose keys have more parts than the target, so that all of them can be
+/// purged.
 pub(crate) fn target_tag(rule: &KeyRule, host: &[u8], path_and_query: &[u8]) -> Option<Tag> {
     let plain = rule.fields.is_empty() && rule.cookies.is_empty();
     (!plain).then(|| Tag::target(host, &target(rule, path_and_query)))
@@ -99,7 +100,7 @@ mod tests {
         assert_ne!(of(&[("Cookie", "theme=dark")]), of(&[("Cookie", "theme=light")]));
         assert_eq!(of(&[("Cookie", "theme=dark; id=1")]), of(&[("Cookie", "id=2; theme=dark")]));
         assert_ne!(of(&[("Cookie", "theme=a; theme=b")]), of(&[("Cookie", "theme=b; theme=a")]));
-        // No value of a field passes for another part of the key.
+        // No value of a field equals another part of the key.
         assert_ne!(of(&[("X-Plan", "theme"), ("X-Plan", "dark")]), of(&[("Cookie", "theme=dark")]));
         assert_ne!(of(&[("X-Country", "X-Plan")]), of(&[("X-Plan", "X-Plan")]));
     }

@@ -1,4 +1,4 @@
-//! HEAD that nothing stored answers: it goes to the origin, and its response tells something of what is stored.
+//! HEAD that no stored response answers: it goes to the origin, and its response may update what is stored.
 
 use super::fetch::OriginResponse;
 use super::received::Received;
@@ -15,8 +15,8 @@ use sandarac_message::{Method, Name, RequestHead, ResponseHead};
 use sandarac_policy::{CacheRule, PoolId};
 use std::sync::Arc;
 
-/// HEAD, when nothing stored answers it: goes to the origin, whose answer tells something about what is stored
-/// (RFC 9111 §4.3.5).
+/// HEAD that no stored response answers. It goes to the origin, whose response may update what is stored (RFC
+/// 9111 §4.3.5).
 pub(crate) async fn head(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -37,8 +37,9 @@ pub(crate) async fn head(
     relay(exchange, down, arrived, pool).await
 }
 
-/// What a response to HEAD says of the stored response to GET (RFC 9111 §4.3.5): where it is of the same
-/// representation it freshens it, else the stored one is invalid. `flight` is that of the stored one, from before the request.
+/// Applies a response to HEAD to the stored response to GET (RFC 9111 §4.3.5): if it describes the same
+/// representation, it freshens it, else the stored one is invalid. `flight` is that of the stored one, made
+/// before the request.
 fn learn_from_head(
     exchange: &Exchange<'_>,
     received: &Received<'_>,
@@ -80,7 +81,7 @@ fn learn_from_head(
         }
     };
     let (status, reason) = (stored.head().status(), stored.head().reason());
-    // It is in the lifetimes now.
+    // The lifetimes contain it now.
     fields.remove(Name::Age);
     add_date(&mut fields, now);
     let Ok(head) = edits.stored_head(status, reason, &fields) else { return };

@@ -1,4 +1,4 @@
-//! Lookup: the store answers, or the request waits for a fetch, or leads one.
+//! Lookup: the store answers, or the request waits for a fetch or leads one.
 
 use super::deliver::hit;
 use super::hash;
@@ -24,7 +24,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-/// How often a request is looked up: each time after the first, what it waited for was not for it.
+/// How often a request is looked up. Each time after the first, the awaited response did not answer it.
 const MAX_LOOKUPS: usize = 8;
 
 /// Answers from the store, waits for another's fetch, or leads one.
@@ -123,8 +123,8 @@ pub(crate) async fn lookup(
     pass(exchange, down, received, pool).await
 }
 
-/// Waits for another's fetch; `None` where that takes longer than `patience`. A client that is gone does not wait: it would hold its
-/// place among the connections for as long.
+/// Waits for another's fetch; `None` if that takes longer than `patience`. The wait ends if the client
+/// leaves, because it would otherwise keep its connection for as long.
 async fn wait(
     mut waiter: Waiter,
     query: &Query<'_>,

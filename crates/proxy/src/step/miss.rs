@@ -1,4 +1,4 @@
-//! Miss: a request leads a fetch for the store, and for all who wait.
+//! Miss: a request leads a fetch for the store and for all waiters.
 
 use super::deliver::deliver;
 use super::fetch::{Audience, address};
@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Fetches for the store, and for all who wait.
+/// Fetches for the store and for all waiters.
 pub(crate) async fn miss(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -55,8 +55,8 @@ pub(crate) async fn miss(
     }
 }
 
-/// Fetches for the store while the client stays. Where it leaves, the fetch goes on without it: those who wait, and those who
-/// come, are served all the same. Where too many go on so already it is given up, and one of those who wait takes over.
+/// Fetches for the store while the client stays. If it leaves, the fetch continues for the waiters and for
+/// later requests. If too many fetches continue like this, it is given up and a waiter takes over.
 async fn attend(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

@@ -1,4 +1,4 @@
-//! Pass: a request goes past the store.
+//! Pass: a request bypasses the store.
 
 use super::deliver::deliver;
 use super::received::Received;
@@ -11,7 +11,7 @@ use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
 use sandarac_policy::PoolId;
 
-/// Goes past the store.
+/// Sends a request past the store.
 pub(crate) async fn pass(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

@@ -1,4 +1,4 @@
-//! Pipe: the connection becomes a tunnel, and both sides speak whatever they agreed on.
+//! Pipe: the connection becomes a tunnel for whatever protocol both sides agreed on.
 
 use super::received::Received;
 use super::relay::relay_edited;
@@ -14,11 +14,11 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Bytes that may wait for one side before the other is read further.
+/// Bytes that may be queued for one side before reading from the other pauses.
 const WINDOW: usize = 64 * 1024;
 
-/// Asks a backend for the protocol that the client wants, and opens the tunnel where it agrees. Where it does not, its
-/// answer goes to the client like any other.
+/// Requests the client's protocol from a backend, and opens the tunnel if the backend agrees. If not, its
+/// response goes to the client like any other.
 pub(crate) async fn pipe(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -40,7 +40,8 @@ pub(crate) async fn pipe(
         return Err(Fault::UnaskedSwitch);
     }
     if !down.is_uploaded() {
-        // The protocol that follows the request begins where its body ends (RFC 9110 §7.8): what is left of that is none of it.
+        // The other protocol begins where the request body ends (RFC 9110 §7.8). An unfinished body is not
+        // part of it.
         arrived.link.close();
         return Err(Fault::UnaskedSwitch);
     }
@@ -70,15 +71,16 @@ fn agrees(asked: Option<&[u8]>, response: Fields<'_>) -> bool {
     hop::upgrade(response).is_some_and(|protocols| members(protocols).all(asked_for))
 }
 
-/// Copies both ways until both directions are over, or neither side has sent anything for `idle`. Returns the bytes that
-/// went to the client, and whether both sides ended in order. If not, both connections are reset when they are dropped: the
-/// protocol in the tunnel may know the end of its data by nothing but the end of the connection.
+/// Copies both ways until both directions have ended, or neither side has sent anything for `idle`. Returns
+/// the bytes sent to the client, and whether both sides ended in order. If not, both connections are reset
+/// when they are dropped: the protocol in the tunnel may mark the end of its data only by the end of the
+/// connection.
 async fn tunnel(client: &mut Conn, timer: &mut Timer, origin: &mut Conn, idle: Duration) -> (u64, bool) {
     let reset_when_dropped = |client: &Conn, origin: &Conn, reset| {
         client.reset_when_dropped(reset);
         origin.reset_when_dropped(reset);
     };
-    // From the start: the tunnel may be dropped in the middle, as the process ends.
+    // Set at the start, because the tunnel may be dropped in the middle when the process ends.
     reset_when_dropped(client, origin, true);
     let before = client.sent();
     let mut down = Direction::Open;
@@ -87,7 +89,7 @@ async fn tunnel(client: &mut Conn, timer: &mut Timer, origin: &mut Conn, idle: D
     let in_order = poll_fn(|cx| {
         loop {
             let moved = down.poll(up, cx, origin, client) | up.poll(down, cx, client, origin);
-            // A side that failed takes nothing more.
+            // A side that failed accepts nothing more.
             if down == Direction::Failing {
                 up = Direction::Cut;
             } else if up == Direction::Failing {
@@ -114,13 +116,13 @@ async fn tunnel(client: &mut Conn, timer: &mut Timer, origin: &mut Conn, idle: D
 enum Direction {
     /// The source may send more.
     Open,
-    /// The source has ended. What is queued goes on, then the end.
+    /// The source has ended. Queued bytes are sent, then the end.
     Ending,
-    /// The source has failed. What is queued goes on.
+    /// The source has failed. Queued bytes are sent.
     Failing,
-    /// The end was passed on.
+    /// The end was sent.
     Ended,
-    /// It is over without an end.
+    /// Closed without an end.
     Cut,
 }
 
@@ -129,7 +131,7 @@ impl Direction {
         matches!(self, Direction::Ended | Direction::Cut)
     }
 
-    /// Moves what can be moved now; whether anything was. `back` is the other direction.
+    /// Moves as many bytes as possible now. Returns whether any were moved. `back` is the other direction.
     fn poll(&mut self, back: Direction, cx: &mut Context<'_>, from: &mut Conn, to: &mut Conn) -> bool {
         if self.is_over() {
             return false;
@@ -140,7 +142,7 @@ impl Direction {
         })
     }
 
-    /// The same. An error is the destination's.
+    /// Like [`Direction::poll`], but an error is returned. It is the destination's.
     fn advance(
         &mut self,
         back: Direction,
@@ -161,7 +163,8 @@ impl Direction {
         }
         if *self == Direction::Open && from.data().is_empty() {
             match from.poll_fill(cx) {
-                // Where writing to the source has failed, that took its error, and an end is all that is left to read.
+                // If writing to the source failed, its error was consumed there, and only an end is left to
+                // read.
                 Poll::Ready(Ok(0)) if back != Direction::Cut => *self = Direction::Ending,
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(Ok(0) | Err(_)) => {

@@ -8,8 +8,8 @@ use sandarac_cache::{Expression, Purge, Store, Tag};
 use sandarac_message::{Method, tags};
 use sandarac_net::wall;
 
-/// Answers a PURGE request: the target's stored responses, all variants, under either scheme; or what the plugins of content
-/// management systems mean by fields of theirs (docs/how-to/purge-on-edit.md).
+/// Answers a PURGE request. It purges the target's stored responses, all variants, under either scheme, or
+/// what the fields of purge plugins describe (docs/how-to/purge-on-edit.md).
 pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthetic {
     if exchange.request.method != Method::Purge {
         let method = String::from_utf8_lossy(exchange.request.method_text);
@@ -42,17 +42,17 @@ pub(crate) fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthet
     }
 }
 
-/// How the target of a purge is meant, by the purge plugins of WordPress.
+/// The kind of purge, sent by WordPress purge plugins.
 const METHOD: &[u8] = b"x-purge-method";
 
-/// A pattern of tags, by Magento 2.
+/// A pattern of tags, sent by Magento 2.
 const MAGENTO: &[u8] = b"x-magento-tags-pattern";
 
 fn purged(objects: usize) -> Synthetic {
     Synthetic::done(if objects > 0 { "purged" } else { "nothing was stored" })
 }
 
-/// Bans what an expression describes.
+/// Bans the objects that an expression describes.
 fn ban(store: &Store, expression: &str) -> Synthetic {
     match Expression::parse(expression) {
         Ok(expression) => {

@@ -1,4 +1,5 @@
-//! The query that a request puts to the store, and why it is forwarded where that has no answer.
+//! The query that a request makes of the store, and the reason to forward a request that the store cannot
+//! answer.
 
 use sandarac_cache::{Intent, Key, Object, Query, Store};
 use sandarac_message::caching::{Profile, RequestDirectives};
@@ -8,7 +9,7 @@ use sandarac_message::{Fields, Method, Name, RequestHead};
 use sandarac_net::wall;
 use sandarac_policy::CacheRule;
 
-/// The question that a request puts to the store.
+/// The query that a request makes of the store.
 pub(crate) fn query<'a>(
     request: &RequestHead<'a>,
     rule: &CacheRule,
@@ -23,14 +24,14 @@ pub(crate) fn query<'a>(
     }
 }
 
-/// Whether a request that finds nothing fetches for the store. Under the profile safe a HEAD does, by GET, as in Varnish
-/// and nginx: some origins send a body in response to HEAD, which would be read as the response to the next request. Under
-/// rfc it goes on as it is, and brings nothing to store.
+/// Whether a request that finds nothing fetches for the store. Under the profile safe a HEAD does, by GET, as
+/// in Varnish and nginx: some origins send a body in response to HEAD, which would be read as the response to
+/// the next request. Under rfc it is forwarded unchanged, and nothing is stored.
 pub(crate) fn fills(request: &RequestHead<'_>, rule: &CacheRule) -> bool {
     request.method != Method::Head || rule.policy.profile == Profile::Safe
 }
 
-/// The part of the representation that a request wants, where it is one range.
+/// The requested part of the representation, if it is a single range.
 pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
     if request.method != Method::Get || request.fields.has(Name::IfRange) {
         return None;
@@ -42,14 +43,15 @@ pub(crate) fn single_range(request: &RequestHead<'_>) -> Option<RangeSpec> {
     }
 }
 
-/// The range to ask the origin for. One that begins at the start is a client that will want all of it, or a player that
-/// says so by habit: the whole is fetched, and serves both. Any other is fetched as it is, since the whole may be large.
+/// The range to request from the origin. A range from the start is sent by clients that will want the whole,
+/// or by players out of habit: the whole is fetched, and serves both. Any other range is requested as it is,
+/// because the whole may be large.
 pub(crate) fn part_to_fetch(wanted: Option<RangeSpec>, candidate: Option<&Object>) -> Option<RangeSpec> {
     let whole = candidate.is_some_and(|object| object.range().is_none());
     wanted.filter(|spec| !whole && !spec.is_whole())
 }
 
-/// Why a request is forwarded, where `candidate` is what is stored for it.
+/// Why a request is forwarded; `candidate` is what is stored for it.
 pub(crate) fn forward(
     store: &Store,
     key: Key,
@@ -58,7 +60,8 @@ pub(crate) fn forward(
     directives: &RequestDirectives,
 ) -> Forward {
     let Some(candidate) = candidate else {
-        // What answers the request was stored since it was looked for, as by the fetch that it has waited for.
+        // A response may have been stored since the lookup, for example by the fetch that the request waited
+        // for.
         let variants = store.variants(key);
         let others = !variants.is_empty() && variants.iter().all(|object| !object.vary().matches(request));
         return if others { Forward::VaryMiss } else { Forward::UriMiss };

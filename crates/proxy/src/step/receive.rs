@@ -16,27 +16,27 @@ use sandarac_policy::{Action, PathReading, PoolId, RequestParts, Route, RouteId,
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 
-/// A request as it was judged, apart from its head.
+/// The result of receiving a request, apart from its head.
 pub(crate) struct Judged {
     pub(crate) facts: RequestFacts,
     pub(crate) verdict: Result<Verdict, Fault>,
 }
 
-/// What is to be done with a request.
+/// The step that a request takes.
 pub(crate) enum Verdict {
-    /// Look for a stored response as the route's cache rule says, else fetch one from this pool.
+    /// Look up a stored response by the route's cache rule, else fetch one from this pool.
     Lookup(PoolId),
-    /// Go to this pool, past the store.
+    /// Forward to this pool without the store.
     Pass(PoolId, PassReason),
     /// Become a tunnel to a backend of this pool.
     Pipe(PoolId),
-    /// Answer here.
+    /// Answer with this response.
     Synth(Box<Synthetic>),
     /// Remove what is stored for the target.
     Purge,
 }
 
-/// Reads the target, tells who asks, and finds the route.
+/// Reads the target, determines the requester, and finds the route.
 pub(crate) fn receive<'a>(
     site: &'a Site,
     peer: &Peer,
@@ -48,8 +48,8 @@ pub(crate) fn receive<'a>(
     let told = || hop::told_scheme(request.fields);
     let listener_scheme = site.scheme(peer.listener);
     let scheme = match target.scheme {
-        // No connection here is secured: only what stands before us, or who set up the listener, can know that the client's
-        // was (RFC 9110 §7.4).
+        // No connection here is secured. Only a proxy before us, or the listener's configuration, can state
+        // that the client's was (RFC 9110 §7.4).
         Some(Scheme::Https)
             if !trusted && listener_scheme == Scheme::Http && request.method != Method::Purge =>
         {
@@ -64,7 +64,7 @@ pub(crate) fn receive<'a>(
         Form::Authority | Form::Asterisk => Cow::Borrowed(&b""[..]),
     };
     if may_tell_resume(&path) {
-        // What workers say of themselves there is for balancers alone.
+        // Worker reports are for balancers only.
         return Err(Fault::NoRoute);
     }
     let routes = &site.config.routes;
@@ -82,8 +82,9 @@ pub(crate) fn receive<'a>(
     Ok(Received { target, host, requester, route, route_id })
 }
 
-/// Whether every reading of a path leads to `route`. Where one leads to another, the rules of one of them would be evaded at
-/// a backend that reads it so; all of these routes may say that theirs does not.
+/// Checks that every reading of a path leads to `route`. If one leads to another route, a request could evade
+/// the rules of one of them at a backend with that reading. This is allowed only if all of these routes are
+/// configured as raw.
 fn agree(
     routes: &Routes,
     route: Option<RouteId>,
@@ -102,21 +103,21 @@ fn agree(
     if differ && !all_raw { Err(Fault::BadPath(PathError::Ambiguous)) } else { Ok(()) }
 }
 
-/// Whether a worker might take `path`, as routes see it, for that of its résumé. WSGI and CGI hand applications an encoded
-/// slash as one that was none.
+/// Whether a worker might read `path`, as routes see it, as that of its résumé. WSGI and CGI decode an
+/// encoded slash for applications.
 fn may_tell_resume(path: &[u8]) -> bool {
     let path = path.strip_suffix(b"/").unwrap_or(path);
-    // Few paths end as this one does.
+    // Few paths have this last segment.
     let (_, last) = WELL_KNOWN.rsplit_once('/').unwrap_or_default();
     if !path.ends_with(last.as_bytes()) {
         return false;
     }
     let path = String::from_utf8_lossy(path).replace("%2F", "/");
-    // Of several slashes some servers make one.
+    // Some servers merge several slashes into one.
     path.split('/').filter(|segment| !segment.is_empty()).eq(WELL_KNOWN.split('/').skip(1))
 }
 
-/// What is to be done with a request.
+/// The step that a request takes.
 pub(crate) fn verdict(
     site: &Site,
     received: &Received<'_>,
@@ -181,7 +182,7 @@ fn is_upgrade(route: &Route, request: &RequestHead<'_>) -> bool {
         })
 }
 
-/// The answer to OPTIONS or TRACE that may not be forwarded any further (RFC 9110 §7.6.2).
+/// The response to OPTIONS or TRACE with Max-Forwards 0 (RFC 9110 §7.6.2).
 fn last_stop(request: &RequestHead<'_>) -> Synthetic {
     let mut fields = FieldsBuf::new();
     let short = "a short field fits a head";
@@ -189,7 +190,7 @@ fn last_stop(request: &RequestHead<'_>) -> Synthetic {
         fields.add(Name::Allow, METHODS).expect(short);
         return Synthetic { status: 200, fields, body: Bytes::new() };
     }
-    // What a client might not want to see echoed is left out (RFC 9110 §9.3.8).
+    // Fields that a client might not want echoed are omitted (RFC 9110 §9.3.8).
     let mut body = Vec::new();
     let mut head = sandarac_wire::h1::encode::Head::request(&mut body, request.method_text, request.target);
     for field in request.fields.iter() {
@@ -202,8 +203,9 @@ fn last_stop(request: &RequestHead<'_>) -> Synthetic {
     Synthetic { status: 200, fields, body: body.into() }
 }
 
-/// Whether a method is one by which applications ask Varnish to remove responses, as a VCL of theirs has it. An application behind
-/// this proxy might answer 200 to it, and the other would take its pages for removed.
+/// Whether applications use this method to purge responses from Varnish, by a VCL of their own. An
+/// application behind this proxy might respond 200 to it, and the sender would believe that its pages are
+/// purged.
 fn is_of_varnish(method: &[u8]) -> bool {
     [&b"BAN"[..], b"FULLBAN", b"URIBAN", b"PURGEKEYS"].contains(&method)
 }

@@ -1,4 +1,4 @@
-//! A request as it was received: its target, requester and route, which every later step goes by.
+//! A request as received: its target, requester and route, which every later step uses.
 
 use super::response_edits::EditsForTarget;
 use crate::Fault;
@@ -9,18 +9,18 @@ use sandarac_message::target::{Scheme, Target};
 use sandarac_policy::{Route, RouteId};
 use std::borrow::Cow;
 
-/// What was found out about a request, apart from its head: what goes along when that is copied.
+/// The result of receiving a request, apart from its head. It is kept with a copy of the head.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestFacts {
     route: RouteId,
-    /// Without the host, which is read again.
+    /// Without the host, which is read again from the head.
     requester: Requester<'static>,
 }
 
 /// A request that can be served.
 pub(crate) struct Received<'a> {
     pub(crate) target: Target<'a>,
-    /// The host in its normal form, as it is keyed; empty where an HTTP/1.0 request has none.
+    /// The host in its normal form, as keyed; empty if an HTTP/1.0 request has none.
     pub(crate) host: Cow<'a, [u8]>,
     pub(crate) requester: Requester<'a>,
     pub(crate) route: &'a Route,
@@ -32,7 +32,7 @@ impl RequestFacts {
         RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"") }
     }
 
-    /// The same of the copy of a request that was received at `site`.
+    /// Restores the [`Received`] of a copied request that was received at `site`.
     pub(crate) fn received<'a>(
         &self,
         site: &'a Site,
@@ -45,12 +45,12 @@ impl RequestFacts {
     }
 }
 
-/// The host of a target as received; empty where an HTTP/1.0 request has none.
+/// The host of a target as received; empty if an HTTP/1.0 request has none.
 pub(super) fn host_text<'a>(target: &Target<'a>) -> &'a [u8] {
     target.authority.map_or(b"", |authority| authority.text)
 }
 
-/// The host of a target as it is keyed.
+/// The host of a target as keyed.
 pub(super) fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u8]> {
     target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme))
 }

@@ -1,4 +1,4 @@
-//! Deliver, for what is not stored: the response goes from the origin to the client as it comes.
+//! Relay: a response that is not stored goes from the origin to the client as it arrives.
 
 use super::fetch::{OriginLink, OriginResponse};
 use super::received::Received;
@@ -22,15 +22,16 @@ use std::time::Duration;
 enum Relayed {
     /// All of it is written or queued.
     Whole,
-    /// The origin broke off, or was too slow, after the head was sent: the client can only be told by closing.
+    /// The origin broke off, or was too slow, after the head was sent. Only closing can signal that to the
+    /// client.
     OriginBroke,
     /// The client is gone, or too slow.
     ClientGone,
-    /// The request body came to grief on the client's side, and the origin had no more to say without the rest of it.
+    /// The request body failed on the client's side, and the origin sends no more without the rest of it.
     UploadBroke(Fault),
 }
 
-/// Sends a response on that the store has not seen, with the edits that the route asks for.
+/// Relays a response that bypassed the store, with the edits of the route.
 pub(crate) async fn relay_edited(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -43,7 +44,7 @@ pub(crate) async fn relay_edited(
     relay(exchange, down, arrived, pool).await
 }
 
-/// Makes the edits that the route asks for, and adds Via.
+/// Makes the edits of the route, and adds Via.
 pub(crate) fn edit(
     exchange: &Exchange<'_>,
     received: &Received<'_>,
@@ -53,13 +54,13 @@ pub(crate) fn edit(
     edits.make(&mut arrived.head, exchange.site).map_err(|_| Fault::HeadTooLarge)
 }
 
-/// Makes those of what is not stored.
+/// Makes the edits of responses that are not stored.
 pub(crate) fn edit_passed(received: &Received<'_>, arrived: &mut OriginResponse) -> Result<(), Fault> {
     let edits = received.edits(received.target.path_and_query);
     edits.make_passed(&mut arrived.head).map_err(|_| Fault::HeadTooLarge)
 }
 
-/// Sends a response on as it comes.
+/// Relays a response as it arrives.
 pub(crate) async fn relay(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -104,11 +105,12 @@ pub(crate) async fn relay(
     Ok(Sent { status, bytes })
 }
 
-/// The length of a response that is passed on, as its head announces it.
+/// The length of a relayed response, as its head announces it.
 fn length(exchange: &Exchange<'_>, arrived: &OriginResponse, fields: &FieldsBuf) -> Length {
     let bodiless = exchange.request.method == Method::Head || matches!(arrived.head.status, 204 | 304);
     match arrived.link.remaining() {
-        // A response to HEAD says how long the body would be (RFC 9110 §9.3.2); a 304 may too.
+        // A response to HEAD gives the length of the body that GET would have (RFC 9110 §9.3.2). A 304 may
+        // too.
         Some(0) if bodiless => {
             let digits = fields.view().get(Name::ContentLength);
             let told = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
@@ -128,20 +130,20 @@ struct Relay<'r, 'c> {
     between_bytes: Duration,
     /// Bytes of the body that are written or queued.
     bytes: u64,
-    /// How far the request body has come: an origin may answer before it has all of it.
+    /// The progress of the request body: an origin may respond before it has all of it.
     upload: Upload,
 }
 
 impl Relay<'_, '_> {
-    /// Sends the head, then the body. What is left of the request body goes on being passed up meanwhile. An error
-    /// means that no response has begun. Returns how it ended, and how many bytes of the body went on.
+    /// Sends the head, then the body, and meanwhile forwards the rest of the request body. An error means
+    /// that no response has begun. Returns how it ended, and the number of body bytes sent.
     async fn run(mut self, mut link: OriginLink) -> Result<(Relayed, u64), Fault> {
-        // What is left of the time for the head is not the time for the body.
+        // The rest of the time for the head does not count for the body.
         self.downstream.client.timer().clear();
         let relayed = poll_fn(|cx| self.poll(cx, &mut link)).await;
         match relayed {
             Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
-            // A backend that has not got all of the request sees that by the end of the connection.
+            // A backend that has not received all of the request learns that from the end of the connection.
             Ok(Relayed::Whole | Relayed::ClientGone | Relayed::UploadBroke(_)) => link.close(),
             Ok(Relayed::OriginBroke) | Err(_) => {
                 self.counters().one(Counter::BodiesTruncated);
@@ -155,7 +157,7 @@ impl Relay<'_, '_> {
         &self.exchange.core.counters
     }
 
-    /// Begins the response, where it has not begun.
+    /// Begins the response, if it has not begun.
     fn begin(&mut self) {
         if let Some(response) = self.response.take() {
             self.exchange.count(None);
@@ -210,13 +212,13 @@ impl Relay<'_, '_> {
         }
     }
 
-    /// Passes on what has arrived of the request body. An error is the client's.
+    /// Forwards the received part of the request body. An error is the client's.
     fn pass_up(&mut self, cx: &mut Context<'_>, link: &mut OriginLink) -> Result<(), Fault> {
         if self.upload == Upload::Done {
             return Ok(());
         }
         let upload = match self.downstream.upload(cx, link) {
-            // An origin may answer, and stop reading, before it has the whole request.
+            // An origin may respond, and stop reading, before it has the whole request.
             Err(fault) if fault.is_origins() => Upload::Done,
             upload => upload?,
         };
@@ -227,7 +229,8 @@ impl Relay<'_, '_> {
         Ok(())
     }
 
-    /// Ready when the origin has been silent for too long. It may be waiting for the client as long as that is to send more.
+    /// Ready when the origin has been silent for too long. While the client has more to send, the origin may
+    /// be waiting for that.
     fn poll_origins_time(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.upload == Upload::AwaitsClient {
             return Poll::Pending;
@@ -239,7 +242,7 @@ impl Relay<'_, '_> {
         timer.poll(cx)
     }
 
-    /// Waits until the client has taken enough that more may be queued.
+    /// Waits until the client has accepted enough that more may be queued.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<Relayed>> {
         match std::task::ready!(self.downstream.client.poll_room(cx, WINDOW)) {
             Ok(()) => Poll::Ready(None),

@@ -4,11 +4,11 @@ use crate::site::Site;
 use sandarac_message::{FieldsBuf, Name, ResponseHeadBuf, StoredHead, TooLarge, hop};
 use sandarac_policy::{RequestParts, ResponseEdits};
 
-/// The edits that a route makes of responses for one target. What they write is the same for all who ask for it.
+/// The edits that a route makes to responses for one target. They write the same for every client.
 #[derive(Clone, Copy)]
 pub(crate) struct EditsForTarget<'a> {
     pub(crate) edits: &'a ResponseEdits,
-    /// Host and target as they are keyed.
+    /// Host and target as keyed.
     pub(crate) host: &'a [u8],
     pub(crate) target: &'a [u8],
 }
@@ -18,24 +18,24 @@ impl EditsForTarget<'_> {
         RequestParts { host: self.host, target: self.target, ..RequestParts::default() }
     }
 
-    /// Makes those of every response, and adds Via.
+    /// Makes the edits of every response, and adds Via.
     pub(crate) fn make(&self, head: &mut ResponseHeadBuf, site: &Site) -> Result<(), TooLarge> {
         self.edits.all.apply(&mut head.fields, &self.parts())?;
         hop::add_via(&mut head.fields, head.version, site.name())
     }
 
-    /// Makes those of a response that begins another protocol, which is not stored.
+    /// Makes the edits of a response that begins another protocol, which is not stored.
     pub(crate) fn make_switched(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
         self.edits.all.apply(&mut head.fields, &self.parts())?;
         self.make_passed(head)
     }
 
-    /// Makes those of responses that are not stored.
+    /// Makes the edits of responses that are not stored.
     pub(crate) fn make_passed(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
         self.edits.passed.apply(&mut head.fields, &self.parts())
     }
 
-    /// The head of a response that is stored with `fields`, of which clients get what the edits make.
+    /// The head of a response that is stored with `fields`; clients get the edited form.
     pub(crate) fn stored_head(
         &self,
         status: u16,
@@ -50,8 +50,8 @@ impl EditsForTarget<'_> {
         StoredHead::edited(status, reason, fields, &edited)
     }
 
-    /// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses have no say in whether a
-    /// response is stored: what the origin calls private stays so.
+    /// Whether responses are stored without their `Set-Cookie`. The other edits of stored responses do not
+    /// affect whether a response is stored: one that the origin marks private stays private.
     pub(crate) fn take_cookies(&self) -> bool {
         self.edits.stored.remove.iter().any(|name| Name::of(name) == Name::SetCookie)
     }

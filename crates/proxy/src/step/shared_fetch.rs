@@ -1,5 +1,5 @@
-//! Shared fetch: a fetch whose response may be stored and serve others. It owns what it needs, so that it goes on when the
-//! client that it was begun for has left; a revalidation in the background has no client from its beginning.
+//! Shared fetch: a fetch whose response may be stored and serve others. It owns what it needs, so that it
+//! continues after its client has left. A background revalidation has no client from the beginning.
 
 use crate::core::Core;
 use crate::forward::Purpose;
@@ -28,7 +28,7 @@ pub(crate) struct SharedFetch {
     pub(crate) facts: RequestFacts,
     pub(crate) pool: PoolId,
     pub(crate) flight: Flight,
-    /// What the request says of stored responses that may answer it.
+    /// The request's directives for stored responses.
     pub(crate) directives: RequestDirectives,
     pub(crate) audience: Rc<Audience>,
     /// How the request was handled so far.
@@ -37,22 +37,22 @@ pub(crate) struct SharedFetch {
     pub(crate) transaction: u64,
 }
 
-/// What came of a shared fetch.
+/// The result of a shared fetch.
 pub(crate) struct Fetched {
     pub(crate) result: Result<FetchAnswer, Fault>,
     pub(crate) handling: Handling,
     pub(crate) trace: FetchTrace,
 }
 
-/// What answers the request that a shared fetch was begun for.
+/// The answer to the request that a shared fetch was begun for.
 pub(crate) enum FetchAnswer {
     /// The response of the origin.
     Landed(Landed),
-    /// A stale response, because the origin failed so.
+    /// A stale response, because the origin failed with this fault.
     StandIn(Arc<Object>, Fault),
 }
 
-/// Starts to revalidate the flight's candidate, in a task of its own.
+/// Starts a task that revalidates the flight's candidate.
 pub(crate) fn revalidate(
     core: &Core,
     site: &LocalSite,
@@ -78,7 +78,7 @@ pub(crate) fn revalidate(
 }
 
 impl SharedFetch {
-    /// Fetches, and stores the response where it may be stored.
+    /// Fetches, and stores the response if that is allowed.
     pub(crate) async fn run(self) -> Fetched {
         let (mut handling, mut trace) = (self.handling, FetchTrace::default());
         let result = self.fetch(&mut handling, &mut trace).await;
@@ -100,7 +100,7 @@ impl SharedFetch {
         flight.aim(hash::target_tag(&rule.key, &received.host, &target));
         let candidate = flight.candidate().cloned();
         let store = &core.shared.store;
-        // In the background the stored response is revalidated as it is, whatever part of it was served.
+        // In the background the whole stored response is revalidated, whatever part of it was served.
         let background = audience.is_background();
         let asked = wanted.filter(|_| !background);
         let mut rest = candidate
@@ -137,7 +137,7 @@ impl SharedFetch {
                     return Ok(FetchAnswer::Landed(landing.combine(flight, *arrived, combined, handling)));
                 }
                 None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
-                    // What came is of no use without the stored part: ask for all that is wanted.
+                    // The response is useless without the stored part: request everything that is wanted.
                     arrived.link.close();
                     rest = None;
                 }
@@ -147,7 +147,7 @@ impl SharedFetch {
     }
 }
 
-/// The origin failed: a stale response stands in where it may, also for those who wait.
+/// Handles a failure of the origin: a stale response stands in if it may, also for the waiters.
 fn failed(
     flight: Flight,
     candidate: Option<Arc<Object>>,
@@ -157,7 +157,7 @@ fn failed(
 ) -> Result<FetchAnswer, Fault> {
     if audience.is_background() {
         if fault.is_origins() {
-            // The stale response goes on being served while its lifetimes allow it.
+            // The stale response continues to be served while its lifetimes allow it.
             flight.fail();
         }
         return Err(fault);
@@ -176,14 +176,14 @@ fn failed(
             if fault.is_origins() {
                 flight.release(RELEASED);
             }
-            // Where this client alone is to blame, the dropped flight lets one of those who wait take over.
+            // If this client alone is to blame, dropping the flight lets a waiter take over.
             Err(fault)
         }
     }
 }
 
 impl Fetched {
-    /// Lets go of what nobody waits for: a response that is stored goes on being stored.
+    /// Abandons a response that no client waits for. One that is being stored continues.
     pub(crate) fn leave(self) {
         if let Ok(FetchAnswer::Landed(Landed::Relay(response))) = self.result {
             response.link.close();

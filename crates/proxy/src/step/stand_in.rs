@@ -1,4 +1,4 @@
-//! Stale responses that stand in for an origin that fails, is silent or is slow.
+//! Stale responses that stand in for an origin that fails, does not respond or is slow.
 
 use super::deliver::hit;
 use crate::Fault;
@@ -14,7 +14,7 @@ use sandarac_policy::{CacheRule, PoolId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The whole response that is stored for a request, whether it may be served as it is or not.
+/// The whole stored response for a request, fresh or not.
 pub(crate) fn stored(exchange: &Exchange<'_>, key: Key, query: &Query<'_>) -> Option<Arc<Object>> {
     let peek = Query { intent: Intent::Peek, ..*query };
     let object = match exchange.core.shared.store.lookup(key, &peek, wall()) {
@@ -24,8 +24,8 @@ pub(crate) fn stored(exchange: &Exchange<'_>, key: Key, query: &Query<'_>) -> Op
     object.range().is_none().then_some(object)
 }
 
-/// For how long a fetch is waited for before `object`, which is stale, stands in for it; `None` where it does not before the
-/// fetch has failed.
+/// How long to wait for a fetch before `object`, which is stale, stands in for it; `None` if it must not do
+/// so before the fetch has failed.
 pub(crate) fn stands_in_after(
     exchange: &Exchange<'_>,
     pool: PoolId,
@@ -41,14 +41,15 @@ pub(crate) fn stands_in_after(
     match exchange.site.pool_by_id(pool).live().outlook() {
         Outlook::Answers => while_slow,
         Outlook::Silent => while_slow.map(|_| Duration::ZERO),
-        // Without `stale_after`, as under the profile rfc, the origin is asked as long as no check speaks against it.
+        // Without `stale_after`, as under the profile rfc, the origin is tried unless a check reports it
+        // down.
         Outlook::Failing => rule.stale_after.map(|_| Duration::ZERO),
         Outlook::Down => Some(Duration::ZERO),
     }
 }
 
-/// The fetch that this request waited for failed, or takes too long: what is stored meanwhile answers it, or stands in where it
-/// may.
+/// Answers a request whose awaited fetch failed or takes too long: with a response stored since, or with a
+/// stale one that may stand in.
 pub(crate) async fn instead(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -65,7 +66,7 @@ pub(crate) async fn instead(
     }
 }
 
-/// Answers with `object` where the origin does not. It may have become fresh meanwhile.
+/// Answers with `object` in place of the origin. It may have become fresh meanwhile.
 pub(crate) async fn stand_in(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

@@ -1,4 +1,4 @@
-//! Store: the fate of a response that a flight brought, and of the object that it was to replace.
+//! Store: decides about the response to a flight, and about the object that it was to replace.
 
 use crate::Counters;
 use crate::Fault;
@@ -26,18 +26,18 @@ use sandarac_policy::{CacheRule, KeyRule, PoolId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many of those who wait for a fetch try for themselves at once when a second one has brought no answer. The others
-/// wait for one of them: an origin that may be dying is not asked by a whole crowd at once, and none waits long.
+/// How many waiters may try by themselves at once after a second fetch brought no response. The others wait
+/// for one of them: an overloaded origin does not get all requests at once, and no waiter waits long.
 pub(crate) const RELEASED: usize = 16;
 
-/// What a response is stored under and with.
+/// The inputs to storing a response.
 pub(crate) struct Landing<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) site: &'a Site,
     pub(crate) counters: &'a Counters,
     /// The request as it was fetched.
     pub(crate) request: &'a RequestHead<'a>,
-    /// The part of the representation that the client wants, where it is one range.
+    /// The part of the representation that the client wants, if it is a single range.
     pub(crate) wanted: Option<RangeSpec>,
     pub(crate) host: &'a [u8],
     pub(crate) path: &'a [u8],
@@ -48,18 +48,18 @@ pub(crate) struct Landing<'a> {
     pub(crate) transaction: u64,
 }
 
-/// What became of it.
+/// The result of storing a response.
 pub(crate) enum Landed {
-    /// It is stored, or freshened what was; the body may still be arriving. With it go the fields, if any, that are for
-    /// the one who asked alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
+    /// It is stored, or a stored one was freshened; the body may still be arriving. The fields, if any, are
+    /// for the requesting client alone (`no-cache="…"`, RFC 9111 §5.2.2.4).
     Object(Arc<Object>, Option<Reader>, Option<FieldsBuf>),
-    /// It is not stored, and goes to the one who asked.
+    /// It is not stored, and goes to the requesting client.
     Relay(Box<OriginResponse>),
 }
 
 impl<'a> Landing<'a> {
-    /// What the response to `request` is stored with, under the key that `received` and `rule` make. No part of it is wanted
-    /// more than all of it, and the request says nothing of stored responses.
+    /// The inputs to storing the response to `request` under the key of `received` and `rule`. The whole
+    /// representation is wanted, and the request has no directives for stored responses.
     #[expect(clippy::too_many_arguments, reason = "each is another thing that a response is stored with")]
     pub(crate) fn of(
         core: &'a Core,
@@ -87,10 +87,11 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Takes a response: stores it, freshens the candidate with it, puts the candidate in its place, or lets it pass.
+    /// Takes a response: stores it, freshens the candidate with it, serves the candidate in its place, or
+    /// relays it.
     ///
     /// # Errors
-    /// [`Fault::HeadTooLarge`] where the edits of the route make it so: clients get no response that is edited in part.
+    /// [`Fault::HeadTooLarge`] if the route's edits make it so. No client gets a partly edited response.
     pub(crate) fn land(
         &self,
         flight: Flight,
@@ -99,7 +100,7 @@ impl<'a> Landing<'a> {
     ) -> Result<Landed, Fault> {
         let candidate = flight.candidate().cloned();
         let now = arrived.received;
-        // A part answers no more than what it covers.
+        // A part answers only what it covers.
         let answers = |stored: &&Arc<Object>| stored.answers(self.wanted);
         if let Some(candidate) = candidate.as_ref().filter(answers) {
             if arrived.head.status == 304 {
@@ -121,7 +122,7 @@ impl<'a> Landing<'a> {
         }
         let cookies = self.take_cookies(&mut arrived.head);
         let announced = arrived.link.remaining();
-        // It has to be as long as it says.
+        // Its length must match its Content-Range.
         let range = content_range(&arrived.head.view())
             .filter(|part| announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
@@ -140,7 +141,7 @@ impl<'a> Landing<'a> {
                     {
                         return Err(self.refuse(flight, arrived, handling));
                     }
-                    // It was as long as a head may be before.
+                    // The received head was already at the limit.
                     self.unstored(NoStore::HeadTooLarge, handling);
                     return Ok(Landed::Relay(arrived));
                 };
@@ -162,7 +163,8 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Leaves a response whose head the edits make too large. Those who wait each try, as each may have asked otherwise.
+    /// Drops a response whose head the edits make too large. Each waiter tries by itself, because its own
+    /// request may differ.
     fn refuse(&self, flight: Flight, arrived: Box<OriginResponse>, handling: &mut Handling) -> Fault {
         self.unstored(NoStore::HeadTooLarge, handling);
         arrived.link.close();
@@ -170,7 +172,7 @@ impl<'a> Landing<'a> {
         Fault::HeadTooLarge
     }
 
-    /// Removes `Set-Cookie` where the route stores responses without it, and returns the fields as they were.
+    /// Removes `Set-Cookie` if the route stores responses without it, and returns the original fields.
     pub(super) fn take_cookies(&self, head: &mut ResponseHeadBuf) -> Option<FieldsBuf> {
         if !self.edits.take_cookies() || !head.fields.view().has(Name::SetCookie) {
             return None;
@@ -180,7 +182,7 @@ impl<'a> Landing<'a> {
         Some(with_cookies)
     }
 
-    /// Makes the edits of what is not stored, and gives it back its cookies.
+    /// Makes the edits of a response that is not stored, and restores its cookies.
     fn edit_unstored(
         &self,
         head: &mut ResponseHeadBuf,
@@ -192,9 +194,9 @@ impl<'a> Landing<'a> {
         self.edits.make_passed(head)
     }
 
-    /// A response that is not stored: whoever waits is not kept waiting, and what it supersedes is not served again. An error
-    /// supersedes nothing, since it says that the origin could not tell (RFC 9111 §4.3.3), and neither does what answers, or is
-    /// not stored on account of, this one request.
+    /// Handles a response that is not stored: the waiters are released, and what it supersedes is not served
+    /// again. An error supersedes nothing, because it means that the origin could not tell (RFC 9111 §4.3.3).
+    /// Neither does a response that concerns this one request, or is not stored because of it.
     fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
         let stays = status >= 500 || blames_request(status) || reason.is_of_request();
         let flight = if stays { flight.sparing() } else { flight };
@@ -206,7 +208,7 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Says and counts why a response is not stored.
+    /// Notes and counts why a response is not stored.
     pub(super) fn unstored(&self, reason: NoStore, handling: &mut Handling) {
         handling.detail = Some(Detail::Unstored(reason));
         self.counters.unstored.one(&reason);
@@ -244,7 +246,7 @@ impl<'a> Landing<'a> {
         arrived.link.finish();
         match storable {
             Storability::Store(lifetimes) => {
-                // It is in the lifetimes now; what goes out with a hit counts on.
+                // The lifetimes contain it now; a hit adds the current Age.
                 fields.remove(Name::Age);
                 add_date(&mut fields, now);
                 let (status, reason) = (candidate.head().status(), candidate.head().reason());
@@ -270,8 +272,8 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// The stored body under the head that a 304 makes of it and that may not be stored: with the client's `own` fields, and the
-    /// edits of what is not stored.
+    /// The stored body under the head that a 304 makes of it and that may not be stored, with the client's
+    /// `own` fields and the edits of responses that are not stored.
     fn for_one_client(
         &self,
         stored: &Object,
@@ -290,17 +292,17 @@ impl<'a> Landing<'a> {
         Ok(self.store.under(stored, head, lifetimes))
     }
 
-    /// The edits of every response, before anything is judged or stored.
+    /// Makes the edits of every response, before it is judged or stored.
     pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
         self.edits.make(head, self.site)
     }
 
-    /// The head as it is stored: nothing that is for this proxy only, and a Date. A part that is the `whole` is the 200 that
-    /// it amounts to (RFC 9110 §15.3.7.3).
+    /// The head as stored: without fields for this proxy only, and with a Date. A 206 that covers the `whole`
+    /// becomes the equivalent 200 (RFC 9110 §15.3.7.3).
     fn head_to_store(&self, arrived: &OriginResponse, whole: bool) -> Result<StoredHead, TooLarge> {
         let mut fields = stored_fields(arrived.head.fields.view());
         fields.remove(Name::Age);
-        // A stored body is told by its length, and its trailers are not.
+        // A stored body is sent with its length, so its trailers cannot be announced.
         fields.remove(Name::Trailer);
         add_date(&mut fields, arrived.received);
         if whole {
@@ -310,7 +312,7 @@ impl<'a> Landing<'a> {
         self.edits.stored_head(arrived.head.status, &arrived.head.reason, &fields)
     }
 
-    /// The tags and groups that a response with these fields can be purged by.
+    /// The tags and groups by which a response with these fields can be purged.
     pub(super) fn tags(&self, fields: Fields<'_>) -> Vec<Tag> {
         tags_of(fields, self.host, self.path, &self.rule.key)
     }
@@ -341,8 +343,8 @@ impl<'a> Landing<'a> {
     }
 }
 
-/// What goes only to the client that a response was fetched for, if there is anything: what is withheld from the store, and the
-/// Age as it came. Who counts on from that adds what the response took to come by himself (RFC 9111 §4.2.3).
+/// The fields that only the requesting client gets, if any: those withheld from the store, and the Age as
+/// received. The caller adds the response delay (RFC 9111 §4.2.3).
 fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     let mut own = withheld_fields(fields).unwrap_or_default();
     if !own.view().has(Name::Age) {
@@ -351,15 +353,15 @@ fn own_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     for_client(own)
 }
 
-/// Those of the fields that a client may see, if there are any.
+/// The fields that a client may see, if any.
 fn for_client(mut own: FieldsBuf) -> Option<FieldsBuf> {
     own.retain_names(|name| !tags::is_surrogate_only(name));
     Some(own).filter(|own| !own.view().is_empty())
 }
 
-/// The fields that are not stored although they are end to end, if there are any.
+/// The end-to-end fields that are not stored, if any.
 pub(super) fn withheld_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
-    // Only a directive with field names, hence an argument in quotes, withholds any.
+    // Only a directive with field names, that is with a quoted argument, withholds any.
     if !fields.all(Name::CacheControl).any(|value| value.contains(&b'"')) {
         return None;
     }
@@ -369,15 +371,15 @@ pub(super) fn withheld_fields(fields: Fields<'_>) -> Option<FieldsBuf> {
     Some(own).filter(|own| !own.view().is_empty())
 }
 
-/// Adds a Date where the origin sent none (RFC 9110 §6.6.1).
+/// Adds a Date if the origin sent none (RFC 9110 §6.6.1).
 pub(crate) fn add_date(fields: &mut FieldsBuf, now: Timestamp) {
     if !fields.view().has(Name::Date) {
-        // A head that is full goes without.
+        // A full head stays without a Date.
         let _ = fields.add(Name::Date, &date::format(now));
     }
 }
 
-/// The part of the representation that a 206 with one range carries.
+/// The part of the representation in a 206 with one range.
 pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     if head.status != 206 {
         return None;
@@ -387,7 +389,7 @@ pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     ContentRange::parse(only)
 }
 
-/// The tags and groups that a response to a target can be purged by.
+/// The tags and groups by which a response to a target can be purged.
 pub(crate) fn tags_of(fields: Fields<'_>, host: &[u8], path_and_query: &[u8], rule: &KeyRule) -> Vec<Tag> {
     let groups = tags::groups(fields, Name::CacheGroups);
     tags::tags(fields)

@@ -1,5 +1,5 @@
-//! The responses to requests that go past the store: what they make invalid is removed, and one that is also the response to a
-//! GET is stored.
+//! Responses to requests that bypass the store: they may invalidate stored responses, and one that is also
+//! the response to a GET is stored.
 
 use super::fetch::OriginResponse;
 use super::hash;
@@ -17,8 +17,8 @@ use sandarac_message::{Method, Name, ResponseHead, tags};
 use sandarac_net::wall;
 use sandarac_policy::{CacheRule, PoolId};
 
-/// Removes what a successful unsafe request made invalid: its target, what Location and Content-Location name on the
-/// same origin (RFC 9111 §4.4), and the groups that the response names (RFC 9875 §3).
+/// Removes what a successful unsafe request invalidates: its target, the targets of Location and
+/// Content-Location on the same origin (RFC 9111 §4.4), and the groups that the response names (RFC 9875 §3).
 fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &ResponseHead<'_>) {
     if !invalidates(exchange.request.method, response.status) {
         return;
@@ -38,10 +38,10 @@ fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &Respo
     }
 }
 
-/// Takes the response to a request that went past the store: removes what it made invalid, and stores it where it answers a
-/// POST and says that it is also what a GET of the target would bring (RFC 9110 §9.3.3), if a GET with the same fields would
-/// have been for all. Gives it back where it is not of that kind, and where the request is still on its way: only a relay sees to
-/// the end of that. `begun` is from before the request.
+/// Takes the response to a request that bypassed the store, and removes what it invalidates. The response to
+/// a POST is stored if it declares that a GET of the target would bring the same (RFC 9110 §9.3.3), and if a
+/// GET with the same fields would have been for all clients. Any other response is returned, as is one whose
+/// request is still being sent: only a relay completes that. `begun` is the time before the request.
 pub(crate) fn passed(
     exchange: &mut Exchange<'_>,
     received: &Received<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn passed(
             && fits_variant(request.fields, arrived.head.fields.view(), rule)
     };
     let rule_of_page = || {
-        // What edits are made, and what is keyed, is for the route to say that GETs take.
+        // The route of a GET determines the edits and the key.
         let route = route_of_get(&exchange.site.config.routes, &received.host, path)?;
         received.route.cache_rule().filter(|_| route == received.route_id).filter(shares)
     };

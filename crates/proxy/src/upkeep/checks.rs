@@ -1,4 +1,4 @@
-//! Active checks: regular requests to each backend, which tell whether it is well.
+//! Active checks: regular requests to each backend, to find out whether it is healthy.
 
 use super::client::{Question, UpkeepClient};
 use crate::Fault;
@@ -11,14 +11,15 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-/// The most bytes of an answer to a check that are looked at; what a longer one says, its status says too.
+/// The most bytes of a response to a check that are read. Nothing is expected of a longer one except its
+/// status.
 const MAX_BODY: usize = 64 << 10;
 
 /// Checks the backends of the pool at `place` for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, client: UpkeepClient) {
     let pool = &site.pools()[place];
     let Some(check) = &site.config.pools[place].check else {
-        // There may have been checks before a reload, and nobody would say otherwise any more.
+        // Clear the results of checks from before a reload, because nothing would update them.
         pool.live().unchecked();
         return std::future::pending().await;
     };
@@ -63,7 +64,8 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
     }
 }
 
-/// Asks one backend. What is wrong with it, if anything is; nothing where it could not be asked, which is not its fault.
+/// Checks one backend. Returns what is wrong with it, if anything; `None` if it could not be checked through
+/// no fault of its own.
 async fn ask(
     check: &CheckConfig,
     client: &UpkeepClient,

@@ -1,12 +1,12 @@
-//! Tables of classes, which applications write and the upkeep reads again whenever they change.
+//! Tables of classes, which applications write and the upkeep reads again after each change.
 
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_discover::{JitteredBackoff, follow_text, reappears};
 use std::sync::Arc;
 
-/// Follows the table of the pool at `place`, if its classifier goes by one, for as long as it is polled. A table that
-/// cannot be read, has an error in it, or has no class in it, leaves the one before in force.
+/// Follows the table of the pool at `place`, if its classifier uses one, for as long as it is polled. A table
+/// that cannot be read, has an error, or has no class in it leaves the previous one in force.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     let config = &site.config.pools[place];
     let Some(classifier) = &config.classifier else { return };
@@ -38,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
                 }
                 Err(error) => {
                     if wrong.as_ref() != Some(&error) {
-                        log(format!("its table of classes is not taken: {error}; {}", in_force()));
+                        log(format!("its table of classes is rejected: {error}; {}", in_force()));
                     }
                     pool.table_told(Some(error.to_string()));
                     wrong = Some(error);

@@ -1,4 +1,4 @@
-//! A small HTTP client for what the balancer asks of backends in its own name: checks and résumés.
+//! A small HTTP client for the balancer's own requests to backends: checks and résumés.
 
 use crate::Fault;
 use crate::client::{self, HeadError};
@@ -15,32 +15,32 @@ use std::time::Duration;
 /// What a response head may hold.
 const LIMITS: Limits = Limits { head: 16 << 10, fields: 100, target: 0 };
 
-/// A client whose connections serve one request each, so that a check also finds out whether one can be made.
+/// A client whose connections serve one request each, so that a check also tests connecting.
 #[derive(Clone)]
 pub(super) struct UpkeepClient {
     origins: Rc<Origins>,
 }
 
-/// What is asked for.
+/// A request of the balancer's own.
 pub(super) struct Question<'a> {
-    /// Whom.
+    /// The backend.
     pub(super) address: &'a Address,
-    /// The value of Host; the backend's own where it is `None`.
+    /// The value of Host; by default the backend's own.
     pub(super) host: Option<&'a str>,
     pub(super) target: &'a str,
     /// Lines of the head beside Host, User-Agent and Connection.
     pub(super) fields: &'a [(&'a [u8], &'a [u8])],
-    /// The most bytes of a body; of a longer one none is kept.
+    /// The most bytes of a body. A longer body is dropped.
     pub(super) body: usize,
-    /// How long all of it may take.
+    /// The timeout for everything.
     pub(super) patience: Duration,
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug)]
 pub(super) struct WholeResponse {
     pub(super) status: u16,
-    /// The body, or `None` where it was too long.
+    /// The body; `None` if it was too long.
     pub(super) body: Option<Vec<u8>>,
 }
 
@@ -84,12 +84,13 @@ impl UpkeepClient {
     }
 }
 
-/// What the balancer calls itself where it asks in its own name.
+/// The User-Agent of the balancer's own requests.
 pub(crate) fn user_agent() -> &'static [u8] {
     concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes()
 }
 
-/// Sends a request with `method`, which has no body, and receives the head of the response; gives what `read` makes of it.
+/// Sends a request with `method`, which has no body, and receives the head of the response. Returns the
+/// result of `read`.
 pub(crate) async fn head_of<T>(
     conn: &mut Conn,
     request: &[u8],

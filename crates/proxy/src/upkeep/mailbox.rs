@@ -1,10 +1,10 @@
-//! The mailbox of the upkeep: wishes of serving cores for résumés, and the notice of another configuration.
+//! The mailbox of the upkeep: requests of serving cores for résumés, and the notice of another configuration.
 
 use sandarac_balance::BackendId;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
-/// The most wishes that wait. A wish beyond these is dropped, and made again with the next response.
+/// The most requests that are queued. One beyond these is dropped, and made again with the next response.
 const CAPACITY: usize = 256;
 
 /// Messages to the upkeep.
@@ -22,22 +22,22 @@ impl Default for Mailbox {
 }
 
 impl Mailbox {
-    /// Asks for the whole résumé of a worker of the pool at `place`.
+    /// Requests the whole résumé of a worker of the pool at `place`.
     pub(crate) fn want_resume(&self, place: usize, worker: BackendId) {
         let _ = self.resumes.try_send((place, worker));
     }
 
-    /// Reports that another configuration is to be looked after.
+    /// Reports that another configuration is to be worked on.
     pub(crate) fn change_site(&self) {
         self.site.notify_one();
     }
 
-    /// Waits until another configuration is to be looked after.
+    /// Waits for another configuration to work on.
     pub(super) async fn site_changed(&self) {
         self.site.notified().await;
     }
 
-    /// The wishes for résumés.
+    /// The requests for résumés.
     pub(super) async fn resumes(&self) -> MutexGuard<'_, Receiver<(usize, BackendId)>> {
         self.received.lock().await
     }

@@ -1,5 +1,5 @@
-//! The upkeep of pools beside the requests: one thread that finds backends, checks them, and fetches their
-//! résumés. No request waits for it.
+//! The upkeep of pools: one thread that discovers backends, checks them, and fetches their résumés. No
+//! request waits for it.
 
 mod checks;
 mod class_tables;
@@ -30,18 +30,18 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Starts to look after the pools of the configuration in force, and of those that follow it, each from a while before it is in
-    /// force.
+    /// Starts the upkeep of the pools of the configuration in force, and of those that follow it. It begins
+    /// with each configuration a while before that is in force.
     ///
     /// # Errors
-    /// If there can be no thread.
+    /// If the thread cannot be started.
     pub fn start(shared: Arc<Shared>) -> io::Result<Upkeep> {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
             match runtime {
                 Ok(runtime) => runtime.block_on(run(shared, stopped)),
-                Err(error) => shared.log(&format!("pools are not looked after: {error}")),
+                Err(error) => shared.log(&format!("the upkeep of pools does not run: {error}")),
             }
         })?;
         Ok(Upkeep { stop: Some(stop), thread: Some(thread) })
@@ -62,7 +62,7 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     loop {
         let site = shared.tended();
         let client = UpkeepClient::new(Origins::new(&site.config.dns, shared.upkeep_counters().clone()));
-        // Dropped, and with them what they do, when another site comes.
+        // Dropped with all their work when another site comes.
         let mut tasks = JoinSet::new();
         tasks.spawn_local(pool_events::run(shared.clone(), site.clone(), std::mem::take(&mut first)));
         for place in 0..site.pools().len() {

@@ -1,5 +1,5 @@
-//! Changes of pools that nobody ordered, written to the log: ejections and their ends, another version that serves, classes for
-//! which there is no room. What goes on is said once, what comes and goes not more often than every few seconds.
+//! Logs changes of pools that nobody ordered: ejections and their ends, another version that serves, classes
+//! for which there is no room. A lasting state is logged once, a recurring one at most every few seconds.
 
 use crate::pool::Live;
 use crate::shared::Shared;
@@ -9,18 +9,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often pools are looked at: an ejection lasts a second at least unless it is told otherwise.
+/// How often pools are examined. An ejection lasts at least a second unless it is configured otherwise.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// For how long nothing is said of a backend that was ejected, after that was said, but that it is back; and nothing of
-/// versions.
+/// How long nothing more is logged about a backend that was reported as ejected, except that it is back, and
+/// nothing about versions.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Fewer requests than this say nothing about classes.
+/// With fewer requests than this, nothing can be said about classes.
 const MIN_REQUESTS: u64 = 1000;
 
-/// Watches the pools of `site` for as long as it is polled. What became of them before is no news, unless this is the `first` site
-/// of the process: it may have served for a while until this is polled.
+/// Watches the pools of `site` for as long as it is polled. Earlier changes are not logged, unless this is
+/// the `first` site of the process, which may have served for a while before the first poll.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, first: bool) {
     let pools = || site.pools().iter().map(|pool| pool.live());
     let watch = |pool: Arc<Live>| if first { Watch::default() } else { Watch::new(&pool, shared.now()) };
@@ -41,26 +41,26 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, first: bool) {
     }
 }
 
-/// What was last seen of a pool.
+/// The last seen state of a pool.
 #[derive(Default)]
 struct Watch {
     backends: HashMap<BackendId, Seen>,
     version: Option<Box<str>>,
-    /// When the version may be spoken of again.
+    /// When the version may be logged again.
     version_not_before: Duration,
     classes: SeenClasses,
 }
 
-/// What was last seen of a backend.
+/// The last seen state of a backend.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     ejections: u64,
-    /// When it was said to be ejected, as long as nothing else was said.
+    /// When it was logged as ejected, if that was the last message.
     ejected: Option<Duration>,
     not_before: Duration,
 }
 
-/// What was last seen of classes.
+/// The last seen state of classes.
 #[derive(Clone, Copy, Default)]
 struct SeenClasses {
     requests: u64,
@@ -70,7 +70,7 @@ struct SeenClasses {
 }
 
 impl Watch {
-    /// What has been so far is no news.
+    /// A watch from the current state on.
     fn new(pool: &Pool, now: Duration) -> Watch {
         let seen = |backend: BackendReport| {
             let ejected = backend.ejected.then_some(now);
@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    /// What there is to say.
+    /// The messages to log.
     fn look(&mut self, pool: &Pool, now: Duration) -> Vec<String> {
         let report = pool.report(now);
         let mut lines = Vec::new();
@@ -111,7 +111,7 @@ impl Watch {
         let count = report.iter().filter(|backend| backend.version == version).count();
         let serves = match &version {
             Some(version) => format!("version {version:?} serves"),
-            None => "backends that tell no version serve".to_owned(),
+            None => "backends without a version serve".to_owned(),
         };
         let instead = before.map(|before| format!(" now instead of {before:?}")).unwrap_or_default();
         Some(format!("{serves}{instead}: {count} of {} backends", report.len()))
@@ -122,7 +122,7 @@ impl Seen {
     fn look(&mut self, backend: &BackendReport, now: Duration) -> Option<String> {
         let address = &backend.address;
         if backend.down {
-            // Its checks say what there is to say.
+            // The log of its checks covers this.
             *self = Seen { ejections: backend.ejections, ejected: None, ..*self };
             return None;
         }
@@ -134,7 +134,7 @@ impl Seen {
             let seconds = now.saturating_sub(since).as_secs().max(1);
             return Some(match backend.failing {
                 true => {
-                    format!("{address} gets requests again, though it fails: no more of the pool may be out")
+                    format!("{address} gets requests again although it fails: no more of the pool may be out")
                 }
                 false => format!("{address} is back in service after {seconds} s"),
             });
@@ -146,12 +146,12 @@ impl Seen {
         let ejected = backend.ejected.then_some(now);
         *self = Seen { ejections: backend.ejections, ejected, not_before: now + MESSAGE_INTERVAL };
         let why = match backend.faulty {
-            true => format!("{:.0} % of its answers of late failed", backend.faults * 100.0),
-            false => "connections to it fail, or bring no answer in time".to_owned(),
+            true => format!("{:.0} % of its recent responses failed", backend.faults * 100.0),
+            false => "connections to it fail, or its responses are late".to_owned(),
         };
         Some(match (ejected, times) {
             (Some(_), 1) => format!("{address} is ejected: {why}"),
-            (Some(_), times) => format!("{address} is ejected, {times} times of late: {why}"),
+            (Some(_), times) => format!("{address} is ejected, {times} times recently: {why}"),
             (None, 1) => format!("{address} was ejected and is back in service"),
             (None, times) => format!("{address} was ejected {times} times and is back in service"),
         })
@@ -168,8 +168,8 @@ impl SeenClasses {
         let (counts, name) = (resumes.counts(), pool.name());
         let most = pool.settings().resume.max_classes;
         let mut lines = Vec::new();
-        // Over as many requests as there is room for classes: where more than half of them push another class out, hardly
-        // any is still known when it is asked for again.
+        // Counted over as many requests as there is room for classes. If more than half of them evict another
+        // class, hardly any class is still known at its next request.
         let asked = requests(pool, now).saturating_sub(self.requests);
         if asked >= MIN_REQUESTS.max(most as u64) {
             let forgotten = counts.forgotten_for_requests.saturating_sub(self.forgotten);
@@ -191,7 +191,7 @@ impl SeenClasses {
             let worker = worker.map(|(address, count)| format!("; {address} has most of them, {count}"));
             lines.push(format!(
                 "workers report more classes than the {most} that are remembered ([pool.{name}.resume] max_classes): those that \
-                 nobody asks for make room{}",
+                 have no requests make room{}",
                 worker.unwrap_or_default()
             ));
         }
@@ -203,7 +203,7 @@ impl SeenClasses {
     }
 }
 
-/// How many requests a pool has had.
+/// The number of requests that a pool has had.
 fn requests(pool: &Pool, now: Duration) -> u64 {
     pool.summary(now).reasons.iter().map(|&(_, count)| count).sum()
 }
@@ -224,7 +224,7 @@ mod tests {
         Pool::new("app", (0..backends).map(backend).collect(), settings)
     }
 
-    /// A request to the backend at `place` ends like this.
+    /// Makes a request to the backend at `place` that ends with `outcome`.
     fn request(pool: &Pool, place: usize, outcome: AttemptOutcome, now: Duration) {
         let only = pool.ids()[place];
         let others: Vec<BackendId> = pool.ids().iter().copied().filter(|&id| id != only).collect();
@@ -243,9 +243,9 @@ mod tests {
         refuse(&pool, 1, at(1));
         assert_eq!(
             watch.look(&pool, at(1)),
-            ["http://10.0.0.1:8000 is ejected: connections to it fail, or bring no answer in time"]
+            ["http://10.0.0.1:8000 is ejected: connections to it fail, or its responses are late"]
         );
-        // Its trials fail, and that is no news.
+        // Failed trials of an ejected backend are not logged.
         for second in [3, 6] {
             request(&pool, 1, AttemptOutcome::ConnectFailed, at(second));
             assert_eq!(watch.look(&pool, at(second)), [""; 0]);
@@ -268,7 +268,7 @@ mod tests {
         }
         assert!((30..=42).contains(&lines.len()), "{} lines in 200 s: {lines:?}", lines.len());
         assert_eq!(pool.report(at(200))[1].ejections, 100);
-        assert!(lines[2].contains("is ejected, ") && lines[2].contains(" times of late: "), "{}", lines[2]);
+        assert!(lines[2].contains("is ejected, ") && lines[2].contains(" times recently: "), "{}", lines[2]);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         let lines = watch.look(&pool, at(1));
         assert!(
             lines[0].starts_with("http://10.0.0.2:8000 is ejected: ")
-                && lines[0].contains("% of its answers")
+                && lines[0].contains("% of its recent responses")
         );
     }
 

@@ -1,11 +1,11 @@
-//! The schedule of résumé fetches: which workers are wanted, being asked, or waiting, and for how long.
+//! The schedule of résumé fetches: which workers are wanted, being fetched from, or paused, and for how long.
 
 use sandarac_balance::{BackendId, Backoff};
 use sandarac_net::Moment;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// A worker of a pool, which is told by its place among the site's.
+/// A worker of a pool, and the position of that pool in the site.
 pub(super) type Worker = (usize, BackendId);
 
 /// The pauses after failed fetches from one worker.
@@ -14,22 +14,22 @@ const RETRY_AFTER: Backoff = Backoff { first: Duration::from_secs(1), longest: D
 /// Fetches from one worker in a row, because a worker may restart or learn much at once.
 const BURST: u32 = 4;
 
-/// The interval of the fetches beyond a [`BURST`], because a worker may announce résumés that it never gives.
+/// The interval of the fetches beyond a [`BURST`], because a worker may announce résumés that it never sends.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The outcome of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FetchOutcome {
-    /// The résumé is known now, or the pool has no use for it.
+    /// The résumé is known now, or the pool does not need it.
     Known,
-    /// The worker was not there or had no résumé: it may have been away, or starting. A response that announces a résumé ends
-    /// the wait at once.
+    /// The worker was absent, possibly starting, or had no résumé. A response that announces one ends the
+    /// pause at once.
     Unavailable,
-    /// The résumé was unusable or did not come in time, which was expensive: the worker has to wait, whatever it announces.
+    /// The résumé was unusable or late, which was expensive. The worker stays paused, whatever it announces.
     Unusable,
 }
 
-/// The workers that are wanted, and when each may be asked.
+/// The wanted workers, and when each may be asked.
 #[derive(Default)]
 pub(super) struct ResumeSchedule {
     wanted: HashSet<Worker>,
@@ -46,12 +46,13 @@ struct Failure {
 }
 
 impl ResumeSchedule {
-    /// Wants the résumé of a worker.
+    /// Requests the résumé of a worker.
     pub(super) fn want(&mut self, worker: Worker) {
         self.wanted.insert(worker);
     }
 
-    /// Wants the résumé that a response of the worker announced. Returns whether that is within the worker's pace.
+    /// Requests the résumé that a response of the worker announced. Returns whether that is within the
+    /// worker's pace.
     pub(super) fn announced(&mut self, worker: Worker, now: Moment) -> bool {
         if self.failed.get(&worker).is_some_and(|failure| failure.outcome == FetchOutcome::Unavailable) {
             self.failed.remove(&worker);
@@ -65,7 +66,8 @@ impl ResumeSchedule {
         self.failed.contains_key(worker)
     }
 
-    /// Takes up to `most` workers that are to be asked now. They count as being asked until [`ResumeSchedule::done`].
+    /// Takes up to `most` workers to fetch from now. They count as being fetched from until
+    /// [`ResumeSchedule::done`].
     pub(super) fn due(&mut self, most: usize, now: Moment) -> Vec<Worker> {
         self.paced.retain(|_, due| *due > now);
         let may = |worker: &Worker| {
@@ -80,7 +82,7 @@ impl ResumeSchedule {
             let next = self.paced.get(&worker).map_or(now, |&due| due.max(now)).plus(INTERVAL);
             self.paced.insert(worker, next);
         }
-        // Workers that have to wait are wanted again at the next reason to.
+        // Paused workers are requested again at the next occasion.
         self.wanted.retain(|worker| !self.failed.contains_key(worker) && !self.asked.contains(worker));
         due
     }
@@ -97,7 +99,7 @@ impl ResumeSchedule {
         self.failed.insert(worker, Failure { times: earlier.saturating_add(1), not_before, outcome });
     }
 
-    /// Forgets the failures of workers that are no longer there.
+    /// Forgets the failures of workers that have left.
     pub(super) fn retain(&mut self, is_there: impl Fn(&Worker) -> bool) {
         self.failed.retain(|worker, _| is_there(worker));
     }

@@ -1,4 +1,5 @@
-//! Fetching of whole résumés: at first contact with a worker, and whenever what is known of it no longer follows.
+//! Fetching of whole résumés: at first contact with a worker, and whenever an update does not follow the
+//! known one.
 
 use super::client::{Question, UpkeepClient};
 use super::resume_schedule::{FetchOutcome, ResumeSchedule, Worker};
@@ -15,16 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How long a worker may take to give its résumé. It is to answer without waiting for the application.
+/// The time limit of a résumé fetch. A worker is to respond without waiting for the application.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Résumés that are fetched at a time: each may take [`resume::MAX_DOCUMENT`] bytes of memory.
+/// Concurrent fetches: each may take [`resume::MAX_DOCUMENT`] bytes of memory.
 const MAX_FETCHES: usize = 4;
 
-/// How often workers of a version that does not serve are asked: they get no requests that could tell of another one.
+/// How often workers of a version that does not serve are asked. They get no requests, whose responses could
+/// report a new version.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Fetches the résumés that the [`ResumeSchedule`] has due.
+/// Fetches the résumés that are due in the [`ResumeSchedule`].
 struct Fetcher {
     shared: Arc<Shared>,
     site: Arc<Site>,
@@ -66,7 +68,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, client: UpkeepClie
 }
 
 impl Fetcher {
-    /// Wants the résumés of workers of which nothing is known.
+    /// Requests the résumés of unknown workers.
     fn look_for_strangers(&mut self) {
         for (place, pool) in self.site.pools().iter().enumerate() {
             let live = pool.live();
@@ -80,7 +82,8 @@ impl Fetcher {
         }
     }
 
-    /// Wants the résumés of workers that are in no position to tell of a new version with a response.
+    /// Requests the résumés of workers that get no requests, and so cannot report a new version in a
+    /// response.
     fn look_at_sidelined(&mut self) {
         for (place, pool) in self.site.pools().iter().enumerate() {
             let live = pool.live();
@@ -92,7 +95,7 @@ impl Fetcher {
         }
     }
 
-    /// A response of the worker announced a résumé that is not known.
+    /// Handles a response of the worker that announces an unknown résumé.
     fn announced(&mut self, worker: Worker) {
         if !self.schedule.announced(worker, Moment::now()) {
             let (shared, live) = (&self.shared, self.site.pools()[worker.0].live());
@@ -123,7 +126,7 @@ impl Fetcher {
     }
 }
 
-/// Asks a worker for its résumé and takes it in.
+/// Fetches a worker's résumé and stores it in the pool.
 async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: BackendId) -> FetchOutcome {
     let live = pool.live();
     let Some(address) = live.backend(worker).map(Backend::address) else { return FetchOutcome::Known };
@@ -152,7 +155,7 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: 
         Ok(answer) => {
             (FetchOutcome::Unavailable, (Unbelieved::NoResume, format!("it answered {}", answer.status)))
         }
-        // Backends that are not there are another matter, and said elsewhere.
+        // Absent backends are logged elsewhere.
         Err(Fault::ConnectFailed(_) | Fault::NoDescriptors | Fault::ConnectLate | Fault::Unresolved) => {
             return FetchOutcome::Unavailable;
         }
@@ -163,16 +166,16 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: 
         let (pool, why, text) = (live.name(), why.0, why.1);
         let advice = match why {
             Unbelieved::NoResume => format!(
-                "; where workers keep none, [pool.{pool}.resume] skills = \"inferred\" goes by how long they take"
+                "; if workers keep none, [pool.{pool}.resume] skills = \"inferred\" goes by response times"
             ),
             _ => String::new(),
         };
-        format!("pool {pool}: {address} gives no résumé that can be believed: {text}{advice}")
+        format!("pool {pool}: no usable résumé from {address}: {text}{advice}")
     });
     outcome
 }
 
-/// `since` is when the worker was about to be asked, on the balancer's clock.
+/// `since` is the time before the request, on the balancer's clock.
 fn take(
     shared: &Shared,
     pool: &SitePool,
@@ -180,7 +183,8 @@ fn take(
     document: &Document,
     since: Duration,
 ) -> FetchOutcome {
-    // The one in force now: backends may have come and gone meanwhile, and skills are the pool's that is there.
+    // The pool in force now, because backends may have changed meanwhile and skills belong to the current
+    // pool.
     let live = pool.live();
     let Some(resumes) = live.resumes() else { return FetchOutcome::Known };
     let (instance, revision) = (document.instance.as_str(), document.revision);

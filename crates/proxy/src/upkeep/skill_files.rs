@@ -16,16 +16,16 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How often they are saved: what is lost with a crash is learnt again in about that time.
+/// How often they are saved. Skills lost in a crash are learnt again in about that time.
 const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether the table of classes is there that what was loaded goes by.
+/// How often to check whether the table of classes for the loaded skills has arrived.
 const TABLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The largest file that is read: a hundred thousand classes at a hundred workers.
 const MAX_FILE: u64 = 1 << 30;
 
-/// How long the end of the process, or of a configuration, waits for them to be saved: a file system may not answer.
+/// How long the end of the process, or of a configuration, waits for a save: a file system may block.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reloads the skills of the pool at `place`, and saves them from time to time and when it is dropped.
@@ -46,7 +46,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
             return shared.log(&format!("pool {}: skills are not kept in {path}: {error}", pool.name()));
         }
     };
-    // Not before all was read: what nobody could read, and what was not read to its end, is not written over.
+    // Only after a successful read, so that a file that could not be read to its end is not overwritten.
     let mut file =
         SkillFile { shared: &shared, pool, path, saved: None, loaded: Some(loaded), writing: Arc::default() };
     while !file.recall() {
@@ -58,12 +58,12 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize) {
     }
 }
 
-/// Why there can be no file at `path`, where the directory that it is to be in is not there.
+/// Why no file can be created at `path`: the error of its directory, if that is missing.
 fn missing_directory(path: &Path) -> Option<io::Error> {
     fs::metadata(path.parent()?).err()
 }
 
-/// What is saved: the skills of those who are there, and of those who are not.
+/// The saved state: the skills of present and of absent backends.
 type Skills = (SavedSkills, AbsentSkills);
 
 /// The file that the skills of a pool are kept in.
@@ -73,17 +73,17 @@ struct SkillFile<'a> {
     path: &'a Path,
     /// What was saved last.
     saved: Option<Skills>,
-    /// What it said when it was read, until the pool can take it.
+    /// The content of the file, until the pool can take it.
     loaded: Option<AbsentSkills>,
-    /// Held by whoever writes it: what is given up on, as it takes too long, must not come after what follows it.
+    /// Held while writing, so that a write that was abandoned as too slow cannot overwrite a later one.
     writing: Arc<Mutex<()>>,
 }
 
 impl SkillFile<'_> {
-    /// Gives the pool what the file says. Returns whether that was possible.
+    /// Gives the pool the skills of the file. Returns whether that was possible.
     fn recall(&mut self) -> bool {
         let live = self.pool.live();
-        // Whose classes these are shows when the table of classes is there.
+        // Without the table of classes, the classifier of the skills cannot be compared.
         if live.classifier().is_some_and(|classifier| classifier.table_len() == Some(0)) {
             return false;
         }
@@ -108,7 +108,7 @@ impl SkillFile<'_> {
         }
     }
 
-    /// What is to be saved and what saves it, unless the file says that already.
+    /// The skills to save and a closure that saves them, if they have changed.
     fn news(&mut self) -> Option<(Skills, impl FnOnce(&Path) -> io::Result<()> + Send + use<>)> {
         if !self.recall() {
             return None;
@@ -153,7 +153,7 @@ impl Drop for SkillFile<'_> {
     }
 }
 
-/// What [`load`] reads.
+/// The document that [`load`] reads.
 fn document(here: &SavedSkills, away: &AbsentSkills) -> Value {
     let skills = |worker: &SavedWorker| {
         let skills = worker
@@ -172,8 +172,8 @@ fn document(here: &SavedSkills, away: &AbsentSkills) -> Value {
     })
 }
 
-/// Writes another file and puts it in the place of the one before, so that there is always a whole one: the other has a name
-/// that no other process uses.
+/// Writes a new file and renames it over the previous one, so that there is always a complete one. No other
+/// process uses the new file's name.
 fn write(path: &Path, document: &Value) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{:016x}.new", RandomState::new().build_hasher().finish()));
@@ -181,7 +181,7 @@ fn write(path: &Path, document: &Value) -> io::Result<()> {
     let mut file = fs::File::create_new(&new)?;
     let mut writer = io::BufWriter::new(&mut file);
     let written = serde_json::to_writer(&mut writer, document).map_err(io::Error::from);
-    // What is dropped unwritten would be missed by nobody, and a file without its end take the place of a whole one.
+    // Dropping the writer would ignore errors, and an incomplete file would replace a complete one.
     let written = written.and_then(|()| writer.flush());
     drop(writer);
     let placed = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
@@ -191,14 +191,14 @@ fn write(path: &Path, document: &Value) -> io::Result<()> {
     placed
 }
 
-/// Reads what [`write`] wrote. Of whoever was there it is not known since when they are away: since `now`.
+/// Reads a file of [`write`]. Backends that were present when it was written count as absent since `now`.
 fn load(path: &Path, now: u64) -> io::Result<AbsentSkills> {
     if fs::metadata(path)?.len() > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too large"));
     }
     let text = fs::read(path)?;
     serde_json::from_slice(&text).ok().and_then(|document| read(&document, now)).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, "this is no file of skills; remove it to begin anew")
+        io::Error::new(io::ErrorKind::InvalidData, "this is not a file of skills; remove it to start anew")
     })
 }
 
@@ -250,10 +250,10 @@ mod tests {
             AbsentSkills { classifier, absent: vec![AbsentWorker { worker: here, since: 18 }, absent] }
         );
         assert_eq!(names, ["skills.json"]);
-        assert!(refused.contains("no file of skills"), "{refused}");
+        assert!(refused.contains("not a file of skills"), "{refused}");
     }
 
-    /// Regression: two processes with one file wrote into the same temporary one, and what came of it was none.
+    /// Regression: two processes with one file wrote into the same temporary file, and corrupted it.
     #[test]
     fn whoever_writes_at_the_same_time_leaves_a_whole_file() {
         let dir = std::env::temp_dir().join(format!("sandarac-skills-of-two-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Findings of the sources of a pool, put into the pool.
+//! Applies the events of a pool's sources to the pool.
 
 use crate::pool::{Member, SourceState};
 use crate::shared::Shared;
@@ -8,29 +8,30 @@ use sandarac_config::Source;
 use sandarac_discover::{Event, Ignored, Listing, LiveSettings, LossReason, watch};
 use std::sync::Arc;
 
-/// How many entries that make no sense are said with their text.
+/// How many ignored entries are logged with their text.
 const MAX_EXAMPLES: usize = 3;
 
-/// Watches a source of the pool at `place`, by its place in the configuration of the pool, for as long as it is polled.
+/// Watches a source of the pool at `place` for as long as it is polled. `source` is its position in the
+/// pool's configuration.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, source: usize) {
     let config = &site.config.pools[place];
     let pool = &site.pools()[place];
     let of = &config.discover[source];
-    // Processes that start together do not ask together.
+    // Processes that start together poll at different times.
     let seed = pool.live().settings().seed ^ (source as u64) << 32;
     let log = |what: String| shared.log(&format!("pool {}: {of}: {what}", config.name));
     let say_settings = |before: LiveSettings, now: LiveSettings| match now == before {
         true => {}
         false if now == LiveSettings::default() => {
-            log("it gives no settings any more: those of the configuration are in force".to_owned());
+            log("it gives no settings any more; the configured ones are in force".to_owned());
         }
         false => log(format!("it gives settings: {now}")),
     };
     let (mut state, memory) = pool.followed(source);
-    // For which reasons it was lost since it was last there. One that fails now so, now so, at each attempt, is no news.
+    // The reasons of its losses since it was last reachable. Alternating failure reasons are reported once.
     let mut lost_for: Vec<LossReason> = Vec::new();
     let mut ignored_before = Ignored::default();
-    // What makes no sense and still does is no news, however often the rest changes.
+    // Ignored entries are logged again only if they change.
     let mut say_ignored = |ignored: &Ignored| {
         if ignored_before != *ignored {
             log_ignored(ignored, &log);
@@ -55,7 +56,8 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
             }
             Event::Emptied { settings, ignored } => {
                 say_ignored(&ignored);
-                // Where there is no socket, nobody is; a registry may have forgotten those who are there.
+                // Without a socket there is no backend. A registry, in contrast, may have forgotten running
+                // backends.
                 let gone = matches!(of, Source::Directory(_)) && pool.emptied(source);
                 log(match pool.has_found(source) {
                     true => "it names no backend; those that it named last stay".to_owned(),
@@ -86,7 +88,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, sour
     watch(of.clone(), &site.config.dns, memory, seed, heard).await;
 }
 
-/// The backends to be used: stand-ins of a later priority are for pools that know an order alone.
+/// The backends to use. Those of a later priority are only for algorithms that use an order.
 fn members(algorithm: Algorithm, listing: &Listing) -> Vec<Member> {
     let used = if algorithm == Algorithm::Fallback { &listing.members[..] } else { listing.preferred() };
     used.iter().map(|found| Member { address: found.address.clone(), weight: found.weight }).collect()

@@ -1,12 +1,14 @@
-//! The choice itself.
+//! The choice of a worker.
 //!
-//! As published, the worker with the best score over its backlog takes a request, one too far above the mean
-//! is skipped, and where all are, whoever was used least recently takes it. Two things are refined, as
-//! simulation showed their worth (docs/balancing.md). What counts is time: a backlog is the seconds of work
-//! that the requests in it are expected to be, as one that has to load its data holds a worker up twenty
-//! times as long as one that finds it there. And a worker that is slower at the class because it would have
-//! to load data costs more than that request waits: it evicts what it holds, and the class has two homes from
-//! then on. How much more, depends on how scarce memory is, see [`super::memory`].
+//! As published, the worker with the best score over its backlog takes a request. A worker whose backlog is
+//! too far above the mean is skipped; if all are, the least recently used one takes the request. Two things
+//! are refined, because simulation showed their value (docs/balancing.md):
+//!
+//! - A backlog is measured in expected seconds of work. A request that has to load its data occupies a worker
+//!   twenty times as long as one that finds it there.
+//! - A worker that would have to load data for the class costs more than the wait of that request: loading
+//!   evicts other data, and the class has two homes from then on. How much more depends on how scarce memory
+//!   is, see [`super::loading_cost`].
 
 use std::sync::atomic::Ordering;
 
@@ -18,33 +20,31 @@ use crate::backend::Availability;
 use crate::candidates::Candidates;
 use crate::choices::Chosen;
 
-/// Skilled workers looked at.
+/// The most skilled workers that are examined.
 const SAMPLE: usize = 16;
 
-/// Of the skilled workers looked at, where there are more, those that are not the best but drawn from the
-/// rest.
+/// Of these, the number drawn at random from those that are not the best, if there are more.
 const DRAWN: usize = 4;
 
-/// In pools of up to so many workers, the idlest is looked for among all.
+/// In pools of up to this many workers, the idlest is the idlest of all.
 const SMALL_POOL: usize = 32;
 
-/// In larger ones, among so many drawn at random: the idlest of eight is among the idlest third nearly
-/// always.
+/// In larger pools, the idlest of this many drawn at random. The idlest of eight is almost always among the
+/// idlest third.
 const IDLEST_OF: u64 = 8;
 
-/// So many classes that a worker was given and another was not count, where a class is new to all.
+/// How many classes more than another a worker can be charged for, if a class is new to all.
 const AHEAD: f32 = 4.0;
 
-/// A class may spread over so many workers however few there are: what it loses to loading, it gains by a
-/// choice.
+/// A class may spread over this many workers however few there are: the gain from a choice outweighs the loss
+/// to loading.
 const HOMES: f32 = 3.0;
 
-/// A worker this many times slower than the best at a class is no longer counted among those that have its
-/// data.
+/// A worker this many times slower than the best at a class no longer counts as having its data.
 const WARM: f32 = 2.0;
 
-/// A worker of whose requests this share fails is neither the home of a class nor a refuge from one that
-/// answers slowly: an error is no answer, and who gives no other cannot be told to be any better.
+/// A worker that fails this share of its requests is not a home of a class, and is no alternative to a slow
+/// worker. Errors are not progress, and reveal nothing about the worker's speed.
 const FAILING: f32 = 0.5;
 
 impl Resume {
@@ -74,16 +74,15 @@ impl Resume {
 #[derive(Clone, Copy, Default)]
 struct SkilledCandidate {
     at: usize,
-    /// The seconds that a worker like most would spend on a request of the class with the data that this one
-    /// has.
+    /// The seconds that an average worker would spend on a request of the class with the data of this one.
     seconds: f32,
-    /// How many times longer it takes than most.
+    /// How many times slower than average it is.
     slowness: f32,
     /// Whether it has loaded the data of the class.
     loaded: bool,
     /// Whether its backlog is too far above the others'.
     too_busy: bool,
-    /// The share of requests to it that is taken to fail.
+    /// The assumed share of its requests that fail.
     blame: f32,
 }
 
@@ -97,7 +96,7 @@ struct SkilledChoice<'a> {
     resume: &'a Resume,
     candidates: &'a Candidates<'a>,
     costs: Costs,
-    /// How heavy a backend of weight 1 is, compared with the mean of the pool.
+    /// The weight of a backend of weight 1, relative to the mean of the pool.
     per_weight: f32,
 }
 
@@ -106,9 +105,9 @@ impl SkilledChoice<'_> {
         &self.candidates.backends[at].state.load
     }
 
-    /// The worker whose turn it is to be looked at, if its ejection is over and nobody knows yet whether it
-    /// is back. What others know, and that requests to it failed, would keep this request from it for as long
-    /// as they are not busy. Looking at one per choice costs the same in a pool of any size.
+    /// The worker examined in this turn, if its ejection is over and its trial is due. Its failures and the
+    /// skills of others would keep it without requests while the others are not busy. Examining one per
+    /// choice costs the same in a pool of any size.
     fn on_trial(&self) -> Option<usize> {
         let candidates = self.candidates;
         let at = (candidates.load.ticks() % candidates.count() as u64) as usize;
@@ -116,27 +115,26 @@ impl SkilledChoice<'_> {
         (matches!(availability, Availability::OnTrial(_)) && candidates.eligible(at)).then_some(at)
     }
 
-    /// Seconds until a worker is done with what it has, more where requests to it fail.
+    /// Seconds until a worker has finished its work; more if its requests fail.
     fn wait(&self, at: usize) -> f32 {
         self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros, self.costs.cold)
     }
 
-    /// How many times heavier than the backends of the pool in the mean a worker is.
+    /// The weight of a worker, relative to the mean of the pool.
     fn heaviness(&self, at: usize) -> f32 {
         self.candidates.backends[at].weight() as f32 * self.per_weight
     }
 
-    /// The candidate that is done first with what it has for the part that it bears, of several the one used
-    /// least recently; of all or of a sample.
+    /// The candidate with the least time to the end of its work, relative to its part of the load. Of
+    /// several, the least recently used. Examines all, or a sample.
     fn idlest(&self) -> Option<usize> {
         self.first(|at| self.wait(at) / self.candidates.part(at))
     }
 
-    /// The candidate that is done first with what it has and with a request more of each class that it was
-    /// given of late: of those, most has still to be loaded. So classes that are all new at once are spread
-    /// evenly, to a heavy worker as many more as it weighs. Of a newcomer that was given none, a few count:
-    /// it is not to be flooded until it has as many as the others. One that fails is taken to have more than
-    /// any that does not.
+    /// The candidate with the least time to the end of its work, plus a request of each class that it was
+    /// recently given, because most of those have yet to be loaded. This spreads classes that are all new at
+    /// once evenly by weight. A newcomer without any is charged at most a few classes less than the others,
+    /// so that it is not flooded until it has as many. A failing worker ranks after all others.
     fn freest(&self) -> Option<usize> {
         let (tick, cold) = (self.candidates.load.ticks(), self.costs.cold);
         let given = |at: usize| {
@@ -149,7 +147,8 @@ impl SkilledChoice<'_> {
         })
     }
 
-    /// The candidate that has least of this, of several the one used least recently; of all or of a sample.
+    /// The candidate with the smallest amount; of several, the least recently used. Examines all, or a
+    /// sample.
     fn first(&self, amount: impl Fn(usize) -> f32) -> Option<usize> {
         let candidates = self.candidates;
         let order = |at: &usize| {
@@ -167,9 +166,9 @@ impl SkilledChoice<'_> {
         candidates.all().filter(eligible).min_by_key(order)
     }
 
-    /// The skilled candidate that is done first, with the price of loading for one that has to; `idlest`,
-    /// which is taken to know nothing of the class unless it is skilled, where it is done before them or none
-    /// of them may be taken.
+    /// The skilled candidate that finishes first, including the price of loading for one that has to load.
+    /// `idlest`, which counts as unskilled unless it is among them, if it finishes sooner or none of them may
+    /// be taken.
     fn best(&self, class: &Class, idlest: usize) -> Chosen {
         let Costs { cold, variance, .. } = self.costs;
         let workers = self.candidates.count() as f32;
@@ -199,15 +198,14 @@ impl SkilledChoice<'_> {
             return Chosen { at: idlest, reason: ChoiceReason::LeastRecentlyUsed, skipped };
         };
         let stranger = self.stranger(idlest);
-        // Who knows it fails, and has loaded nothing of it.
+        // The skilled worker fails, and has loaded nothing of the class.
         if best.fails() && !knows && !stranger.fails() {
             return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
         }
-        // However busy it is, a class does not spread over more than its part of the workers of its own
-        // accord.
+        // However busy it is, a class does not spread beyond its part of the workers by this rule.
         let may_spread = (warm as f32) < (workers / variance).max(HOMES);
-        // Where a class has only just begun to be loaded, nobody is quick at it yet. That is no reason to
-        // load it twice.
+        // When a class has only begun to be loaded, no worker is quick at it yet. That is no reason to load
+        // it twice.
         let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
         let unskilled = !knows && may_spread && !(answered && stranger.fails());
         if unskilled && self.cost(&stranger, loading, quickest) < least {
@@ -216,14 +214,15 @@ impl SkilledChoice<'_> {
         Chosen { at: best.at, reason: ChoiceReason::BestScore, skipped }
     }
 
-    /// The seconds until a request is answered by a candidate that has to load its data for so many seconds,
-    /// and what that costs; `quickest` are those of the one that is best at the class.
+    /// The cost of a request at a candidate that has to load its data for `loading` seconds, in seconds until
+    /// the response plus the price of loading; `quickest` are the seconds of the worker that is best at the
+    /// class.
     fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
         let load = self.load(seen.at);
         let own = quickest + self.costs.charged * (seen.seconds - quickest).max(0.0);
-        // One that is to find its share among the others goes before its equals.
+        // A new worker, which has yet to find its share, is preferred among equals.
         let own = if load.is_new() { own * 0.5 } else { own };
-        // Failing is quick: where requests fail, each is taken for as many as it needs until one succeeds, up
+        // Failing is quick: each request to a failing worker counts as the number needed for one success, up
         // to ten.
         let success = 1.0 - 0.9 * seen.blame;
         let price = self.costs.price(load);
@@ -231,24 +230,25 @@ impl SkilledChoice<'_> {
             / (self.candidates.part(seen.at) * success)
     }
 
-    /// The backlog, for what the workers of the pool weigh in the mean, above which a worker is skipped.
+    /// The backlog above which a worker of mean weight is skipped.
     fn ceiling(&self, idlest: usize) -> f32 {
         let pool = self.candidates.load;
-        // Of a sudden flood the mean of late knows nothing yet; it must not look like the backlog of a few.
+        // In a sudden flood the recent mean is too low; the flood must not look like the backlog of a few
+        // workers.
         let mean = pool.backlog.get().max(pool.in_hand() as f32) / self.candidates.count() as f32;
         let least = self.load(idlest).backlog() / self.heaviness(idlest);
         least + 1.0 + (self.costs.variance * mean).max(1.0)
     }
 
-    /// A candidate that knows nothing of the class.
+    /// A candidate without any skill in the class.
     fn stranger(&self, at: usize) -> SkilledCandidate {
         let load = self.load(at);
         let (slowness, blame) = (load.slowness(self.costs.cold), load.blame(self.candidates.micros));
         SkilledCandidate { at, seconds: self.costs.cold, slowness, blame, ..SkilledCandidate::default() }
     }
 
-    /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those of a backlog above
-    /// `ceiling` are too busy.
+    /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those with a backlog
+    /// above `ceiling` are too busy.
     fn look(&self, class: &Class, ceiling: f32) -> ([SkilledCandidate; SAMPLE], usize) {
         let mut found = [SkilledCandidate::default(); SAMPLE];
         let mut count = 0;
@@ -278,8 +278,8 @@ impl SkilledChoice<'_> {
         (found, count)
     }
 
-    /// A new worker that shall be tried at the class, if there is one and it is idle. Under light load nobody
-    /// else is ever so busy that it would get a class of its own.
+    /// A new worker to try at the class, if there is one and it is idle. Under light load the other workers
+    /// are never busy enough for it to get a class by itself.
     fn trial(&self, class: &Class) -> Option<usize> {
         let SkilledChoice { resume, candidates, .. } = self;
         if let Some(id) = class.trial() {

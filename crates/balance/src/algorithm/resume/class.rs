@@ -16,17 +16,18 @@ pub const MAX_CLASS_BYTES: usize = 256;
 pub(crate) struct ClassKey(pub(crate) u64);
 
 impl ClassKey {
-    /// The key that every balancer gives the class.
+    /// The key of the class at every balancer.
     pub(crate) fn shared(class: &[u8]) -> ClassKey {
         ClassKey(hash(class, 0))
     }
 }
 
-/// The choices over which the share of a class is taken, and how many classes a worker was given.
+/// The number of recent choices that the share of a class, and the classes given to a worker, are measured
+/// over.
 pub(crate) const HORIZON: f32 = 4096.0;
 
-/// After so many answers a worker has loaded the data of a class. What it loads then, it has lost or was
-/// changed.
+/// After this many responses a worker has loaded the data of a class. It loads later only what it lost or
+/// what was changed.
 const LOADED: u32 = 40;
 
 /// A worker's skill in a class.
@@ -35,9 +36,9 @@ pub(crate) struct Skill {
     pub(crate) worker: BackendId,
     /// Requests per second.
     pub(crate) score: f32,
-    /// How many answers a guess rests on; negative where the worker reported the score itself.
+    /// The number of responses behind an inferred score; negative if the worker reported the score itself.
     pub(super) weight: f32,
-    /// The answers that the balancer saw.
+    /// The responses that the balancer saw.
     pub(super) answers: u32,
 }
 
@@ -50,22 +51,22 @@ impl Skill {
         Skill { worker, score, weight, answers: 0 }
     }
 
-    /// Whether the score is more than the one that an unskilled worker is given.
+    /// Whether the score is more than the one assumed for an unskilled worker.
     pub(crate) fn is_known(&self) -> bool {
         self.weight != 0.0
     }
 
-    /// Whether the worker said so, rather than the balancer.
+    /// Whether the worker reported the score, rather than the balancer inferring it.
     pub(crate) fn is_reported(&self) -> bool {
         self.weight < 0.0
     }
 
-    /// How many answers a guess rests on.
+    /// The number of responses behind an inferred score.
     pub(crate) fn weight(&self) -> f32 {
         self.weight.max(0.0)
     }
 
-    /// Whether the worker has served the class so often that it has loaded its data.
+    /// Whether the worker has served the class often enough to have loaded its data.
     pub(crate) fn is_loaded(&self) -> bool {
         self.answers >= LOADED
     }
@@ -77,9 +78,9 @@ pub(crate) struct Class {
     pub(crate) name: Box<[u8]>,
     /// The best first.
     pub(crate) skilled: Vec<Skill>,
-    /// How often it is asked for.
+    /// How often it is requested.
     pub(crate) asked: Rate,
-    /// The worker that is tried at it, by its number and one; 0 where none is.
+    /// One plus the number of the worker that is tried at it; 0 if none is.
     pub(crate) tried: AtomicU32,
     pub(crate) times: Times,
 }
@@ -89,12 +90,12 @@ impl Class {
         self.skilled.iter().find(|skill| skill.worker == worker)
     }
 
-    /// Whether any worker has told how good it is at the class.
+    /// Whether any worker has reported a score in the class.
     pub(super) fn is_reported(&self) -> bool {
         self.skilled.iter().any(Skill::is_reported)
     }
 
-    /// Sets a worker's skill and keeps the order. Returns the one before.
+    /// Sets a worker's skill and keeps the order. Returns the previous one.
     pub(super) fn set(&mut self, mut skill: Skill) -> Option<Skill> {
         let before = self.remove(skill.worker);
         skill.answers = skill.answers.max(before.map_or(0, |before| before.answers));

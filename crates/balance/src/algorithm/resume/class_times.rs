@@ -1,32 +1,32 @@
-//! The time that requests of a class take: two numbers that a few odd answers do not move far.
+//! The response time of a class: two numbers that a few outliers do not move far.
 
-/// By how much the least time rises with each answer until it is seen again, and how far it falls with one at
-/// most.
+/// The factor by which the least time rises with each response until it is seen again, and by which it falls
+/// with one at most.
 const RISE: f32 = 1.0 + 1.0 / 512.0;
 const FALL: f32 = 0.8;
 
-/// Down to this part of the median, the least time goes by requests that waited behind others. Where the
-/// balancer has to wait for a core, it reads two answers at once, and the second one looks as if it took no
+/// Down to this part of the median, the least time includes requests that waited behind others. If the
+/// balancer has to wait for a core, it reads two responses at once, and the second seems to have taken no
 /// time.
 const BEHIND_OTHERS: f32 = 0.4;
 
-/// Answers that the median follows, and by how many it begins.
+/// Responses that the median follows, and the number it begins with.
 const FOLLOWED: f32 = 32.0;
 const FIRST: f32 = 4.0;
 
-/// How long a request took.
+/// The service time of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServiceTime {
     pub(crate) seconds: f32,
-    /// Whether that is from the request on, the worker having had nothing else to do. Else it is from the
-    /// answer before on.
+    /// Whether it counts from the request, because the worker was idle. Otherwise it counts from the previous
+    /// response.
     pub(crate) alone: bool,
 }
 
-/// The seconds that a worker like most spends on requests of a class, of late.
+/// The recent seconds that an average worker spends on requests of a class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// The quickest: they found all at hand.
+    /// The quickest: those that found all their data.
     pub(crate) least: f32,
     /// The median.
     pub(crate) usual: f32,
@@ -35,15 +35,15 @@ pub(crate) struct Times {
 impl Times {
     pub(crate) const UNKNOWN: Times = Times { least: f32::INFINITY, usual: f32::INFINITY };
 
-    /// A worker `slowness` times slower than most has answered, as it has `answers` times before.
+    /// Adds a response of a worker `slowness` times slower than average, which has sent `answers` before.
     pub(crate) fn add(&mut self, took: ServiceTime, slowness: f32, answers: u32) {
         let seconds = took.seconds / slowness;
         if self.usual.is_infinite() {
             *self = Times { least: seconds, usual: seconds };
             return;
         }
-        // In steps, as many up as down: where it stays, half of the answers are above it (Robbins and Monro
-        // 1951).
+        // The median moves in equal steps: where it stays, half of the responses are above it (Robbins and
+        // Monro 1951).
         let step = 1.0 - 1.0 / (answers as f32).clamp(FIRST, FOLLOWED);
         self.usual = seconds.clamp(self.usual * step, self.usual / step);
         let behind_others = if took.alone { 0.0 } else { BEHIND_OTHERS * self.usual };

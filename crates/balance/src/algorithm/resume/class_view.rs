@@ -1,20 +1,20 @@
-//! The classes, for people.
+//! Views of the classes, for people.
 
 use super::Resume;
 use super::class::{Class, ClassKey, HORIZON, Skill};
 use crate::{SkillReport, SkillWord};
 
-/// A class as it is at a moment.
+/// The state of a class at one moment.
 pub(crate) struct ClassView<'a> {
     pub(crate) key: ClassKey,
-    /// Its share of the requests of late.
+    /// Its share of the recent requests.
     pub(crate) share: f32,
     class: &'a Class,
 }
 
 impl<'a> ClassView<'a> {
     fn new(key: ClassKey, class: &'a Class, tick: u64) -> ClassView<'a> {
-        // Of choices that were never made, at the beginning, none is of any class.
+        // At the beginning, fewer choices than the horizon were made.
         let made = 1.0 - (-(tick as f32) / HORIZON).exp();
         let share = class.asked.share(tick, HORIZON) / made.max(f32::EPSILON);
         ClassView { key, share: share.min(1.0), class }
@@ -45,12 +45,12 @@ fn word(skill: &Skill) -> SkillWord {
 }
 
 impl Resume {
-    /// Shows `see` every class, as it is at the choice of number `tick`.
+    /// Passes each class to `see`, in its state at the choice of number `tick`.
     pub(crate) fn each_class(&self, tick: u64, mut see: impl FnMut(ClassView<'_>)) {
         self.skills.each(|key, class| see(ClassView::new(key, class, tick)));
     }
 
-    /// Shows `see` one class, if it is known.
+    /// Passes one class to `see`, if it is known.
     pub(crate) fn class<T>(
         &self,
         key: ClassKey,

@@ -1,4 +1,4 @@
-//! Skills to be saved and reloaded.
+//! Saving and restoring of skills.
 
 use super::class::{MAX_CLASS_BYTES, Skill};
 use super::worker_reports;
@@ -6,10 +6,10 @@ use super::{Resume, SkillSource};
 use crate::ids::Places;
 use crate::{Backend, BackendId, Pool};
 
-/// What the balancer inferred of workers' skills, to be saved and given back after a restart.
+/// The inferred skills of workers, to save and to restore after a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SavedSkills {
-    /// The fingerprint of the classifier they were seen under.
+    /// The fingerprint of the classifier that they belong to.
     pub classifier: u64,
     /// Each worker that has skills.
     pub workers: Vec<SavedWorker>,
@@ -20,26 +20,26 @@ pub struct SavedSkills {
 pub struct SavedWorker {
     /// Its address, as [`crate::Address`] writes it.
     pub address: String,
-    /// The class, requests per second, and how many answers that rests on.
+    /// The class, requests per second, and the number of responses behind the score.
     pub skills: Vec<(Box<[u8]>, f64, f64)>,
 }
 
 impl Pool {
-    /// The skills that were inferred, to be saved.
+    /// The inferred skills, to be saved.
     pub fn save_skills(&self) -> SavedSkills {
         let save = |resume: &Resume| resume.save(self.backends(), self.ids());
         self.inner().resume().map(save).unwrap_or_default()
     }
 
-    /// Takes skills back that were saved. Returns how many that were: what was seen under another classifier
-    /// or at backends that are gone, and scores that cannot be, are passed over.
+    /// Restores saved skills, and returns their number. Skills of another classifier or of backends that are
+    /// gone, and impossible scores, are ignored.
     pub fn restore_skills(&self, saved: &SavedSkills) -> usize {
         self.inner().resume().map_or(0, |resume| resume.restore(saved, self.backends(), self.ids()))
     }
 }
 
 impl Resume {
-    /// What is to be saved; nothing where workers keep their résumés themselves.
+    /// The skills to save; none if workers keep their résumés themselves.
     fn save(&self, backends: &[Backend], ids: &[BackendId]) -> SavedSkills {
         let mut saved = SavedSkills { classifier: self.settings.classifier, workers: Vec::new() };
         if self.settings.skills == SkillSource::Reported {
@@ -64,8 +64,8 @@ impl Resume {
         saved
     }
 
-    /// Takes back what was saved. Returns how many skills that were; those of another classifier, of workers
-    /// that are not here and with scores that cannot be are passed over.
+    /// Restores saved skills, and returns their number. Those of another classifier or of absent workers, and
+    /// impossible scores, are ignored.
     fn restore(&self, saved: &SavedSkills, backends: &[Backend], ids: &[BackendId]) -> usize {
         if self.settings.skills == SkillSource::Reported || saved.classifier != self.settings.classifier {
             return 0;

@@ -1,40 +1,40 @@
-//! Estimates of what loading data costs and of how scarce a worker's memory is, learnt from its answers.
+//! Estimates of what loading data costs and of how scarce a worker's memory is, learnt from its responses.
 
 use super::class_times::Times;
 use super::worker::WorkerLoad;
 use crate::load::DecayedMean;
 
-/// What a request is taken to need that finds nothing at hand, before any was seen, in seconds.
+/// The assumed seconds of a request that has to load all its data, before any was observed.
 const FIRST_COLD: f32 = 0.1;
 
-/// Requests that reloading is taken over, of all workers and of one.
+/// The requests that reloading is averaged over, of all workers and of one.
 const HORIZON: f32 = 2048.0;
 const HORIZON_OF_ONE: f32 = 256.0;
 
-/// The part that is reloaded before it is known: memory is taken to be scarce, as classes that spread over
-/// workers with too little of it take longer to find together again than those that spread late.
+/// The initial assumption about reloading: memory is scarce. Classes that spread over workers with too little
+/// memory take longer to concentrate again than those that spread late.
 const UNKNOWN: f32 = 0.25;
 
-/// From this part on that is reloaded, loading is never taken for an investment.
+/// From this reloaded part on, loading is never counted as an investment.
 const INVESTED: f32 = 0.0025;
 
-/// So much of what the most popular classes take longer than their least is taken for jitter. The rest they
-/// reload too: what was changed.
+/// The part of the excess time of the most popular classes that is attributed to jitter. The rest is
+/// attributed to reloading changed data.
 const OF_POPULAR: f32 = 0.95;
 
 /// The highest price of loading, in settings of `variance`.
 const HIGHEST_PRICE: f32 = 1.1;
 
-/// The lowest price of loading where anything is, in settings of `variance`. Times that vary hide what little
-/// is reloaded, and a class that has another home for nothing has its changed data loaded once more for good.
+/// The lowest price of loading if anything is reloaded, in settings of `variance`. Varying times hide a
+/// little reloading, and a class with a needless second home loads its changed data one more time for ever.
 const LOWEST_PRICE: f32 = 0.25;
 
-/// The price of loading if all of everything was reloaded, in settings of `variance`. Found with loading that
-/// is dear and that is cheap: of constant prices, in seconds for each second of loading, the best are 2 to 4
-/// where a quarter is reloaded, 1 to 2 where it is a fiftieth, and 0 to 1 where it is a hundredth and less.
+/// The price of loading if everything was reloaded, in settings of `variance`. Found with expensive and with
+/// cheap loading: of constant prices, in seconds for each second of loading, the best are 2 to 4 if a quarter
+/// is reloaded, 1 to 2 if a fiftieth is, and 0 to 1 if a hundredth or less is.
 const PRICE: f32 = 17.0;
 
-/// What an answer is held against: the class of it, at a worker that has loaded its data.
+/// The reference for a response: the class, at a worker that has loaded its data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Baseline {
     pub(crate) times: Times,
@@ -42,58 +42,58 @@ pub(crate) struct Baseline {
     pub(crate) share: f32,
 }
 
-/// What loading costs. Shared by the pools that follow each other over reloads.
+/// The cost of loading. Shared by the pools that succeed each other over reloads.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// Seconds that a worker spends on a request of a class that it did not know.
+    /// Seconds that a worker spends on a request of an unknown class.
     cold: DecayedMean,
-    /// The part of the data of their requests that workers load again, having had it, by the time it takes to
-    /// load all. Less than nothing where times vary more than is known yet.
+    /// The part of the data of their requests that workers load again after having had it, relative to the
+    /// time for loading all. Less than 0 if times vary more than is known yet.
     reloading: DecayedMean,
-    /// The same with all by which times vary: nothing only where nothing is ever loaded again and each takes
+    /// The same including all variation of times: 0 only if nothing is ever reloaded and each request takes
     /// its time exactly.
     excess: DecayedMean,
-    /// How much longer than the least time of its class a request usually takes that finds all its data, as a
-    /// part of that time: no two take equally long.
+    /// How much longer than the least time of its class a request with all its data usually takes, as a part
+    /// of that time.
     jitter: DecayedMean,
 }
 
 impl Memory {
-    /// What is known but for how scarce memory is, which depends on the classes.
+    /// The estimates, except the scarcity of memory, which depends on the classes.
     pub(crate) fn of_other_classes(&self) -> Memory {
         Memory { cold: self.cold.copy(), ..Memory::default() }
     }
 
-    /// Seconds that a worker like most is expected to spend on a request of a class that it does not know.
+    /// Expected seconds of an average worker for a request of an unknown class.
     pub(crate) fn cold(&self) -> f32 {
         if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
     }
 
-    /// How many times longer than most this worker takes.
+    /// How many times slower than average this worker is.
     pub(crate) fn slowness(&self, worker: &WorkerLoad) -> f32 {
         worker.slowness(self.cold())
     }
 
-    /// What a choice has to know, for all workers that it looks at.
+    /// The inputs to a choice, for all workers that it examines.
     pub(crate) fn costs(&self, variance: f32) -> Costs {
         Costs { cold: self.cold(), reloading: self.reloading(), charged: self.charged(), variance }
     }
 
-    /// A worker spent `seconds` on a request of a class that it did not know.
+    /// Takes the `seconds` that a worker spent on a request of an unknown class.
     pub(crate) fn loaded(&self, worker: &WorkerLoad, seconds: f32) {
         self.cold.add(seconds, 1.0 - 1.0 / 64.0);
         worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
     }
 
-    /// A worker of this `slowness` spent `seconds` on a request of a class whose data it had loaded. What
-    /// matters is which part of it it had to load, and not how long that takes beside serving: it evicts as
-    /// much where loading is cheap.
+    /// Takes the `seconds` that a worker of this `slowness` spent on a request of a class whose data it had
+    /// loaded. The result is the part of the data that it had to reload, not the time for that relative to
+    /// serving: loading evicts as much if it is cheap.
     pub(crate) fn served(&self, worker: &WorkerLoad, seconds: f32, class: &Baseline, slowness: f32) {
         let Baseline { times, share } = *class;
         let (least, usual) = (times.least * slowness, times.usual * slowness);
-        // What is asked for most is evicted last. So what the most popular classes usually take longer than
-        // their least tells how much times vary; how much longer others do, tells what they reload. The mean
-        // would not: it goes by the longest.
+        // The most requested data is evicted last. So the excess time of the most popular classes over their
+        // least time measures jitter, and the additional excess of others measures reloading. The mean would
+        // not do, because the longest times dominate it.
         self.jitter.add_weighted(usual / least - 1.0, share * share, 1.0 - 1.0 / HORIZON);
         let at_hand = least * (1.0 + OF_POPULAR * self.jitter.get());
         let cold = self.cold() * slowness;
@@ -105,7 +105,7 @@ impl Memory {
         if one.weight() == 0.0 {
             one.set(self.reloading(), self.reloading.weight() * (HORIZON_OF_ONE / HORIZON));
         }
-        // Of a class that is dearer than most even at hand, the time for loading all of it is not known.
+        // If a class is slow even with all its data, the time for loading all of it is not known.
         let all = (cold - at_hand).max(0.5 * cold);
         self.excess.add_weighted(((seconds - least) / all).min(1.0), all, 1.0 - 1.0 / HORIZON);
         let part = ((usual - at_hand) / all).clamp(-1.0, 1.0);
@@ -113,8 +113,8 @@ impl Memory {
         one.add_weighted(part, all, 1.0 - 1.0 / HORIZON_OF_ONE);
     }
 
-    /// One of so many workers has lost all it had: for twice its part, it is not known how scarce memory is,
-    /// so that hardly anything is after all have started anew, one after the other.
+    /// Notes that one of `workers` workers has lost all its data. The scarcity of memory becomes unknown for
+    /// twice its part, so that hardly anything is known of it after all workers were restarted in turn.
     pub(crate) fn emptied(&self, worker: &WorkerLoad, workers: usize) {
         let part = (2.0 / workers.max(1) as f32).min(1.0);
         for mean in [&self.reloading, &self.excess] {
@@ -124,8 +124,8 @@ impl Memory {
         worker.reloading.set(0.0, 0.0);
     }
 
-    /// The part of what their requests need that workers load again, having had it: what all miss by having
-    /// too little memory.
+    /// The part of the data of their requests that workers load again after having had it: the effect of too
+    /// little memory.
     pub(crate) fn reloading(&self) -> f32 {
         if self.reloading.weight() > 0.0 { self.reloading.get().max(0.0) } else { UNKNOWN }
     }
@@ -137,24 +137,24 @@ impl Memory {
     }
 }
 
-/// What loading costs as far as it does not depend on the worker.
+/// The cost of loading as far as it does not depend on the worker.
 pub(crate) struct Costs {
     /// See [`Memory::cold`].
     pub(crate) cold: f32,
     /// See [`Memory::reloading`].
     reloading: f32,
-    /// The part of the time of loading that is charged to the request that causes it. Where nothing is ever
-    /// loaded twice, it serves all that come after, and nothing is: the load alone counts. That can be told
-    /// only where times do not vary.
+    /// The part of the time of loading that is charged to the request that causes it. If nothing is ever
+    /// loaded twice, loading serves all later requests and nothing is charged: the load alone counts. That
+    /// can be determined only if times do not vary.
     pub(crate) charged: f32,
     /// The setting of that name.
     pub(crate) variance: f32,
 }
 
 impl Costs {
-    /// What loading for a second at a worker costs, beside that second: where memory is scarce, what is
-    /// loaded evicts what has to be loaded again, and that evicts something, and so on. The more workers
-    /// reload, the longer that goes on, and most where it begins with one that reloads much itself; one that
+    /// The cost of one second of loading at a worker, beyond that second. If memory is scarce, loaded data
+    /// evicts data that has to be loaded again, which evicts other data, and so on. The more workers reload,
+    /// the longer the chain; it is longest if it begins at a worker that reloads much itself. A worker that
     /// reloads less than others has room.
     pub(crate) fn price(&self, worker: &WorkerLoad) -> f32 {
         let one = &worker.reloading;
@@ -172,8 +172,8 @@ mod tests {
     const COLD: f32 = 0.003;
     const LEAST: f32 = 0.001;
 
-    /// What is known after many answers: of requests that load all, and of a popular and some seldom classes,
-    /// the n-th of which takes `popular(n)` and `seldom(n)` times as long as the least.
+    /// The state after many responses: of requests that load everything, and of a popular and some rare
+    /// classes, the n-th of which takes `popular(n)` and `seldom(n)` times as long as the least.
     fn after(popular: impl Fn(u32) -> f32, seldom: impl Fn(u32) -> f32) -> (Memory, WorkerLoad) {
         let (memory, worker) = (Memory::default(), WorkerLoad::default());
         let mut both = [Times::UNKNOWN; 2];
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_classes_load_again_that_are_seldom_asked_for_is_seen_though_times_vary() {
-        // 0.4 of all that they need, by which they take 0.8 of the least time longer, but for one in nine.
+        // 0.4 of all their data, which takes 0.8 of the least time, except for one request in nine.
         let (memory, worker) = after(varies, |n| if n % 9 == 0 { varies(n) } else { varies(n) + 0.8 });
         let reloading = memory.reloading();
         assert!((0.2..0.6).contains(&reloading), "{reloading}");

@@ -1,7 +1,7 @@
-//! Résumés: each request to the worker that is best at its class.
+//! Résumés: each request goes to the worker that is best at its class.
 //!
-//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second; those
-//! that served a class lately are the faster at it, having its data at hand.
+//! After zc.resumelb (2012). A worker measures how many requests of each class it serves in a second. Workers
+//! that recently served a class are faster at it, because they have its data.
 
 mod choice;
 mod class;
@@ -41,7 +41,7 @@ pub use worker_state::{Known, WorkerState};
 /// The state of the algorithm.
 pub(crate) struct Resume {
     settings: ResumeSettings,
-    /// Keys are hashes under a seed that outsiders do not know, so that they cannot make classes meet.
+    /// Keys are hashes under a secret seed, so that outsiders cannot construct collisions.
     seed: u64,
     skills: Arc<Skills>,
     worker_decay: f32,
@@ -49,12 +49,12 @@ pub(crate) struct Resume {
     memory: Arc<Memory>,
 }
 
-/// What was expected of a request when it was given to a worker.
+/// The expectation of a request when it was given to a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
     /// Microseconds of work.
     pub(crate) work: u64,
-    /// Whether the worker did not know the class.
+    /// Whether the class was unknown to the worker.
     pub(crate) cold: bool,
 }
 
@@ -66,7 +66,7 @@ impl Resume {
         before: Option<&Resume>,
     ) -> Resume {
         let history = settings.backlog_history.max(1) as f32;
-        // Skills earned under another classifier are about other requests, whatever their names say.
+        // Skills earned under another classifier belong to other requests, whatever their names are.
         let memory = before.map(|before| before.memory.of_other_classes());
         let before = before.filter(|before| before.settings.classifier == settings.classifier);
         Resume {
@@ -85,8 +85,8 @@ impl Resume {
         ClassKey(hash(class, self.seed))
     }
 
-    /// Takes over from `before`, if that went by résumés too: forgets the workers that are no longer there,
-    /// and where it starts without skills, what was known of résumés, so that they are fetched again.
+    /// Takes over from `before`, if that used résumés too. Forgets the workers that are gone; if it starts
+    /// without skills, also forgets the known résumés, so that they are fetched again.
     pub(crate) fn follow(
         &self,
         before: Option<&Resume>,
@@ -103,8 +103,8 @@ impl Resume {
         }
     }
 
-    /// A worker was given a request, or one has come to wait for a place at it. Returns what is expected of
-    /// it.
+    /// Notes that a worker was given a request, or that one has begun to wait for a place at it. Returns the
+    /// expectation.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
@@ -137,13 +137,13 @@ impl Resume {
         expected
     }
 
-    /// A worker is done with a request, or one no longer waits for it.
+    /// Notes that a worker has finished a request, or that one no longer waits for it.
     pub(crate) fn ended(&self, backend: &Backend, load: &PoolLoad, expected: Expected) {
         backend.state.load.ended(expected.work, backend.in_hand(), self.worker_decay);
         load.backlog.add(load.in_hand() as f32, self.pool_decay);
     }
 
-    /// A worker answered.
+    /// Notes a response of a worker.
     pub(crate) fn answered(
         &self,
         id: BackendId,
@@ -161,8 +161,8 @@ impl Resume {
         }
     }
 
-    /// A worker answered with a server error. What it was only assumed to be skilled in is no longer: a scan
-    /// of URLs that fail would fill the table.
+    /// Notes a server error of a worker. An assumed skill is removed: a scan of URLs that fail would
+    /// otherwise fill the table.
     pub(crate) fn failed(&self, id: BackendId, class: ClassKey) {
         self.skills.remove_assumed(class, id);
     }

@@ -3,33 +3,33 @@
 /// How `resume` chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumeSettings {
-    /// How far a worker's backlog may be above that of the least recently used one, in mean backlogs per
-    /// worker. The greater it is, the longer requests wait for a worker that has their data; the smaller, the
-    /// more workers load the same data. One class cannot take more than about 1 / `variance` of the workers,
-    /// or three.
+    /// How far a worker's backlog may exceed that of the least recently used one, in mean backlogs per
+    /// worker. With a greater value, requests wait longer for a worker that has their data; with a smaller
+    /// one, more workers load the same data. One class cannot take more than about 1 / `variance` of the
+    /// workers, or three.
     pub variance: f64,
     /// How many requests a worker's backlog is averaged over.
     pub backlog_history: u32,
     /// The score, in requests per second, of a worker that is given a class it does not know.
     pub unskilled_score: f64,
-    /// The share of requests that may be used to make an underused worker known to a class.
+    /// The share of requests that may be used to introduce an underused worker to a class.
     pub exploration: f64,
-    /// Whose word counts.
+    /// The source of skills.
     pub skills: SkillSource,
-    /// The fingerprint of what told the classes apart, which skills were earned under. A pool that succeeds
-    /// one with another fingerprint knows no skills.
+    /// The fingerprint of the classifier that the skills belong to. A pool that succeeds one with another
+    /// fingerprint starts without skills.
     pub classifier: u64,
     /// The most classes known at a time.
     pub max_classes: usize,
 }
 
-/// Whose word on skills counts.
+/// The source of skills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SkillSource {
-    /// The workers': they keep résumés and report them.
+    /// Workers keep résumés and report them.
     #[default]
     Reported,
-    /// The balancer's, which goes by how long answers take.
+    /// The balancer infers skills from response times.
     Inferred,
 }
 

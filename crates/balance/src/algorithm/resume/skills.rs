@@ -1,9 +1,8 @@
 //! The skills of workers: an index from classes to workers.
 //!
-//! The classes lie in shards by their key, each behind a lock of its own: a choice holds one shared, among
-//! all others that choose, for as long as it looks at a few workers; a change of a skill holds it alone for
-//! as long as it takes to move some bytes. A whole résumé is taken class by class, so that no choice waits
-//! for all of it.
+//! The classes are in shards by their key, each with its own lock. A choice holds a lock shared, while it
+//! examines a few workers. A change of a skill holds it exclusively, while it moves some bytes. A whole
+//! résumé is applied class by class, so that no choice waits for all of it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,14 +15,14 @@ use crate::BackendId;
 use crate::hash::mix;
 use crate::load::Rate;
 
-/// Enough that cores meet seldom at one lock.
+/// Enough that cores seldom contend for one lock.
 const SHARDS: usize = 64;
 
-/// Answers that a score follows, where it is corrected by what the balancer sees: few enough that a class
-/// whose data was evicted is known soon.
+/// Responses that a score follows if it is corrected by the balancer's observations: few enough that the
+/// eviction of a class is noticed soon.
 const FOLLOWED: f32 = 8.0;
 
-/// The skills of all workers of a pool, shared by the pools that follow each other over reloads.
+/// The skills of all workers of a pool, shared by the pools that succeed each other over reloads.
 pub(crate) struct Skills {
     shards: Box<[RwLock<Shard>]>,
     max_classes: usize,
@@ -36,20 +35,20 @@ pub(crate) struct Skills {
     refused: AtomicU64,
 }
 
-/// How much is known, and what there was no room for.
+/// The number of known skills, and of those without room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkillCounts {
     /// Classes known.
     pub classes: usize,
-    /// Skills known, over all classes and workers.
+    /// Known skills, over all classes and workers.
     pub skills: usize,
-    /// Classes forgotten to make room for others, ever.
+    /// Classes forgotten to make room for others, in total.
     pub forgotten: u64,
-    /// Those of them that a worker had told of.
+    /// Of these, the classes that a worker had reported.
     pub forgotten_reported: u64,
-    /// Those of them that made room for a class that a request was of.
+    /// Of these, the classes that made room for the class of a request.
     pub forgotten_for_requests: u64,
-    /// Classes that workers told of and there was no room for, ever.
+    /// Reported classes for which there was no room, in total.
     pub refused: u64,
 }
 
@@ -69,7 +68,7 @@ impl Skills {
     }
 
     fn place_of(&self, key: ClassKey) -> usize {
-        // Not the bits by which the map of a shard finds its place.
+        // Not the bits that the map of a shard uses.
         (mix(key.0) >> 48) as usize % SHARDS
     }
 
@@ -96,12 +95,12 @@ impl Skills {
         }
     }
 
-    /// The worker that has told of most classes, and of how many.
+    /// The worker that has reported the most classes, and their number.
     pub(crate) fn most_reported(&self) -> Option<(BackendId, usize)> {
         self.reported.most()
     }
 
-    /// Sets a worker's skill in a class, which MUST be the one of the key. Says whether there was room for
+    /// Sets a worker's skill in a class, which MUST be the one of the key. Returns whether there was room for
     /// it.
     pub(crate) fn set(&self, key: ClassKey, name: &[u8], skill: Skill, now: u64) -> bool {
         let mut shard = self.write(key);
@@ -122,7 +121,7 @@ impl Skills {
             tried: AtomicU32::new(0),
             times: Times::UNKNOWN,
         };
-        // A request is what it is assumed for; what a worker tells of, or was saved, nobody has asked for.
+        // An assumed skill comes from a request. A reported or restored one does not.
         if !skill.is_known() {
             class.asked.count(now, HORIZON);
         }
@@ -145,7 +144,7 @@ impl Skills {
         self.reported.count_class(was_reported, class.is_reported());
     }
 
-    /// Takes a worker's skill in a class back, if it has one.
+    /// Removes a worker's skill in a class, if it has one.
     fn take(&self, class: &mut Class, worker: BackendId) {
         let was_reported = class.is_reported();
         let Some(before) = class.remove(worker) else { return };
@@ -154,8 +153,8 @@ impl Skills {
         self.reported.count_class(was_reported, class.is_reported());
     }
 
-    /// Forgets a class, see [`room`], to make room for one that `newcomer` brings; of the shard of `key`
-    /// unless there is none to be found in it.
+    /// Forgets a class (see [`super::class_eviction`]) to make room for one that `newcomer` brings. It is of
+    /// the shard of `key`, unless that has none to forget.
     fn make_room(&self, key: ClassKey, own: &mut Shard, newcomer: &Skill, now: u64) -> bool {
         let classes = self.classes.load(Ordering::Relaxed);
         let victim = |shard: &Shard| {
@@ -164,13 +163,13 @@ impl Skills {
         if let Some(victim) = victim(own) {
             return self.forget(own, victim, newcomer);
         }
-        // A worker that tells of many classes finds another shard with the next of them.
+        // A worker that reports many classes finds another shard with the next of them.
         if newcomer.is_known() {
             return false;
         }
         let first = self.place_of(key);
         (1..SHARDS).any(|step| {
-            // Nobody waits: of two that each hold a shard, neither gets the other's.
+            // Does not block: of two threads that each hold a shard, neither gets the other's.
             let Ok(mut shard) = self.shards[(first + step) % SHARDS].try_write() else { return false };
             victim(&shard).is_some_and(|victim| self.forget(&mut shard, victim, newcomer))
         })
@@ -189,12 +188,12 @@ impl Skills {
         true
     }
 
-    /// Takes a worker's skill in a class back.
+    /// Removes a worker's skill in a class.
     pub(crate) fn remove(&self, key: ClassKey, worker: BackendId) {
         self.remove_if(&mut self.write(key), key, worker, |_| true);
     }
 
-    /// Takes back the skill that a worker is assumed to have in a class, unless another thread has the shard.
+    /// Removes the assumed skill of a worker in a class, unless another thread has the shard.
     pub(crate) fn remove_assumed(&self, key: ClassKey, worker: BackendId) {
         if let Ok(mut shard) = self.shards[self.place_of(key)].try_write() {
             self.remove_if(&mut shard, key, worker, |skill| !skill.is_known());
@@ -213,7 +212,7 @@ impl Skills {
         }
     }
 
-    /// Takes back all skills of a worker that `keep` does not spare.
+    /// Removes all skills of a worker for which `keep` returns false.
     pub(crate) fn retain(&self, worker: BackendId, mut keep: impl FnMut(ClassKey, &Skill) -> bool) {
         for shard in &self.shards {
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
@@ -228,10 +227,10 @@ impl Skills {
         }
     }
 
-    /// A worker that takes `slowness` times as long as most answered a request of a class: corrects its
-    /// score, by a mean over its last such requests. What a worker reported is a mean over many more, and
-    /// stands at the beginning of this one. Returns what the answer is held against, if the worker has loaded
-    /// the data of the class.
+    /// Corrects the score of a worker `slowness` times slower than average after a response to a request of a
+    /// class, by a mean over its recent such requests. A reported score is a mean over many more, and is the
+    /// start of this one. Returns the reference for the response, if the worker has loaded the data of the
+    /// class.
     pub(crate) fn learn(
         &self,
         key: ClassKey,
@@ -239,8 +238,7 @@ impl Skills {
         took: ServiceTime,
         slowness: f32,
     ) -> Option<Baseline> {
-        // Nobody waits here: where another core holds the lock, this answer teaches nothing, and the next one
-        // will.
+        // Does not block: if another core holds the lock, this response is ignored, and the next one counts.
         let mut shard = self.shard_of(key).try_write().ok()?;
         let class = shard.classes.get_mut(&key.0)?;
         let skill = *class.of(worker)?;
@@ -255,7 +253,7 @@ impl Skills {
         skill.is_loaded().then(|| Baseline { times: class.times, share: class.asked.share_at_last(HORIZON) })
     }
 
-    /// Shows every class to `see`, one shard at a time.
+    /// Passes every class to `see`, one shard at a time.
     pub(crate) fn each(&self, mut see: impl FnMut(ClassKey, &Class)) {
         for shard in &self.shards {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);

@@ -9,45 +9,45 @@ use super::worker_state::Known;
 use crate::announcements::Announced;
 use crate::load::{DecayedMean, Rate};
 
-/// A new worker is given at most so many requests for its own sake.
+/// The most requests that a new worker is given because it is new.
 const TRIALS: u32 = 1024;
 
-/// How loaded a worker is, and how it did of late. What a choice reads comes first.
+/// The load and the recent results of a worker. Fields that a choice reads come first.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct WorkerLoad {
-    /// Microseconds of work that the requests in hand are expected to be.
+    /// Microseconds of work expected of the requests in hand.
     work: AtomicU64,
-    /// What others have in flight to it, and when it said so: requests in the high half, milliseconds in the
-    /// low.
+    /// The requests of other balancers in flight to it, and when it reported them: requests in the high half,
+    /// milliseconds in the low.
     others: AtomicU64,
-    /// Since when it is at work on the request at hand: when it finished the last one, or began this one
-    /// having had no other, in microseconds.
+    /// When it began to work on the current request, in microseconds: when it finished the last one or, if it
+    /// was idle, when it got this one.
     since: AtomicU64,
-    /// 1 for each failure, 0 for each answer, of late.
+    /// 1 for each failure, 0 for each response, recently.
     faults: DecayedMean,
-    /// The number of the choice that last fell on it.
+    /// The number of the last choice of this worker.
     used: AtomicU64,
-    /// Requests in hand, of late.
+    /// Requests in hand, recently.
     backlog: DecayedMean,
-    /// Seconds that it spends on a request of a class that it did not know.
+    /// Seconds that it spends on a request of an unknown class.
     pub(crate) cold: DecayedMean,
-    /// The part of the data of its requests that it loads again, having had it, by the time it takes to load
-    /// all.
+    /// The part of the data of its requests that it loads again after having had it, relative to the time for
+    /// loading all.
     pub(crate) reloading: DecayedMean,
-    /// How often it is given a class that it does not know.
+    /// How often it is given an unknown class.
     given: Rate,
-    /// Seconds that it spends on a request, of late.
+    /// Seconds that it spends on a request, recently.
     pace: DecayedMean,
     /// How often it is chosen.
     chosen: Rate,
     /// When a request to it last failed, in microseconds.
     failed_at: AtomicU64,
-    /// Requests that it may still be given for its own sake, being new.
+    /// Requests that it may still be given because it is new.
     trials: AtomicU32,
-    /// What is known of its résumé, and by which skills, which are told by their address.
+    /// Its known résumé, and the skills that it was applied to, identified by their address.
     pub(crate) known: Mutex<Option<(usize, Known)>>,
-    /// Held by whoever takes in what it reports.
+    /// Held while a report of it is applied.
     pub(crate) taking: Mutex<()>,
     /// The version it announced.
     announced: Mutex<Announced>,
@@ -59,12 +59,12 @@ impl WorkerLoad {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It works again, having had nothing to do, at `now`, in microseconds.
+    /// Notes that an idle worker gets work again at `now`, in microseconds.
     pub(crate) fn wakes(&self, now: u64) {
         self.since.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// It was given a request of `work` microseconds at this tick, and has `in_hand` now.
+    /// Notes that it was given a request of `work` microseconds at this tick, and has `in_hand` now.
     pub(crate) fn begun(&self, work: u64, in_hand: u32, decay: f32, tick: u64, workers: usize) {
         self.used.store(tick, Ordering::Relaxed);
         self.chosen.count(tick, share_horizon(workers));
@@ -72,18 +72,18 @@ impl WorkerLoad {
         self.backlog.add(in_hand as f32, decay);
     }
 
-    /// It is done with a request that was taken to be of `work` microseconds.
+    /// Notes that it has finished a request that was expected to take `work` microseconds.
     pub(crate) fn ended(&self, work: u64, in_hand: u32, decay: f32) {
         self.work.fetch_sub(work, Ordering::Relaxed);
         self.backlog.add(in_hand as f32, decay);
     }
 
-    /// Requests in hand of late.
+    /// Requests in hand, recently.
     pub(crate) fn backlog(&self) -> f32 {
         self.backlog.get()
     }
 
-    /// The number of the choice that last fell on it.
+    /// The number of the last choice of this worker.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -93,59 +93,58 @@ impl WorkerLoad {
         self.chosen.share(tick, share_horizon(workers))
     }
 
-    /// It was given a class that it does not know.
+    /// Notes that it was given an unknown class.
     pub(crate) fn given(&self, tick: u64) {
         self.given.count(tick, HORIZON);
     }
 
-    /// The classes it did not know that it was given of late.
+    /// The unknown classes that it was recently given.
     pub(crate) fn given_of_late(&self, tick: u64) -> f32 {
         self.given.share(tick, HORIZON) * HORIZON
     }
 
-    /// Seconds until it is done with what it has, also of other balancers, at `now`, in microseconds. Where
-    /// requests to it fail, that takes the longer the more do, ten times as long where all do; and so does
-    /// one more, which takes `cold` seconds where none do. That is a matter of how long requests take, or one
-    /// that failed would be the last it was given.
+    /// Seconds until it has finished its requests, also those of other balancers, at `now`, in microseconds.
+    /// Failures lengthen that in proportion, to ten times if all requests fail, and likewise one more request
+    /// of `cold` seconds. The penalty is proportional to request times, because otherwise one failed request
+    /// would be its last.
     pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32) -> f32 {
         let (own, blame) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.blame(now));
         let others = self.others(now / 1000);
-        // Most that a choice looks at in a large pool have nothing to do.
+        // Most workers that a choice examines in a large pool are idle.
         if own == 0.0 && others == 0.0 && blame == 0.0 {
             return 0.0;
         }
-        // What it works on is done in part; how much of the rest it will take, its age does not tell.
+        // Its current request is partly done. Its age does not determine how much is left.
         let since = self.since.load(Ordering::Relaxed);
         let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_hand.max(1) as f32);
         let success = 1.0 - 0.9 * blame;
         (own - done + others * self.pace.get()) / success + cold * (1.0 / success - 1.0)
     }
 
-    /// How many times longer than most it takes, which take `cold` seconds for a request of a class that is
-    /// new to them, by what it took for such requests. What it takes for classes that it knows says as much
-    /// about the classes.
+    /// How many times slower than average it is, by its times for requests of classes new to it; the average
+    /// is `cold` seconds. Its times for known classes depend as much on the classes.
     pub(crate) fn slowness(&self, cold: f32) -> f32 {
-        /// Of fewer requests nothing follows.
+        /// Fewer requests than this prove nothing.
         const ENOUGH: f32 = 4.0;
         if self.cold.weight() < ENOUGH { 1.0 } else { (self.cold.get() / cold).clamp(0.1, 10.0) }
     }
 
-    /// A request given to it at `begun` has ended at `now`, both in microseconds. It is taken to have been at
-    /// work on it since it was done with the one before.
+    /// Notes that a request given to it at `begun` has ended at `now`, both in microseconds. It is assumed to
+    /// have worked on it since the previous one ended.
     pub(crate) fn finished(&self, begun: u64, now: u64) -> ServiceTime {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
-        // What takes no time at all would be no measure of what takes longer.
+        // A time of zero could not be compared with longer ones.
         let seconds = now.saturating_sub(begun.max(before)).max(1) as f32 * 1e-6;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
         ServiceTime { seconds, alone: before <= begun }
     }
 
-    /// How a request to it ended, at `now`, in microseconds.
+    /// Notes how a request to it ended, at `now`, in microseconds.
     pub(crate) fn failed(&self, failed: bool, now: u64) {
-        /// So many requests are remembered, about.
+        /// About how many requests are remembered.
         const HISTORY: f32 = 32.0;
         let known = self.faults.weight() > 0.0;
-        // As long as nothing fails nothing is to be written. Then, what went well before counts.
+        // Nothing is written while nothing fails. After the first failure, earlier successes count.
         if failed && !known {
             self.faults.set(0.0, HISTORY - 1.0);
         }
@@ -157,14 +156,14 @@ impl WorkerLoad {
         }
     }
 
-    /// The share of requests to it that failed of late.
+    /// The share of recent requests to it that failed.
     pub(crate) fn faults(&self) -> f32 {
         self.faults.get()
     }
 
-    /// The share of requests to it that a choice takes to fail at `now`, in microseconds: that of late, until
-    /// nothing has failed for a minute, as long as the longest ejection. A worker that is avoided has no
-    /// answers by which it could be told otherwise.
+    /// The share of requests to it that a choice assumes to fail at `now`, in microseconds: the recent share,
+    /// until nothing has failed for a minute, which is the longest ejection. A worker that is avoided has no
+    /// responses to correct the estimate.
     pub(crate) fn blame(&self, now: u64) -> f32 {
         const MICROS: u64 = 60_000_000;
         let faults = self.faults();
@@ -172,24 +171,24 @@ impl WorkerLoad {
         if blamed { faults } else { 0.0 }
     }
 
-    /// Its failures are forgotten.
+    /// Forgets its failures.
     pub(crate) fn forgive(&self) {
         self.faults.set(0.0, 0.0);
     }
 
-    /// The worker has `in_flight` requests, `own` of which are of this balancer.
+    /// Notes that the worker has `in_flight` requests, `own` of which are of this balancer.
     pub(crate) fn told(&self, in_flight: u32, own: u32, now: u64) {
         let others = in_flight.saturating_sub(own);
         if others == 0 && self.others.load(Ordering::Relaxed) >> 32 == 0 {
-            // On the usual path, with one balancer, nothing is to be written.
+            // On the usual path, with one balancer, nothing is written.
             return;
         }
         self.others.store(u64::from(others) << 32 | u64::from(now as u32), Ordering::Relaxed);
     }
 
-    /// The requests that other balancers have in flight to it, as far as it said so lately.
+    /// The requests that other balancers have in flight to it, according to a recent report.
     fn others(&self, now: u64) -> f32 {
-        /// After this time what it said is old.
+        /// After this time a report is old.
         const FADE_MILLIS: f32 = 1000.0;
         let word = self.others.load(Ordering::Relaxed);
         let others = (word >> 32) as u32;
@@ -200,35 +199,35 @@ impl WorkerLoad {
         others as f32 * (1.0 - age / FADE_MILLIS).max(0.0)
     }
 
-    /// Whether it came to others that had their share already, and has not found its own.
+    /// Whether it joined others that had their share already, and has not found its own.
     pub(crate) fn is_new(&self) -> bool {
         self.trials.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes one of the requests it may be given for its own sake.
+    /// Takes one of the requests that it may be given because it is new.
     pub(crate) fn try_once(&self) -> bool {
         let one_less = |trials: u32| trials.checked_sub(1);
         self.trials.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
     }
 
-    /// It has its share.
+    /// Notes that it has its share.
     pub(crate) fn settle(&self) {
         self.trials.store(0, Ordering::Relaxed);
     }
 
-    /// It comes to the others, or has started anew.
+    /// Notes that it joins the others, or was restarted.
     pub(crate) fn renew(&self) {
         self.trials.store(TRIALS, Ordering::Relaxed);
     }
 
-    /// Nothing is known of its résumé, nor of how it does at classes.
+    /// Forgets its résumé and its performance.
     pub(crate) fn forget(&self) {
         self.reloading.set(0.0, 0.0);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-/// The choices over which a worker's share is taken.
+/// The choices that a worker's share is measured over.
 fn share_horizon(workers: usize) -> f32 {
     64.0 * workers as f32
 }

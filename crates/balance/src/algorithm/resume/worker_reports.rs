@@ -1,4 +1,4 @@
-//! Reports of workers about themselves, and the part of them that is believed.
+//! Reports of workers about themselves, and the parts of them that are accepted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -13,34 +13,34 @@ use crate::ids::NumberHasher;
 use crate::pool::Inner;
 use crate::{Backend, BackendId, Pool};
 
-/// The highest score believed, in requests per second: a class whose requests take a nanosecond.
+/// The highest accepted score, in requests per second: a class whose requests take a nanosecond.
 const MAX_SCORE: f64 = 1e9;
 
-/// A lower score is taken to be this: a class whose requests take eleven days. 0 is another thing, and a
-/// number so small would be taken for it.
+/// Lower scores are raised to this: a class whose requests take eleven days. 0 has another meaning, and a
+/// number so small would be mistaken for it.
 const MIN_SCORE: f64 = 1e-6;
 
-/// The most skills of one worker that are believed.
+/// The most accepted skills of one worker.
 const MAX_SKILLS: usize = 100_000;
 
-/// What follows from what a worker said.
+/// What a worker's report requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Heard {
-    /// Its résumé is known as it stands.
+    /// Nothing: its résumé is known in this revision.
     Current,
-    /// Its résumé has changed; the changes, if they came along, are to be given to [`Resumes::changed`], else
-    /// the whole is to be fetched.
+    /// Its résumé has changed. Pass the changes to [`Resumes::changed`] if they are included, else fetch the
+    /// whole.
     Behind,
-    /// It was never heard before, or has started anew: the whole résumé is to be fetched.
+    /// It is unknown, or was restarted. Fetch the whole résumé.
     Unknown,
-    /// It is no backend of this pool, or the pool does not go by what workers report.
+    /// Nothing: it is not a backend of this pool, or the pool does not use reports of workers.
     NotAsked,
 }
 
-/// Why something in a résumé is not believed.
+/// Why something in a résumé is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disbelief {
-    /// A score that is no number, or infinite.
+    /// A score that is not a number, or infinite.
     NotANumber,
     /// A score below 0.
     Negative,
@@ -48,26 +48,26 @@ pub enum Disbelief {
     Absurd,
     /// A class name longer than [`MAX_CLASS_BYTES`].
     LongClass,
-    /// More skills than are believed of one worker.
+    /// More skills than are accepted of one worker.
     TooManySkills,
-    /// There are as many classes as may be.
+    /// There is no room for another class.
     TooManyClasses,
     /// Earned under another classifier.
     OtherClassifier,
-    /// Of another start of the worker than the one known.
+    /// Of another instance of the worker than the known one.
     OtherInstance,
-    /// The same start of a worker was heard at another address: one of the two is replayed.
+    /// The same instance was seen at another address: one of the two is replayed.
     Elsewhere,
-    /// No newer than what is known.
+    /// Not newer than the known one.
     Outdated,
-    /// The worker is no backend of this pool.
+    /// The worker is not a backend of this pool.
     Stranger,
-    /// The pool does not go by what workers report.
+    /// The pool does not use reports of workers.
     NotAsked,
 }
 
 impl Disbelief {
-    /// Every reason; each stands at its own number, `reason as usize`.
+    /// Every reason, at the index `reason as usize`.
     pub const ALL: [Disbelief; 12] = [
         Disbelief::NotANumber,
         Disbelief::Negative,
@@ -83,7 +83,7 @@ impl Disbelief {
         Disbelief::NotAsked,
     ];
 
-    /// The name of the reason, as logs and counters write it.
+    /// The name of the reason in logs and counters.
     pub const fn name(self) -> &'static str {
         match self {
             Disbelief::NotANumber => "not-a-number",
@@ -105,34 +105,34 @@ impl Disbelief {
 impl std::fmt::Display for Disbelief {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Disbelief::NotANumber => "a score is no number",
+            Disbelief::NotANumber => "a score is not a number",
             Disbelief::Negative => "a score is negative",
             Disbelief::Absurd => "a score is absurdly high",
             Disbelief::LongClass => "a class name is too long",
             Disbelief::TooManySkills => "the résumé has too many classes",
             Disbelief::TooManyClasses => "there is no room for more classes",
             Disbelief::OtherClassifier => "it was earned under another classifier",
-            Disbelief::OtherInstance => "it is of another start of the worker",
+            Disbelief::OtherInstance => "it is of another instance of the worker",
             Disbelief::Elsewhere => "it is of a worker at another address",
-            Disbelief::Outdated => "it is no newer than what is known",
-            Disbelief::Stranger => "the worker is not of this pool",
-            Disbelief::NotAsked => "the pool does not go by what workers report",
+            Disbelief::Outdated => "it is not newer than the known one",
+            Disbelief::Stranger => "the worker is not in this pool",
+            Disbelief::NotAsked => "the pool does not use reports of workers",
         })
     }
 }
 
 impl std::error::Error for Disbelief {}
 
-/// How much of a résumé was believed.
+/// The accepted part of a résumé.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Believed {
-    /// Skills taken, those dropped included.
+    /// Skills accepted, including dropped ones.
     pub taken: usize,
-    /// What was passed over, and how often.
+    /// The ignored entries, counted by reason.
     pub ignored: BTreeMap<Disbelief, usize>,
 }
 
-/// `score` if it can be one. 0 means that the worker has dropped the class.
+/// `score` if it is possible. 0 means that the worker has dropped the class.
 pub(super) fn score(score: f64) -> Result<f64, Disbelief> {
     match score {
         score if !score.is_finite() => Err(Disbelief::NotANumber),
@@ -150,42 +150,42 @@ pub struct Resumes<'a> {
 }
 
 impl Pool {
-    /// What workers say of themselves, where the pool chooses by that.
+    /// The résumés of the workers, if the pool chooses by them.
     pub fn resumes(&self) -> Option<Resumes<'_>> {
         self.inner().resume().map(|resume| Resumes { pool: self.inner(), resume })
     }
 
-    /// The same, where workers keep their résumés themselves.
+    /// The same, if workers keep their résumés themselves.
     pub fn reported_resumes(&self) -> Option<Resumes<'_>> {
         self.resumes().filter(|_| self.settings().resume.skills == SkillSource::Reported)
     }
 }
 
 impl Resumes<'_> {
-    /// What is known of a worker's résumé, to be told to it with each request.
+    /// The known résumé of a worker, to be sent to it with each request.
     pub fn known(&self, worker: BackendId) -> Option<Known> {
         self.held(self.backend(worker)?)
     }
 
-    /// Takes in what a worker said with a response, while the request is still counted as in flight to it.
-    /// Its version counts unless another start of it was [`met`](Resumes::met) since the connection was made.
+    /// Takes the report in a response of a worker, while the request still counts as in flight to it. Its
+    /// version counts unless another instance was [`met`](Resumes::met) since the connection was made.
     pub fn heard(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration) -> Heard {
         self.hear(worker, said, now, Contact::Later)
     }
 
-    /// Takes in what a worker said at the beginning of a connection that was made at `since` or later: this
-    /// is the start of it that runs, unless another one was met on a connection that began after that.
+    /// Takes a worker's report from the beginning of a connection that was made at `since` or later: this
+    /// instance is the running one, unless another one was met on a connection that began after that.
     pub fn met(&self, worker: BackendId, said: &WorkerState<'_>, since: Duration, now: Duration) -> Heard {
         self.hear(worker, said, now, Contact::Met(since))
     }
 
-    /// Whether a connection to this start of a worker leads to the one that runs now: that which was met
-    /// last, or any where none was.
+    /// Whether a connection to this instance of a worker leads to the running one: the one that was met last,
+    /// or any if none was.
     pub fn is_at(&self, worker: BackendId, instance: &str) -> bool {
         self.backend(worker).is_none_or(|backend| backend.state.load.announced().is_at(instance))
     }
 
-    /// A worker could not be met. From now on its responses tell the version it runs, until it is.
+    /// Notes that a worker could not be identified. Until it is, the version in its responses counts.
     pub fn doubt(&self, worker: BackendId) {
         if let Some(backend) = self.backend(worker) {
             backend.state.load.announced().doubt();
@@ -195,7 +195,7 @@ impl Resumes<'_> {
     fn hear(&self, worker: BackendId, said: &WorkerState<'_>, now: Duration, contact: Contact) -> Heard {
         let Some(backend) = self.backend(worker) else { return Heard::NotAsked };
         if let Some(in_flight) = said.in_flight {
-            // The one that was answered is not counted by the worker, and is by the balancer.
+            // The request being answered is counted by the balancer, but not by the worker.
             let own = backend.in_flight().saturating_sub(1);
             backend.state.load.told(in_flight, own, millis(now));
         }
@@ -215,10 +215,10 @@ impl Resumes<'_> {
         }
     }
 
-    /// Takes a worker's whole résumé, as earned under `classifier`, in place of what was known of it.
+    /// Takes a worker's whole résumé, earned under `classifier`, in place of the known one.
     ///
     /// # Errors
-    /// If none of it is believed.
+    /// If none of it is accepted.
     pub fn whole<'c>(
         &self,
         worker: BackendId,
@@ -234,16 +234,16 @@ impl Resumes<'_> {
         if self.pool.backends().iter().zip(self.pool.ids()).any(elsewhere) {
             return Err(Disbelief::Elsewhere);
         }
-        // Held to the end: of two résumés of one worker, one is taken after the other. What is known is not
-        // locked so long, for every request to the worker asks for it.
+        // Held to the end, so that two résumés of one worker are applied one after the other. `known` is not
+        // locked for so long, because every request to the worker reads it.
         let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.held(backend);
         let same = known.as_ref().filter(|known| *known.instance == *instance);
         if same.is_some_and(|known| known.revision > revision) {
             return Err(Disbelief::Outdated);
         }
-        // What is guessed of classes that the worker has begun and not reported yet holds on, unless it
-        // started anew.
+        // Inferred scores of classes that the worker has begun and not reported yet are kept, unless it was
+        // restarted.
         let started_anew = known.is_some() && same.is_none();
         let mut listed: HashSet<u64, BuildHasherDefault<NumberHasher>> = HashSet::default();
         let believed = self.take(worker, skills, |key| {
@@ -254,7 +254,7 @@ impl Resumes<'_> {
             .retain(worker, |key, skill| listed.contains(&key.0) || (!started_anew && !skill.is_reported()));
         if started_anew {
             backend.state.load.renew();
-            // What failed, failed at the one before it.
+            // The failures are those of the previous instance.
             backend.state.load.forgive();
             self.resume.memory.emptied(&backend.state.load, self.pool.backends().len());
         }
@@ -262,10 +262,10 @@ impl Resumes<'_> {
         Ok(believed)
     }
 
-    /// Takes the changes of a worker's résumé since the one that is known.
+    /// Takes the changes of a worker's résumé since the known revision.
     ///
     /// # Errors
-    /// If none of it is believed; [`Disbelief::OtherInstance`] and [`Disbelief::Outdated`] are usual.
+    /// If none of it is accepted; [`Disbelief::OtherInstance`] and [`Disbelief::Outdated`] are usual.
     pub fn changed<'c>(
         &self,
         worker: BackendId,
@@ -275,8 +275,8 @@ impl Resumes<'_> {
         skills: impl IntoIterator<Item = (&'c [u8], f64)>,
     ) -> Result<Believed, Disbelief> {
         let backend = self.open(worker, classifier)?;
-        // Who answers requests does not wait for a whole résumé to be taken in. Should that be older, the
-        // worker's next response says so.
+        // A core that serves requests does not wait for a whole résumé to be applied. If that one is older,
+        // the worker's next response shows it.
         let Ok(_alone) = backend.state.load.taking.try_lock() else { return Err(Disbelief::Outdated) };
         let known = self.held(backend);
         let Some(known) = known.filter(|known| *known.instance == *instance) else {
@@ -290,7 +290,7 @@ impl Resumes<'_> {
         Ok(believed)
     }
 
-    /// The worker is gone, or has started anew: nothing is known of it.
+    /// Forgets a worker that is gone or was restarted.
     pub fn forget(&self, worker: BackendId) {
         let Some(backend) = self.backend(worker) else { return };
         let _alone = backend.state.load.taking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -298,19 +298,18 @@ impl Resumes<'_> {
         *lock(backend) = None;
     }
 
-    /// How much is known.
+    /// The number of known skills.
     pub fn counts(&self) -> SkillCounts {
         self.resume.skills.counts()
     }
 
-    /// The worker that has told of most classes, and of how many.
+    /// The worker that has reported the most classes, and their number.
     pub fn most_reported(&self) -> Option<(BackendId, usize)> {
         self.resume.skills.most_reported()
     }
 
-    /// What is known of a worker's résumé by the skills of this pool. A pool that this one took the place of
-    /// may have others, which what was under way there still reaches: a whole résumé, the responses to its
-    /// requests.
+    /// The known résumé of a worker, if it was applied to the skills of this pool. A preceding pool may have
+    /// other skills; a whole résumé, or responses to its requests, may still reach it.
     fn held(&self, backend: &Backend) -> Option<Known> {
         self.ours(&lock(backend)).cloned()
     }
@@ -323,7 +322,7 @@ impl Resumes<'_> {
         *lock(backend) = Some((self.skills(), known));
     }
 
-    /// Which skills these are. No others have their address as long as somebody can ask for it.
+    /// Identifies these skills. No others have this address while these exist.
     fn skills(&self) -> usize {
         Arc::as_ptr(&self.resume.skills).addr()
     }

@@ -1,4 +1,4 @@
-//! The state that a worker reports with each response, and the résumé that is known of it.
+//! The state that a worker reports with each response, and its known résumé.
 
 /// The résumé of a worker that the balancer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,15 +9,15 @@ pub struct Known {
     pub revision: u64,
 }
 
-/// What a worker says with each response.
+/// A worker's report in each response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerState<'a> {
-    /// Which start of the worker this is.
+    /// The instance of the worker, new with each start.
     pub instance: &'a str,
-    /// The revision of its résumé, for the classifier it was asked by.
+    /// The revision of its résumé, for the classifier in the request.
     pub revision: u64,
-    /// The requests it has begun and not ended, of all balancers, without the one it answers.
+    /// The requests that it has begun and not ended, of all balancers, without the one being answered.
     pub in_flight: Option<u32>,
-    /// Its version, for pools where only one version serves.
+    /// Its version, for pools in which only one version serves.
     pub version: Option<&'a str>,
 }

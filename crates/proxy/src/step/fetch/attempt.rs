@@ -1,4 +1,4 @@
-//! One attempt: the request goes to a backend, its body as it comes, and the head of the response comes back.
+//! One attempt: sends the request and its body to a backend, and receives the head of the response.
 
 use super::context::FetchContext;
 use super::http1::end_to_end;
@@ -16,11 +16,11 @@ use sandarac_net::wall;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// Interim responses before the final one: 100, a few 103 and 102 while something slow is under way.
+/// Interim responses before the final one: 100, a few 103, and 102 during slow processing.
 const MAX_INTERIM: usize = 64;
 
-/// Sends the request once, and its body as it comes; forwards interim responses. `again` means that it is sent from its
-/// beginning after an attempt that may have taken some of the body.
+/// Sends the request once, and its body as it arrives; forwards interim responses. `again` means that an
+/// earlier attempt may have taken some of the body, so it is sent from its beginning.
 pub(super) async fn attempt(
     context: &FetchContext<'_>,
     request: &OriginRequest<'_>,
@@ -45,12 +45,12 @@ pub(super) async fn attempt(
         }
         if let Some(down) = recipient.client() {
             let now = match down.upload(cx, &mut link) {
-                // The origin may have answered before it closed on us: look for the answer first.
+                // The origin may have responded before it closed the connection: look for the response first.
                 Err(Fault::NoResponse) => Upload::Done,
                 Err(fault) => return Poll::Ready(Err(fault)),
                 Ok(upload) => upload,
             };
-            // The origin's time is what passes while it takes nothing, and then while it does not answer.
+            // The origin's timeout runs while it accepts nothing, and while it does not respond.
             match now {
                 _ if now == upload => {}
                 Upload::AwaitsClient => down.client.timer().clear(),
@@ -104,7 +104,7 @@ pub(super) async fn attempt(
         }
         Err(fault) => {
             let (wrote, answered) = (link.sent() > 0, link.is_answered());
-            // What the client did is not held against the backend.
+            // The backend is not blamed for the client's fault.
             if !link.is_reused() && !answered && matches!(fault, Fault::NoResponse) {
                 link.ended(AttemptOutcome::ConnectFailed);
             } else if !answered && fault == Fault::ResponseLate {
@@ -132,7 +132,8 @@ fn send_head(
     }
 }
 
-/// The fields of an interim response that go on: what edits of the final one remove or replace stays here.
+/// The fields of an interim response that are forwarded. Fields that edits of the final one remove or replace
+/// are dropped.
 fn fields_of_interim(request: &OriginRequest<'_>, received: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     let mut fields = end_to_end(Vec::new(), received)?;
     fields.retain_names(|name| !is_surrogate_only(name));

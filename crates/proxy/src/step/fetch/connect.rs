@@ -1,4 +1,4 @@
-//! The way to a backend: a place at one of the pool's, in its queue if need be, and a connection to it.
+//! The way to a backend: a place at one of the pool's, queued if need be, and a connection to it.
 
 use super::context::FetchContext;
 use super::link::OriginLink;
@@ -12,7 +12,7 @@ use sandarac_net::{Conn, Unread};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// A place at a backend: at once where there is one, else in the pool's queue.
+/// A place at a backend: at once if there is one, else through the pool's queue.
 pub(super) async fn place(
     context: &FetchContext<'_>,
     request: &OriginRequest<'_>,
@@ -35,8 +35,8 @@ pub(super) async fn place(
     Box::pin(wait_for_place(context, request, tried, recipient, context.live.queue())).await
 }
 
-/// Waits its turn in the pool's queue, if there is no place at once: for the backend that is best for it as long as the pool
-/// says, then for any. A client that is gone does not wait.
+/// Waits in the pool's queue, if there is no place at once: for the backend that suits it best for as long as
+/// the pool prescribes, then for any. The wait ends if the client leaves.
 async fn wait_for_place(
     context: &FetchContext<'_>,
     request: &OriginRequest<'_>,
@@ -73,8 +73,8 @@ async fn wait_for_place(
     .await
 }
 
-/// A connection to the backend of a pick: `pooled`, or a new one. Where only one version is to serve, the worker at its end has
-/// said what it runs, if it does.
+/// A connection to the backend of a pick: `pooled`, or a new one. If only one version may serve, the worker
+/// at its end has reported its version, if it does so at all.
 pub(super) async fn linked(
     context: &FetchContext<'_>,
     pick: Pick,
@@ -121,6 +121,6 @@ pub(super) async fn connect(
         return Ok(conn);
     }
     context.counters().one(Counter::OriginConnections);
-    // Resolving a name is a large state machine that a kept connection has no use for.
+    // Boxed, because resolving a name is a large state machine that a kept connection does not need.
     Box::pin(context.core.origins.connect(address, context.pool().timeouts.connect)).await
 }

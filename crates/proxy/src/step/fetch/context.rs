@@ -12,13 +12,13 @@ use sandarac_policy::PoolId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a fetch needs of its surroundings.
+/// The surroundings of a fetch.
 #[derive(Clone, Copy)]
 pub(crate) struct FetchContext<'a> {
     pub(crate) core: &'a Core,
     pub(crate) site: &'a Site,
     pub(crate) pool: PoolId,
-    /// The pool as it was when the fetch began, or when it last tried another backend.
+    /// The pool at the start of the fetch, or at its last change of backend.
     pub(crate) live: &'a Live,
     pub(crate) class: Option<&'a [u8]>,
     /// The backend that the client's session sticks to.
@@ -26,7 +26,7 @@ pub(crate) struct FetchContext<'a> {
 }
 
 impl<'a> FetchContext<'a> {
-    /// How the pool is configured.
+    /// The pool's configuration.
     pub(crate) fn pool(&self) -> &'a SitePool {
         self.site.pool_by_id(self.pool)
     }
@@ -35,7 +35,7 @@ impl<'a> FetchContext<'a> {
         &self.core.counters
     }
 
-    /// The pool that is in force now, if it is another than this one and has the same classes.
+    /// The pool in force, if it is a newer one with the same classes.
     pub(super) fn newer(&self) -> Option<Arc<Live>> {
         let live = self.pool().live();
         let other = !std::ptr::eq(&*live, self.live);
@@ -51,7 +51,7 @@ impl<'a> FetchContext<'a> {
         });
     }
 
-    /// A connection that was kept to the backend of a pick.
+    /// A kept connection to the backend of a pick.
     pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
         let resumes = self.resumes_to_check();
         let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));

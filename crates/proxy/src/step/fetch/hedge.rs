@@ -1,5 +1,5 @@
-//! Hedging: a request that is slow to be answered goes to a second backend too, and the first answer counts
-//! (Dean and Barroso 2013, "The tail at scale").
+//! Hedging: a request without a timely response is sent to a second backend too, and the first response is
+//! used (Dean and Barroso 2013, "The tail at scale").
 
 use super::attempt::attempt;
 use super::connect::linked;
@@ -19,15 +19,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 impl OriginRequest<'_> {
-    /// Whether a second backend may be asked while the first is at it: nothing but the head is sent, and asking twice
-    /// changes nothing (RFC 9110 §9.2.1).
+    /// Whether the request may be sent to a second backend concurrently: it consists of a head only, and a
+    /// repetition changes nothing (RFC 9110 §9.2.1).
     pub(super) fn can_be_hedged(&self) -> bool {
         matches!(self.method, Method::Get | Method::Head) && !self.tunnel && self.framing == BodyFraming::None
     }
 }
 
-/// Sends the request over `link`, and if no response has begun after `patience`, to another backend as well. Interim
-/// responses are not passed on: they may be of the one whose answer does not count.
+/// Sends the request over `link` and, if no response has begun after `patience`, to another backend as well.
+/// Interim responses are not forwarded, because they may belong to the response that is not used.
 pub(super) async fn hedged(
     context: &FetchContext<'_>,
     request: &OriginRequest<'_>,
@@ -42,7 +42,7 @@ pub(super) async fn hedged(
             answered: false,
         })
     };
-    // Neither attempt holds the client, which is watched here. Each has its own timer.
+    // Neither attempt holds the client, which is observed here. Each has its own timer.
     let (nobody, nobody_either) = (Audience::background(), Audience::background());
     let mut first_for = Recipient::Audience(&nobody);
     let tried = [link.backend_id()];

@@ -1,5 +1,5 @@
-//! HTTP/1.1 to an origin: encodes requests, reads response heads and bodies, and keeps the connection where it can serve
-//! another request.
+//! HTTP/1.1 to an origin: encodes requests, reads response heads and bodies, and keeps the connection if it
+//! can serve another request.
 
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
@@ -17,10 +17,10 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-/// Room for what is added to a response head on its way: the status line, Via, Date, Cache-Status, Connection.
+/// Room for the additions to a response head: the status line, Via, Date, Cache-Status, Connection.
 const ADDED_TO_RESPONSE: usize = 352;
 
-/// Room for what is added to a request head: the framing of its body, and what belongs to the connection.
+/// Room for the additions to a request head: the framing of its body, and connection fields.
 const ADDED_TO_REQUEST: usize = 128;
 
 /// A connection that speaks HTTP/1.1.
@@ -31,7 +31,7 @@ pub(super) struct Http1 {
     upload: BodyFraming,
     /// The body of the response.
     body: Framer,
-    /// Whether any byte of a response has come.
+    /// Whether any byte of a response has arrived.
     answered: bool,
     /// Whether the connection may serve another request.
     keep_alive: bool,
@@ -121,7 +121,7 @@ impl Http1 {
         }
     }
 
-    /// Parses one head of what has arrived.
+    /// Parses one head from the received bytes.
     fn parse(
         &mut self,
         cx: &mut Context<'_>,
@@ -217,7 +217,7 @@ impl Http1 {
         self.keep_alive = false;
     }
 
-    /// Keeps the connection for the next request where both sides allow it.
+    /// Keeps the connection for the next request if both sides allow it.
     pub(super) fn finish(self, origins: &Origins, address: &Address) {
         let repairs = self.conn.repairs();
         if !repairs.is_empty() {
@@ -227,13 +227,13 @@ impl Http1 {
         }
     }
 
-    /// Gives back the connection, on which nothing was sent.
+    /// Returns the connection, on which nothing was sent.
     pub(super) fn spare(self, origins: &Origins, address: &Address) {
         origins.checkin(address, self.conn, self.provenance);
     }
 }
 
-/// What came of the bytes that have arrived.
+/// The result of parsing the received bytes.
 enum Step {
     /// More must be read.
     Partial,
@@ -241,7 +241,7 @@ enum Step {
     Final(OriginHead),
 }
 
-/// The head of a request as it goes on the wire.
+/// The head of a request as sent.
 pub(crate) fn encode_request(request: &OriginRequest<'_>, own: &FieldsBuf) -> Vec<u8> {
     let lines = request.fields.encoded_len() + own.encoded_len();
     let mut out = Vec::with_capacity(request.target.len() + lines + ADDED_TO_REQUEST);
@@ -260,14 +260,15 @@ pub(crate) fn encode_request(request: &OriginRequest<'_>, own: &FieldsBuf) -> Ve
     out
 }
 
-/// Whether a server may leave a part of the request unread and take it for the next: cheroot does so with chunks that the
-/// application did not read, aiohttp with all that follows a request for another protocol.
+/// Whether a server may leave a part of the request unread and parse it as the next request: cheroot does so
+/// with chunks that the application did not read, aiohttp with everything after a request for another
+/// protocol.
 fn may_be_left(request: &OriginRequest<'_>) -> bool {
     request.framing == BodyFraming::Chunked || request.tunnel
 }
 
-/// Whether a body may follow that is not to be read: some origins send one in response to HEAD, and not always at once. It
-/// would be the response to the next request on the connection.
+/// Whether an unwanted body may follow. Some origins send one in response to HEAD, and not always at once. It
+/// would be read as the response to the next request on the connection.
 fn may_be_followed(response: &Response<'_>, method: Method) -> bool {
     let says_empty = || {
         let length = response.head.fields.get(Name::ContentLength);
@@ -276,7 +277,8 @@ fn may_be_followed(response: &Response<'_>, method: Method) -> bool {
     method == Method::Head && !matches!(response.head.status, 204 | 304) && !says_empty()
 }
 
-/// The fields of a response that begins another protocol. What that is called stands in hop-by-hop fields.
+/// The fields of a response that begins another protocol. Hop-by-hop fields name that protocol, so they are
+/// included.
 fn of_switched(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
     let mut kept = FieldsBuf::new();
     kept.extend(response.head.fields, |field| !is_of_workers(field.id) && !is_surrogate_only(field.id))?;
@@ -294,7 +296,7 @@ fn of_final(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
     encode::status_line(&mut first, response.head.status, response.head.reason);
     let mut fields = end_to_end(first, fields)?;
     if response.head.status == 204 {
-        // It has no content, not even none of a length (RFC 9110 §8.6).
+        // It has no content, so it has no length either, not even zero (RFC 9110 §8.6).
         fields.remove(Name::ContentLength);
     }
     if let Some([b'0', _, ..]) = fields.view().get(Name::ContentLength) {
@@ -303,7 +305,7 @@ fn of_final(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
     Ok(fields)
 }
 
-/// Writes a Content-Length without leading zeros, which make it octal to some.
+/// Writes a Content-Length without leading zeros, which some parsers read as octal.
 #[cold]
 fn trim_zeros(fields: &mut FieldsBuf) -> Result<(), TooLarge> {
     let digits = fields.view().get(Name::ContentLength).unwrap_or_default().to_vec();
@@ -311,10 +313,10 @@ fn trim_zeros(fields: &mut FieldsBuf) -> Result<(), TooLarge> {
     fields.replace(b"Content-Length", &digits[zeros..])
 }
 
-/// A copy of the fields that are not the connection's own (RFC 9110 §7.6.1), after `first_line`. Those that Connection names
-/// were taken out when the response was read.
+/// A copy of the end-to-end fields (RFC 9110 §7.6.1), after `first_line`. Fields that Connection names were
+/// removed when the response was read.
 pub(super) fn end_to_end(first_line: Vec<u8>, fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
-    // Two more are added on the way: Via, Date.
+    // Two fields are added later: Via, Date.
     let mut kept = FieldsBuf::after(first_line, fields.len() + 2);
     kept.extend(fields, |field| !hop::is_standing(field.id))?;
     Ok(kept)

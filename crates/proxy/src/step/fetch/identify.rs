@@ -1,6 +1,6 @@
-//! Identification of a worker: where only one version may serve, each new connection begins with a question about the
-//! worker's start and version. A worker that was restarted at the same address would otherwise reveal its version only in
-//! its first response, when it is too late to ask another one.
+//! Identification of a worker: if only one version may serve, a question about the worker's instance and
+//! version precedes the first request on each new connection. A worker that was restarted at the same address
+//! would otherwise reveal its version only in its first response, which is too late to choose another one.
 
 use super::connect::connect;
 use super::context::FetchContext;
@@ -14,24 +14,24 @@ use sandarac_net::{Conn, Unread, within};
 use sandarac_wire::h1::encode;
 use sandarac_wire::resume::{self, WorkerState};
 
-/// What came of it.
+/// The result of an identification.
 enum Identified {
-    /// It is this start of the worker, and the connection can be used.
+    /// The connection leads to this instance of the worker, and can be used.
     Worker(Box<str>),
-    /// The connection ended: with a process that ends, probably.
+    /// The connection ended, probably because the process ends.
     Closed,
-    /// It does not say what it runs, or not in time, or says more than it was asked for.
+    /// No report of the version came in time, or unexpected bytes came with it.
     Mute,
 }
 
 impl<'a> FetchContext<'a> {
-    /// The résumés of the workers, where connections to them are to begin with a question.
+    /// The résumés of the workers, if connections to them begin with a question.
     pub(super) fn resumes_to_check(self) -> Option<Resumes<'a>> {
         self.live.settings().single_version.then(|| self.live.reported_resumes()).flatten()
     }
 
-    /// The connection to the backend of a pick, its worker met on it; or another one where the worker cannot be met: then its
-    /// responses tell what it runs.
+    /// The connection to the backend of a pick, with the worker identified on it. If the worker cannot be
+    /// identified, another connection: then its responses report its version.
     pub(super) async fn identified(
         &self,
         pick: &Pick,
@@ -48,7 +48,7 @@ impl<'a> FetchContext<'a> {
                     provenance.instance = Some(instance);
                     continue;
                 }
-                // Whoever took the place of one that ends may say what it runs.
+                // The successor of a process that ends may report its version.
                 Identified::Closed if first => first = false,
                 Identified::Closed | Identified::Mute => origins.found_mute(address),
             }
@@ -57,20 +57,20 @@ impl<'a> FetchContext<'a> {
         connected
     }
 
-    /// Asks at a connection to `worker`, on which nothing was sent that is not answered.
+    /// Asks `worker` for its version on an idle connection.
     async fn identify(&self, conn: &mut Conn, worker: BackendId) -> Identified {
         let (Some(resumes), Some(backend)) = (self.resumes_to_check(), self.live.backend(worker)) else {
             return Identified::Mute;
         };
         self.counters().one(Counter::WorkersMet);
-        // It is to answer without waiting for the application, so this belongs to connecting; and it is waited for in vain once
-        // in a while at most.
+        // The response does not depend on the application, so the connect timeout applies. A wait in vain
+        // happens only once in a while.
         let patience = self.pool().timeouts.connect;
         let identified = within(patience, self.ask(conn, worker, &resumes, backend)).await;
         match identified {
             Some(Ok(Identified::Worker(instance))) => match self.core.origins.unread(conn) {
                 Unread::Nothing => Identified::Worker(instance),
-                // A body behind the response to HEAD would be the response to the request that follows.
+                // A body after the response to HEAD would be read as the response to the next request.
                 Unread::Data => Identified::Mute,
                 Unread::End => Identified::Closed,
             },

@@ -1,4 +1,4 @@
-//! A connection to a backend, in use for one request, whatever protocol is spoken on it.
+//! A connection to a backend, in use for one request, over any protocol.
 
 use super::context::FetchContext;
 use super::http1::Http1;
@@ -17,17 +17,17 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A connection to a backend, in use for one request. It owns the encoding of the request, the reading of the response,
-/// and what becomes of the connection afterwards.
+/// A connection to a backend, in use for one request. It encodes the request, reads the response, and decides
+/// whether the connection is kept.
 pub(crate) struct OriginLink {
     protocol: Protocol,
     pick: Pick,
     origins: Rc<Origins>,
     /// Whether it was kept from an earlier request.
     reused: bool,
-    /// The status blames the backend.
+    /// Whether the status is the backend's fault.
     server_error: bool,
-    /// Whether the backend turned out, since it was picked, to be of a version that does not serve.
+    /// Whether the backend was found, since it was picked, to be of a version that may not serve.
     is_other_version: bool,
     epoch: Moment,
 }
@@ -39,7 +39,7 @@ enum Protocol {
     Memory(super::memory::Memory),
 }
 
-/// Calls the same method of the link's protocol, whichever that is.
+/// Calls the method of the same name of the link's protocol.
 macro_rules! speak {
     ($link:expr, $method:ident($($argument:expr),*)) => {
         match $link {
@@ -83,12 +83,12 @@ impl OriginLink {
         }
     }
 
-    /// The same link, over a connection that was kept from an earlier request or not.
+    /// The same link, with whether its connection was kept from an earlier request.
     pub(super) fn reusing(self, reused: bool) -> OriginLink {
         OriginLink { reused, ..self }
     }
 
-    /// The same link, to a backend that turned out to be of a version that does not serve, or not.
+    /// The same link, with whether its backend was found to be of a version that may not serve.
     pub(super) fn of_other_version(self, is_other_version: bool) -> OriginLink {
         OriginLink { is_other_version, ..self }
     }
@@ -125,7 +125,7 @@ impl OriginLink {
         speak!(&mut self.protocol, send_body(cx, data))
     }
 
-    /// Ends the request body, with the trailers that `rule` lets through.
+    /// Ends the request body, with the trailers that `rule` allows.
     pub(crate) fn end_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -135,27 +135,27 @@ impl OriginLink {
         speak!(&mut self.protocol, end_body(cx, trailers, rule))
     }
 
-    /// Bytes of the request that the backend has not taken yet.
+    /// Bytes of the request that the backend has not accepted yet.
     pub(crate) fn queued(&self) -> usize {
         speak!(&self.protocol, queued())
     }
 
-    /// Ready when the backend has taken all of the request that was sent.
+    /// Ready when the backend has accepted all bytes sent.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         speak!(&mut self.protocol, poll_flush(cx))
     }
 
-    /// Bytes that the backend took in the life of the connection.
+    /// Bytes that the backend has accepted on this connection.
     pub(crate) fn sent(&self) -> u64 {
         speak!(&self.protocol, sent())
     }
 
-    /// All of the request has been sent: the backend's time counts from now.
+    /// Notes that all of the request has been sent: the backend's response time counts from now.
     pub(super) fn awaits_answer(&mut self) {
         self.pick.awaits_answer();
     }
 
-    /// Receives the head of the response. `see` gets what shows on the way; its error ends the attempt.
+    /// Receives the head of the response. `see` gets each head on the way; its error ends the attempt.
     pub(super) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -167,24 +167,24 @@ impl OriginLink {
         speak!(&mut self.protocol, poll_head(cx, request, limits, spans, see))
     }
 
-    /// Whether any byte of a response has come.
+    /// Whether any byte of a response has arrived.
     pub(super) fn is_answered(&self) -> bool {
         speak!(&self.protocol, is_answered())
     }
 
-    /// The head has come, with this status. Returns how long the backend took, where that is known.
+    /// Notes that the head has arrived, with this status. Returns the backend's response time, if known.
     pub(super) fn responded(&mut self, status: u16) -> Option<Duration> {
         self.server_error = status >= 500;
         self.pick.responded(self.epoch.elapsed());
         self.pick.took()
     }
 
-    /// What is still to come of the body, where that is known.
+    /// The bytes of the body still to come, if known.
     pub(crate) fn remaining(&self) -> Option<u64> {
         speak!(&self.protocol, remaining())
     }
 
-    /// The next step of the body, of what has arrived; `None` where more must be read first.
+    /// The next step of the body from the received bytes; `None` if more must be read first.
     pub(crate) fn body_step(&mut self) -> Result<Option<BodyStep>, BodyError> {
         speak!(&mut self.protocol, body_step())
     }
@@ -199,17 +199,17 @@ impl OriginLink {
         speak!(&self.protocol, piece(range))
     }
 
-    /// Drops the bytes of a [`BodyStep::Data`], which are used.
+    /// Drops the bytes of a [`BodyStep::Data`] after their use.
     pub(crate) fn consume(&mut self, range: &Range<usize>) {
         speak!(&mut self.protocol, consume(range))
     }
 
-    /// Whether [`OriginLink::poll_read_into`] may be called: the bytes that come next are body and nothing else.
+    /// Whether [`OriginLink::poll_read_into`] may be called: the next bytes are body and nothing else.
     pub(crate) fn reads_directly(&self) -> bool {
         speak!(&self.protocol, reads_directly())
     }
 
-    /// Reads body straight into memory of the caller's.
+    /// Reads body bytes directly into memory of the caller's.
     pub(crate) fn poll_read_into(
         &mut self,
         cx: &mut Context<'_>,
@@ -218,48 +218,48 @@ impl OriginLink {
         speak!(&mut self.protocol, poll_read_into(cx, into))
     }
 
-    /// Leaves the body, which the client does not want, unread: the connection is not used again.
+    /// Leaves the unwanted body unread: the connection is not used again.
     pub(crate) fn drop_body(&mut self) {
         speak!(&mut self.protocol, drop_body())
     }
 
-    /// The connection, for another protocol that both sides have switched to.
+    /// The connection, for the protocol that both sides have switched to.
     pub(crate) fn tunnel(&mut self) -> &mut Conn {
         speak!(&mut self.protocol, tunnel())
     }
 
-    /// The response has ended: the connection can serve another request if both sides allow it.
+    /// Ends a complete response: the connection is kept if both sides allow it.
     pub(crate) fn finish(self) {
         let OriginLink { protocol, pick, origins, server_error, epoch, .. } = self;
-        // The time ends here, not when the connection is put away.
+        // The request ends here, not when the connection is put away.
         let now = epoch.elapsed();
         speak!(protocol, finish(&origins, pick.backend().address()));
         pick.finish(if server_error { AttemptOutcome::ServerError } else { AttemptOutcome::Answered }, now);
     }
 
-    /// The response is whole, or not wanted; the connection is not to be used again.
+    /// Ends a complete or unwanted response, and closes the connection.
     pub(crate) fn close(mut self) {
         speak!(&mut self.protocol, forbid_reuse());
         self.finish();
     }
 
-    /// The response broke off.
+    /// Ends a response that broke off.
     pub(crate) fn broken(self) {
         self.ended(AttemptOutcome::Broken);
     }
 
-    /// The rest of the response is not read, for a reason that lies here.
+    /// Abandons the response for a reason that is not the backend's.
     pub(crate) fn unwanted(self) {
         self.ended(AttemptOutcome::Aborted);
     }
 
-    /// The request brought no response.
+    /// Ends a request that brought no response.
     pub(super) fn ended(self, outcome: AttemptOutcome) {
         let now = self.epoch.elapsed();
         self.pick.finish(outcome, now);
     }
 
-    /// No request was sent.
+    /// Returns the connection; no request was sent.
     pub(super) fn spare(self) {
         speak!(self.protocol, spare(&self.origins, self.pick.backend().address()));
     }

@@ -1,4 +1,4 @@
-//! An origin in memory, for tests: proves that nothing above a link knows which protocol the link speaks.
+//! An origin in memory, for tests: shows that no code above a link depends on the link's protocol.
 
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
@@ -16,17 +16,17 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// What an origin in memory answers, and what it was asked. No byte of HTTP/1.1 is involved.
+/// A scripted origin in memory: its responses, and the requests made to it. No byte of HTTP/1.1 is involved.
 pub(crate) struct Memory {
     pub(crate) interim: Option<u16>,
     pub(crate) head: Option<ResponseHeadBuf>,
-    /// The body, in the pieces it comes in.
+    /// The body, in the pieces in which it arrives.
     pub(crate) body: VecDeque<Vec<u8>>,
     pub(crate) heard: Rc<RefCell<Heard>>,
     piece: Vec<u8>,
 }
 
-/// What an origin in memory was asked and how the link to it ended.
+/// The requests made to an origin in memory, and how the link to it ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) target: Vec<u8>,

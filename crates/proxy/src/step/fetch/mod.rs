@@ -1,4 +1,4 @@
-//! Fetch: a request goes to a backend of a pool, and the head of its response comes back.
+//! Fetch: sends a request to a backend of a pool, and receives the head of the response.
 
 mod attempt;
 mod connect;

@@ -1,4 +1,4 @@
-//! The response of a backend whose head has arrived, or the attempt that brought none.
+//! A response whose head has arrived, or a failed attempt.
 
 use super::link::OriginLink;
 use crate::Fault;
@@ -8,13 +8,13 @@ use sandarac_message::{ResponseHeadBuf, Timestamp};
 /// A response whose head has arrived.
 pub(crate) struct OriginResponse {
     pub(crate) link: OriginLink,
-    /// Its fields stand after the status line, as both go to the client, unless it switched protocols.
+    /// The fields stand after the status line, as both are sent to the client, unless it switched protocols.
     pub(crate) head: ResponseHeadBuf,
-    /// 101, or 2xx to CONNECT: what follows belongs to another protocol.
+    /// 101, or 2xx to CONNECT: another protocol follows.
     pub(crate) switched: bool,
     pub(crate) requested: Timestamp,
     pub(crate) received: Timestamp,
-    /// How far the request body has come.
+    /// The progress of the request body.
     pub(crate) upload: Upload,
 }
 
@@ -23,6 +23,6 @@ pub(super) struct Failed {
     pub(super) fault: Fault,
     /// Whether any byte of the request may have reached the backend.
     pub(super) sent: bool,
-    /// Whether any byte of a response came.
+    /// Whether any byte of a response arrived.
     pub(super) answered: bool,
 }

@@ -1,5 +1,5 @@
-//! The recipient of a fetch: the client whose body goes up and who receives interim responses, or everybody who may be
-//! served by a response that is stored.
+//! The recipient of a fetch: one client, which sends the body and receives interim responses, or everyone who
+//! is served the stored response.
 
 use super::origin_request::OriginRequest;
 use super::trace::FetchTrace;
@@ -10,11 +10,11 @@ use sandarac_net::Timer;
 use std::cell::{Cell, RefCell};
 use std::task::Context;
 
-/// For whom a fetch is made.
+/// The recipient of a fetch.
 pub(crate) enum Recipient<'a, 'c> {
-    /// One client: the fetch has the use of its connection.
+    /// One client. The fetch uses its connection.
     Client(&'a mut Downstream<'c>),
-    /// Whoever the stored response will serve. The request has no body.
+    /// All clients that the stored response will serve. The request has no body.
     Audience(&'a Audience),
 }
 
@@ -26,8 +26,8 @@ impl<'c> Recipient<'_, 'c> {
         }
     }
 
-    /// Gives the timer of whatever is waited for to `act`: that of the client's connection, or the audience's. One serves
-    /// all waits, because each takes a place in the runtime's wheel.
+    /// Passes the timer to `act`: the client connection's or the audience's. One timer serves all waits,
+    /// because each takes a place in the runtime's wheel.
     pub(super) fn with_timer<T>(&mut self, act: impl FnOnce(&mut Timer) -> T) -> T {
         match self {
             Recipient::Client(down) => act(down.client.timer()),
@@ -35,14 +35,14 @@ impl<'c> Recipient<'_, 'c> {
         }
     }
 
-    /// Notes by which number, and which name of the request, the fetch is known.
+    /// Notes the number and the id of the fetch.
     pub(super) fn begins(&self, trace: &FetchTrace) {
         if let Recipient::Audience(audience) = self {
             *audience.begun.borrow_mut() = trace.clone();
         }
     }
 
-    /// Notes which backend is asked.
+    /// Notes the backend that is tried.
     pub(super) fn asks(&mut self, backend: BackendId) {
         match self {
             Recipient::Client(down) => down.asked = Some(backend),
@@ -50,7 +50,7 @@ impl<'c> Recipient<'_, 'c> {
         }
     }
 
-    /// The backend that was asked last.
+    /// The backend that was tried last.
     pub(super) fn asked(&self) -> Option<BackendId> {
         match self {
             Recipient::Client(down) => down.asked,
@@ -58,17 +58,17 @@ impl<'c> Recipient<'_, 'c> {
         }
     }
 
-    /// Whether the fetch was begun for no client.
+    /// Whether the fetch was begun without a client.
     pub(super) fn is_background(&self) -> bool {
         matches!(self, Recipient::Audience(audience) if audience.is_background())
     }
 
-    /// Whether the response to `request` is for one client, and that has left, so that nobody wants it.
+    /// Whether the response to `request` is for one client, and that client has left.
     pub(super) fn has_left(&mut self, request: &OriginRequest<'_>, cx: &mut Context<'_>) -> bool {
         request.one_client && self.client().is_some_and(|down| down.poll_left(cx).is_ready())
     }
 
-    /// Whether no client waits that the fetch was begun for.
+    /// Whether no client waits for the fetch.
     pub(super) fn is_gone(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Recipient::Client(down) => down.poll_left(cx).is_ready(),
@@ -96,17 +96,17 @@ impl<'c> Recipient<'_, 'c> {
     }
 }
 
-/// What a fetch for the store and the exchange that began it know of each other. The fetch goes on when the exchange
-/// ends.
+/// The state shared by a fetch for the store and the exchange that began it. The fetch continues when the
+/// exchange ends.
 pub(crate) struct Audience {
     attendance: Cell<Attendance>,
-    /// Interim responses that the exchange has not sent on yet. A fetch forwards a bounded number.
+    /// Interim responses that the exchange has not forwarded yet. Their number is bounded by the fetch.
     interims: RefCell<Vec<Interim>>,
-    /// The backend that was asked last.
+    /// The backend that was tried last.
     asked: Cell<Option<BackendId>>,
     /// What was known of the fetch when it began.
     begun: RefCell<FetchTrace>,
-    /// The timer of the client's connection, or one that stays with the fetch.
+    /// The timer of the client's connection, or one of the fetch's own.
     timer: RefCell<Timer>,
 }
 
@@ -123,7 +123,7 @@ enum Attendance {
     Attended,
     /// The client has left.
     Left,
-    /// There never was one.
+    /// There was no client from the beginning.
     Background,
 }
 
@@ -133,7 +133,7 @@ impl Audience {
         Audience::new(Attendance::Attended)
     }
 
-    /// No client waits: what is stored was served to it already.
+    /// No client waits, because the stored response was served already.
     pub(crate) fn background() -> Audience {
         Audience::new(Attendance::Background)
     }
@@ -148,12 +148,12 @@ impl Audience {
         }
     }
 
-    /// Lends the fetch the timer of the client's connection. It stays with the fetch where the client leaves.
+    /// Lends the fetch the timer of the client's connection. The fetch keeps it if the client leaves.
     pub(crate) fn lend_timer(&self, timer: Timer) {
         self.timer.replace(timer);
     }
 
-    /// The timer that was lent, without a deadline.
+    /// The lent timer, without a deadline.
     pub(crate) fn return_timer(&self) -> Timer {
         let mut timer = self.timer.take();
         timer.clear();
@@ -178,7 +178,7 @@ impl Audience {
         self.begun.borrow().clone()
     }
 
-    /// Gives each interim response that has come since the last call to `send`: status, reason and fields.
+    /// Passes `send` each interim response received since the last call: status, reason and fields.
     pub(crate) fn drain_interims(&self, mut send: impl FnMut(u16, &[u8], Fields<'_>)) {
         if self.interims.borrow().is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Retries: another attempt where that is safe.
+//! Retries: another attempt if that is safe.
 
 use super::attempt::attempt;
 use super::connect::{linked, place};
@@ -14,20 +14,23 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Backends that may refuse connections for one request before they count as others that it was lost at. They cost next
-/// to nothing, but a pool of a thousand that are all gone is not to be gone through by each request.
+/// Backends that may refuse a connection for one request before a refusal counts like a lost attempt. A
+/// refusal costs next to nothing, but a request must not try all thousand backends of a dead pool.
 const MAX_REFUSALS: usize = 16;
 
-/// Backends that turn out, as a request is about to be sent to them, to be of a version that does not serve, before it is sent
-/// nevertheless. A restart of a whole pool takes a few; a pool in which it does not end has no version to keep to.
+/// Backends of a version that may not serve that one request may find, just before it is sent, before it is
+/// sent to one of them nevertheless. A restart of a whole pool causes a few; a pool that causes more has no
+/// version to keep to.
 const MAX_OTHER_VERSIONS: usize = 16;
 
-/// Sends the request to a backend of the pool and receives the response head, with retries where they are safe:
-/// another attempt after a kept connection turned out dead, or at another backend after one was lost, if no response
-/// byte came and either the method is idempotent and the body at hand, or nothing was sent.
+/// Sends the request to a backend of the pool and receives the response head, with retries where they are
+/// safe. There is another attempt after a kept connection turned out dead, and at another backend after one
+/// was lost. Both require that no response byte arrived, and either that nothing was sent, or that the method
+/// is idempotent and the body is still available.
 ///
-/// What is limited is at how many backends it may be lost, as it may be what kills them. One that refuses the connection
-/// has not seen it; and one that ends breaks kept connections first, and then the new one that it still let in.
+/// The number of backends that it may be lost at is limited, because the request itself may crash them. A
+/// backend that refuses the connection has not seen the request. A backend that ends breaks kept connections
+/// first, then the new one that it still accepted.
 pub(crate) async fn fetch(
     context: &FetchContext<'_>,
     request: &OriginRequest<'_>,
@@ -71,14 +74,15 @@ pub(crate) async fn fetch(
         let safe = !failed.answered && (!failed.sent || (request.method.is_idempotent() && body_at_hand));
         let next = context.newer();
         let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
-        // A kept connection that ended says nothing of the backend; one that is silent does.
+        // A kept connection that ended is no sign of a fault of the backend; a timeout is.
         let stale = reused && matches!(failed.fault, Fault::NoResponse);
         if failed.fault.is_origins() && !stale && failed.fault != Fault::NoDescriptors {
             context.complain(backend, &failed.fault);
         }
         let possible = safe && failed.fault.is_origins() && (stale || another);
         if failed.sent && !stale {
-            // A page that hangs one worker may hang the next; and what nobody waits for is not worth another's time.
+            // A request that hangs one worker may hang the next. A fetch that no client waits for is not
+            // retried either.
             let late = failed.fault == Fault::ResponseLate && !context.pool().retry_timeouts;
             let gone = poll_fn(|cx| Poll::Ready(recipient.is_gone(cx))).await;
             if late || gone {
@@ -94,7 +98,8 @@ pub(crate) async fn fetch(
         if !possible || retries == 0 || lost_at.len() > retries {
             return Err(failed.fault);
         }
-        // Not what load is multiplied by: who refuses has done nothing, and who dies does so once.
+        // The budget is for retries that multiply load: a refused connection causes none, and a backend
+        // crashes only once.
         let is_free = match failed.fault {
             Fault::ConnectFailed(_) | Fault::NoDescriptors => true,
             Fault::NoResponse => stale || !was_failing,
@@ -105,7 +110,7 @@ pub(crate) async fn fetch(
             return Err(failed.fault);
         }
         if stale {
-            // Whatever closed this connection probably closed its companions: take a new one.
+            // The other kept connections are probably closed for the same reason: take a new one.
             fresh = true;
         } else {
             tried.push(backend);

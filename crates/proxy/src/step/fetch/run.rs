@@ -19,15 +19,15 @@ use sandarac_policy::{PoolId, Subject};
 use sandarac_wire::h1::BodyFraming;
 use std::time::Instant;
 
-/// A request to be made of a pool.
+/// A request to a pool.
 pub(crate) struct Fetch<'a> {
     pub(crate) core: &'a Core,
     pub(crate) site: &'a Site,
-    /// The request, as it is to be made.
+    /// The request to make.
     pub(crate) request: RequestHead<'a>,
     pub(crate) received: &'a Received<'a>,
     pub(crate) pool: PoolId,
-    /// The target that the backend is asked for.
+    /// The target to request from the backend.
     pub(crate) target: &'a [u8],
     pub(crate) purpose: Purpose<'a>,
     /// Whether the client waits for 100 (Continue) before it sends its body.
@@ -37,8 +37,8 @@ pub(crate) struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// Sends the request to a backend of the pool and waits for the head of its response. `trace` receives what is known of
-    /// it, also where it fails.
+    /// Sends the request to a backend of the pool and waits for the head of its response. `trace` receives
+    /// what is known of the fetch, even if it fails.
     pub(crate) async fn run(
         &self,
         recipient: &mut Recipient<'_, '_>,
@@ -68,14 +68,14 @@ impl Fetch<'_> {
         };
         let mut class = Vec::new();
         let class = live.classify(subject, &mut class, &core.counters);
-        // A session has no say in what is fetched for no client.
+        // A session does not influence a fetch without a client.
         let session = site_pool.sticky.as_ref().filter(|_| client_asks);
         let cookie = session.and_then(|sticky| sticky::named(sticky, self.request.fields));
         let sticks_to = cookie.and_then(|key| live.with_key(key));
         let context = FetchContext { core, site, pool, live: &live, class, sticks_to };
         let arrived = fetch(&context, &request, recipient).await;
         if let Some(began) = began {
-            // Where one answered it is that one, which is not the one asked last where that was to hedge.
+            // The backend that responded. With hedging, this need not be the one that was tried last.
             trace.backend = match &arrived {
                 Ok(arrived) => Some(arrived.link.backend().address().to_string()),
                 Err(_) => recipient.asked().and_then(|id| address(site, pool, id)),
@@ -84,16 +84,16 @@ impl Fetch<'_> {
         }
         let arrived = arrived?;
         let key = arrived.link.backend().key();
-        // Another backend answered because the session's own was full, slow or just starting: the session stays while its own
-        // is in service.
+        // Another backend answered because the session's own was full, slow or just starting: the session
+        // stays while its own is in service.
         let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, context.now()));
         let moves = cookie != Some(key) && !stays;
         trace.stick_to = session.filter(|_| moves).map(|_| (key, received.requester.scheme));
         Ok(arrived)
     }
 
-    /// The request as the backend gets it. Not a part of [`Fetch::run`], which would keep room for what makes it as long as
-    /// it waits.
+    /// The request as sent to the backend. Separate from [`Fetch::run`], whose future would otherwise keep
+    /// its temporaries while it waits.
     fn origin_request<'s>(
         &'s self,
         framing: BodyFraming,

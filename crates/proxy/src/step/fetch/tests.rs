@@ -1,4 +1,4 @@
-//! A fetch over a link that is no HTTP/1.1 connection.
+//! A fetch over a link that is not an HTTP/1.1 connection.
 
 use super::attempt::attempt;
 use super::link::OriginLink;

@@ -1,4 +1,4 @@
-//! What is known of a fetch beside its response, for logs and for the client's session.
+//! Data of a fetch beside its response, for logs and for the client's session.
 
 use crate::site::Site;
 use sandarac_balance::BackendId;
@@ -6,18 +6,18 @@ use sandarac_message::target::Scheme;
 use sandarac_policy::PoolId;
 use std::time::Duration;
 
-/// What is known of a fetch beside its response.
+/// Data of a fetch beside its response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FetchTrace {
     /// Its transaction number.
     pub(crate) number: Option<u64>,
-    /// What edits call the request to the origin.
+    /// The `{id}` that edits send to the origin.
     pub(crate) id: Option<String>,
-    /// The backend that answered, or that was asked last; only where that is logged.
+    /// The backend that responded, or that was tried last; only if it is logged.
     pub(crate) backend: Option<String>,
-    /// How long the head of the response took; only where that is logged.
+    /// The time until the head of the response; only if it is logged.
     pub(crate) time: Option<Duration>,
-    /// The backend that the client's session is to stick to from now on, by its key.
+    /// The key of the backend that the client's session sticks to from now on.
     pub(crate) stick_to: Option<(u64, Scheme)>,
 }
 

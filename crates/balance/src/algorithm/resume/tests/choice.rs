@@ -54,7 +54,7 @@ fn a_heavy_worker_with_its_share_in_hand_is_not_too_busy() {
     for worker in 0..40 {
         tell(&pool, worker, &[(&format!("of-{worker}"), 1000.0)]);
     }
-    // As many in hand as each weighs.
+    // As many in hand as the weight of each.
     let mut held: Vec<_> = (1..40).map(|worker| pick(&pool, format!("of-{worker}").as_bytes())).collect();
     for _ in 0..20 {
         held.push(pick(&pool, b"of-0"));
@@ -68,7 +68,7 @@ fn of_equals_the_one_with_less_work_gets_it() {
     tell(&pool, 1, &[("a", 200.0), ("slow", 20.0)]);
     tell(&pool, 2, &[("a", 200.0)]);
     let _slow = pick(&pool, b"slow");
-    // One slow request is more to wait for than three quick ones.
+    // One slow request is longer to wait for than three quick ones.
     let held: Vec<_> = (0..3).map(|_| pick(&pool, b"a")).collect();
     let ids: Vec<_> = held.iter().map(|pick| pick.id().0).collect();
     assert_eq!(ids, [2, 2, 2]);
@@ -124,7 +124,7 @@ fn a_worker_that_others_load_is_spared() {
     assert_eq!(pool.resumes().unwrap().heard(answered.id(), &state, NOW), Heard::Current);
     answered.finish(AttemptOutcome::Answered, at(10));
     assert_eq!(pool.pick(Some(b"a"), at(20), &[]).unwrap().id().0, 1);
-    // What was said long ago no longer counts.
+    // Old reports no longer count.
     assert_eq!(pool.pick(Some(b"a"), at(5000), &[]).unwrap().id().0, 0);
 }
 
@@ -145,7 +145,7 @@ fn a_worker_whose_requests_fail_is_avoided_and_forgiven() {
     assert_eq!(pool.pick(Some(b"a"), at(3000), &[]).unwrap().id().0, 0);
 }
 
-/// Regression: once it had failed it counted as busier than any of several quick requests made the other.
+/// Regression: after a failure the worker counted as busier than another with several quick requests.
 #[test]
 fn a_worker_that_failed_once_is_given_new_classes_again() {
     let pool = plain(2);
@@ -160,7 +160,7 @@ fn a_worker_that_failed_once_is_given_new_classes_again() {
     assert!(given.iter().all(|&times| times > 100), "{given:?}");
 }
 
-/// Regression: failures faded with answers alone, and one that is avoided for them has none.
+/// Regression: failures faded only with responses, and a worker that is avoided for its failures has none.
 #[test]
 fn a_worker_that_failed_is_tried_again_after_a_minute() {
     for recovers in [true, false] {
@@ -168,7 +168,7 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
         for _ in 0..40 {
             pool.pick(Some(b"a"), NOW, &[BackendId(1)]).unwrap().finish(AttemptOutcome::ServerError, NOW);
         }
-        // Three minutes of requests, each of another class, by half minutes.
+        // Three minutes of requests in half minutes, each of its own class.
         let mut given = [0; 6];
         for n in 0..1800 {
             let picked = pool.pick(Some(format!("{n}").as_bytes()), at(n * 100), &[]).unwrap();
@@ -186,8 +186,7 @@ fn a_worker_that_failed_is_tried_again_after_a_minute() {
     }
 }
 
-/// Regression: a worker that had come back was not asked again for as long as others knew every class and
-/// were not busy.
+/// Regression: a worker that was back was not tried again while others knew every class and were not busy.
 #[test]
 fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_class() {
     let pool = plain(3);
@@ -209,9 +208,9 @@ fn a_worker_is_tried_as_soon_as_its_ejection_is_over_though_others_know_the_clas
     assert!(over.contains(&1), "{over:?}");
 }
 
-/// Regression: after one answer that took long for a reason of the machine's, the worker that gave all
-/// answers seemed to cost more than one that failed at once, which was asked from then on and had no answer
-/// by which it could have been told otherwise.
+/// Regression: after one response that was slow because of the machine, the only worker that answered seemed
+/// more expensive than one that failed at once. The latter got all requests from then on, and the former had
+/// no response to correct that.
 #[test]
 fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     for stall in [150, 700, 10_000] {

@@ -1,4 +1,4 @@
-//! The room for classes, and which of them are forgotten.
+//! The room for classes, and the choice of classes to forget.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_class_for_each_request_takes_no_more_memory_than_it_may() {
     assert_eq!(pick(&pool, b"steady").id().0, 0);
 }
 
-/// A pool with room for 400 classes, all of which worker 0 has told of.
+/// A pool with room for 400 classes, all of which worker 0 has reported.
 fn filled(workers: usize) -> Pool {
     let pool = pool(workers, settings(|resume| resume.max_classes = 400));
     let names: Vec<String> = (0..1000).map(|n| format!("own-{n}")).collect();
@@ -25,7 +25,7 @@ fn filled(workers: usize) -> Pool {
     pool
 }
 
-/// Regression: one worker that told of as many classes as are remembered kept all others out for ever.
+/// Regression: a worker that reported as many classes as are remembered kept all others out for ever.
 #[test]
 fn classes_that_are_asked_for_find_room_however_many_a_worker_tells_of() {
     let pool = filled(3);
@@ -57,7 +57,7 @@ fn of_classes_that_nobody_asks_for_each_worker_may_have_as_many_as_the_others() 
     assert_eq!(counts.skills, 400);
     assert_eq!(counts.forgotten as usize, taken);
     assert_eq!(pool.resumes().unwrap().most_reported().unwrap().0, BackendId(0));
-    // The first does not get it back by telling it again.
+    // The first does not get it back by reporting it again.
     pool.resumes()
         .unwrap()
         .whole(BackendId(1), 0, "i1", 2, skills[..50].iter().map(|s| (s.0.as_bytes(), s.1)))

@@ -1,4 +1,4 @@
-//! Reports of workers, and what of them is believed.
+//! Reports of workers, and the parts of them that are accepted.
 
 use super::*;
 
@@ -29,8 +29,8 @@ fn what_a_worker_says_tells_whether_its_resume_is_known() {
     assert!(Pool::new("app", vec![backend(0)], Algorithm::Random).resumes().is_none());
 }
 
-/// Regression: a résumé that was being fetched as the classifier changed counted as known to the pool that
-/// followed, which had no skills of it and never asked for them.
+/// Regression: a résumé that was being fetched when the classifier changed counted as known to the succeeding
+/// pool, which had none of its skills and never fetched them.
 #[test]
 fn what_a_pool_hears_late_is_not_known_to_the_one_that_followed_with_other_skills() {
     let settings = |classifier| {

@@ -23,7 +23,7 @@ fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
     assert!((0..20).all(|n| pick(&pool, format!("{n}").as_bytes()).id().0 >= 2));
     announce(2, "2");
     assert_eq!(serving(), [0, 1, 2]);
-    // One that drains is not of the majority.
+    // A draining one does not count for the majority.
     pool.drain(BackendId(0), true);
     announce(1, "3");
     announce(2, "1");
@@ -39,7 +39,7 @@ fn what_an_earlier_start_of_a_worker_says_late_does_not_change_its_version() {
         |instance, version| WorkerState { instance, revision: 1, in_flight: None, version: Some(version) };
     let version = || pool.report(NOW)[0].version.clone().unwrap_or_default();
     let worker = BackendId(0);
-    // Where it was never met, any word is as good as another.
+    // If it was never identified, every report counts.
     resumes.heard(worker, &state("x", "1"), NOW);
     resumes.heard(worker, &state("y", "2"), NOW);
     assert_eq!(&*version(), "2");
@@ -47,13 +47,13 @@ fn what_an_earlier_start_of_a_worker_says_late_does_not_change_its_version() {
     resumes.met(worker, &state("z", "3"), NOW, NOW);
     resumes.heard(worker, &state("y", "2"), NOW);
     assert_eq!(&*version(), "3");
-    // Asked on a connection of before, it answers only now.
+    // Asked on an earlier connection, it answers only now.
     resumes.met(worker, &state("y", "2"), NOW - Duration::from_millis(1), NOW);
     assert_eq!(&*version(), "3");
     assert!(resumes.is_at(worker, "z") && !resumes.is_at(worker, "y"));
     resumes.heard(worker, &state("z", "4"), NOW);
     assert_eq!(&*version(), "4", "it may say what it likes of itself");
-    // One that cannot be met any more is believed its responses again.
+    // After a failed identification, its responses count again.
     resumes.doubt(worker);
     resumes.heard(worker, &state("a", "5"), NOW);
     assert_eq!(&*version(), "5");
@@ -73,7 +73,7 @@ fn a_request_that_has_tried_all_of_the_version_that_serves_goes_to_another() {
     let tried = serving.map(BackendId);
     let other = pool.pick(Some(b"a"), NOW, &tried).unwrap();
     assert!(others.contains(&other.id().0));
-    // But not where one of them is only full.
+    // But not if one of them is only full.
     drop(other);
     let _full = pool.pick(Some(b"a"), NOW, &tried[..1]).unwrap();
     assert_eq!(pool.pick(Some(b"a"), NOW, &tried[..1]).unwrap_err(), NoBackend::AllFull);
