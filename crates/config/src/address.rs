@@ -10,10 +10,10 @@ use crate::report::Complaint;
 use crate::setting::Kind;
 use crate::value::Text;
 
-/// Where to listen.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddress {
-    /// A port of every address of the machine, IPv6 and IPv4.
+    /// A port on every address of the machine, IPv6 and IPv4.
     Any(u16),
     /// One address and port; port 0 lets the system choose.
     Tcp(SocketAddr),
@@ -137,10 +137,10 @@ pub enum Network {
     Ip {
         /// The first address.
         first: IpAddr,
-        /// How many bits are the same.
+        /// The number of equal bits.
         bits: u8,
     },
-    /// Whoever may open the Unix socket.
+    /// Any peer on a Unix socket.
     Unix,
 }
 

@@ -1,4 +1,4 @@
-//! The configuration, whole and valid.
+//! The complete, valid configuration.
 
 use sandarac_message::caching::Profile;
 use sandarac_message::target::Scheme;
@@ -8,47 +8,47 @@ use crate::address::{ListenAddress, Network};
 use crate::pool::PoolConfig;
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 
-/// A whole and valid configuration.
+/// A complete, valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where clients are listened for; at least one.
+    /// The listeners; at least one.
     pub listeners: Vec<Listener>,
-    /// The pools; a [`Route`](sandarac_policy::Route) refers to one by its place here.
+    /// The pools; a [`Route`](sandarac_policy::Route) refers to one by its index.
     pub pools: Vec<PoolConfig>,
-    /// What is done with which requests.
+    /// The routes.
     pub routes: Routes,
     /// The cache that all routes share.
     pub cache: Cache,
-    /// How long clients are waited for.
+    /// Timeouts for clients.
     pub timeouts: Timeouts,
-    /// How much of anything clients and backends may send.
+    /// Limits on the input of clients and backends.
     pub limits: Limits,
-    /// What backends are told of the client.
+    /// Information sent to backends about the client.
     pub forwarded: Forwarded,
-    /// How the names of backends are looked up.
+    /// How the names of backends are resolved.
     pub dns: Dns,
     /// Who may purge over HTTP.
     pub purge: Purge,
-    /// The admin interface. Where it is on TCP, there is a token.
+    /// The admin interface. If it is on TCP, there is a token.
     pub admin: Admin,
-    /// What is written down.
+    /// The logs.
     pub log: Log,
-    /// How many cores to use; all there are where it is `None`.
+    /// How many cores to use; `None` for all.
     pub threads: Option<u32>,
 }
 
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Where to listen.
+    /// Its address.
     pub address: ListenAddress,
-    /// The mode of the Unix socket; the umask decides where it is `None`.
+    /// The mode of the Unix socket; `None` for the umask.
     pub mode: Option<u32>,
     /// Whether every connection begins with a PROXY header.
     pub proxy_protocol: bool,
-    /// The scheme by which clients reach it.
+    /// The scheme that clients use to reach it.
     pub scheme: Scheme,
-    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed.
+    /// Peers whose `X-Forwarded-*` and `Forwarded` are trusted.
     pub trusted_proxies: Vec<Network>,
 }
 
@@ -57,7 +57,7 @@ pub struct Listener {
 pub struct Cache {
     /// The most memory it takes.
     pub memory: ByteSize,
-    /// Which side the defaults of the rules fall on.
+    /// The profile, which sets the defaults of the rules.
     pub profile: Profile,
     /// Whether responses carry `Cache-Status`.
     pub cache_status: bool,

@@ -1,5 +1,5 @@
-//! The definition of settings, each once, with its type, default and text. Reading, the listing of defaults, the JSON schema
-//! and the manual all come from that one definition.
+//! The definition of settings: each once, with its type, default and text. Reading, the listing of defaults, the JSON
+//! schema and the manual are generated from it.
 
 use toml::de::{DeTable, DeValue};
 
@@ -7,19 +7,19 @@ use crate::quoted::quoted;
 use crate::report::{Node, Report};
 use crate::setting::{Kind, Setting};
 
-/// Tables of which one setting is often written as if it were all: the table, and the setting for a string and for a number.
+/// Tables with a short form: the table, and the setting that a string or a number sets.
 const MEANT_SETTINGS: [(&str, &str, Option<&str>); 2] =
     [("redirect", "to", None), ("answer", "body", Some("status"))];
 
 /// A type that a setting may have.
 pub(crate) trait Value: Sized {
-    /// What it may hold.
+    /// The values it may hold.
     fn kind() -> Kind;
 
-    /// Reads it. Where it cannot be read, MUST report why.
+    /// Reads it. If it cannot be read, MUST report the reason.
     fn read(node: &Node<'_>, report: &mut Report) -> Option<Self>;
 
-    /// Writes it as it would stand in the file; `None` where it is not there.
+    /// Writes it as in the file; `None` if it is absent.
     fn show(&self) -> Option<String>;
 }
 
@@ -28,7 +28,7 @@ pub(crate) trait Section: Default {
     /// The settings, in the order of the manual.
     fn settings() -> Vec<Setting>;
 
-    /// Reads the setting called `key`; false where there is none.
+    /// Reads the setting called `key`; false if there is none.
     fn set(&mut self, key: &str, node: &Node<'_>, report: &mut Report) -> bool;
 }
 
@@ -60,7 +60,7 @@ impl Report {
     }
 }
 
-/// How the value of `key` is written in full, where it is one setting of a table in place of the table.
+/// The full form of a `key` whose value is a setting instead of the table.
 fn in_full(key: &str, node: &Node<'_>) -> Option<String> {
     let (_, text, number) = MEANT_SETTINGS.iter().find(|(table, _, _)| *table == key)?;
     match node.get_ref() {
@@ -70,7 +70,7 @@ fn in_full(key: &str, node: &Node<'_>) -> Option<String> {
     }
 }
 
-/// The entries of a table in the order they are written; the parser keeps them by name.
+/// The entries of a table in the order in which they are written; the parser sorts them by name.
 pub(crate) fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'i, str>>, &'t Node<'i>)> {
@@ -81,9 +81,8 @@ pub(crate) fn in_order<'t, 'i>(
 
 /// Defines a table of settings: the struct, its defaults, and its [`Section`].
 ///
-/// The doc comment of a field is the text of the setting in the manual. After the default may follow
-/// `, unset "meaning" "example"` for an `Option`, or `, required "example"`, and `=> fixed` where a change
-/// needs a restart.
+/// The doc comment of a field is the text of the setting in the manual. After the default may follow `, unset "meaning"
+/// "example"` for an `Option`, or `, required "example"`, and `=> fixed` if a change needs a restart.
 macro_rules! settings {
     ($(
         $(#[doc = $about:literal])*
@@ -169,7 +168,7 @@ macro_rules! settings {
 }
 pub(crate) use settings;
 
-/// An identifier without the mark of those that are keywords.
+/// An identifier without the raw prefix of keywords.
 pub(crate) fn bare(identifier: &'static str) -> &'static str {
     identifier.strip_prefix("r#").unwrap_or(identifier)
 }

@@ -1,10 +1,10 @@
-//! Errors and warnings about a configuration, rendered with the line they are about.
+//! Errors and warnings about a configuration, rendered with their line.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Whether a finding stops the start.
+/// Whether a diagnostic prevents the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// It does.
@@ -13,24 +13,24 @@ pub enum Severity {
     Warning,
 }
 
-/// One finding.
+/// One diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether it stops the start.
+    /// Whether it prevents the start.
     pub severity: Severity,
-    /// What is wrong, in one sentence.
+    /// The mistake, in one sentence.
     pub message: String,
-    /// The bytes of the file that are wrong; `None` where it is not about a place in the file.
+    /// The wrong bytes of the file; `None` if the diagnostic does not refer to a place in the file.
     pub place: Option<Range<usize>>,
-    /// What to do, or what was probably meant.
+    /// A remedy, or a suggestion.
     pub help: Option<String>,
-    /// Another place that matters, and why.
+    /// A related place, and its role.
     pub also: Option<(Range<usize>, String)>,
-    /// Whether it is about a flag, which its message names, and not about the file.
+    /// Whether it refers to a flag, which its message names, instead of the file.
     pub flag: bool,
 }
 
-/// What is read where there is no file.
+/// The text used if there is no file.
 pub(crate) const COMMAND_LINE: &str = "command line";
 
 /// A file by name and text.
@@ -40,14 +40,14 @@ struct Source {
     text: String,
 }
 
-/// Everything that stops a start.
+/// All errors, which prevent a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     source: Arc<Source>,
     errors: Vec<Diagnostic>,
 }
 
-/// Something that does not stop a start, but is probably not meant.
+/// A probable mistake that does not prevent a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     source: Arc<Source>,
@@ -67,7 +67,7 @@ impl Diagnostics {
 }
 
 impl Warning {
-    /// The finding.
+    /// The diagnostic.
     pub fn diagnostic(&self) -> &Diagnostic {
         &self.diagnostic
     }
@@ -78,7 +78,7 @@ impl Warning {
     }
 }
 
-/// Parts the findings about the file called `name` into what stops the start, if anything does, and what does not.
+/// Splits the diagnostics of the file called `name` into errors, if there are any, and warnings.
 pub(crate) fn judge<T>(
     name: &str,
     text: &str,
@@ -102,7 +102,7 @@ impl std::error::Error for Diagnostics {}
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Past these the first ones are the cause, or the file is no configuration at all.
+        // After this many, the first errors are the cause, or the file is not a configuration.
         const SHOWN: usize = 20;
         for (at, error) in self.errors.iter().take(SHOWN).enumerate() {
             if at > 0 {
@@ -127,7 +127,7 @@ impl fmt::Display for Warning {
 const WIDTH: usize = 100;
 
 impl Source {
-    /// The start of the line that byte `at` stands in, the line's text, and its number from 1.
+    /// The start of the line that contains byte `at`, the line's text, and its number from 1.
     fn line(&self, at: usize) -> (usize, &str, usize) {
         let at = self.text.floor_char_boundary(at);
         let start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
@@ -171,7 +171,7 @@ impl Source {
         Ok(())
     }
 
-    /// Shows the line at `place` with the place marked under it, at most to the end of the line.
+    /// Shows the line at `place` with the place marked below it, at most to the end of the line.
     fn mark(
         &self,
         place: &Range<usize>,
@@ -185,7 +185,7 @@ impl Source {
         let (mut before, mut marked, mut after) =
             (text[..from].to_owned(), text[from..to].to_owned(), text[to..].to_owned());
         for part in [&mut before, &mut marked, &mut after] {
-            // One column each, so that the marks stand under what they mark.
+            // One column per character, so that the marks line up.
             *part = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         }
         let cut = before.chars().count().saturating_sub(WIDTH / 2);

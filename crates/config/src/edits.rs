@@ -10,25 +10,26 @@ use crate::template::{Use, read_template};
 use crate::value::Map;
 
 settings! {
-    /// Edits of fields, made in this order: remove, set, add.
+    /// Edits of fields, in this order: remove, set, add.
     pub(crate) struct EditSettings {
-        /// Fields to remove, all lines of each.
+        /// Fields to remove, with all their lines.
         remove: Vec<At<FieldName>> = Vec::new();
-        /// Fields to set: all lines of each are replaced by one, where the first of them stood. In a value, `{host}`, `{path}`,
-        /// `{query}` and `{target}` stand for those of the request; in `request` also `{client}`, its address, `{scheme}`, and
-        /// `{id}`, which the log in JSON names too: the `X-Request-Id` of a trusted proxy, or a new one. They go out as the client
-        /// sent them: a target may hold `<`, `>`, `"`, `;` and `,`, and so is safe neither in `Link` nor in a cookie.
-        /// `{{` is a brace, and so is one that no word in braces begins, as in JSON; a word that stands for nothing is an error,
-        /// `{Host}` and `{ host }` too. What a request does not have is left out. A response that varies on a field with
-        /// `{client}` or `{id}` is not stored.
+        /// Fields to set: one line replaces all lines of each, at the position of the first. In a value, `{host}`,
+        /// `{path}`, `{query}` and `{target}` stand for those of the request. In `request`, `{client}` (its address),
+        /// `{scheme}` and `{id}` are also available; `{id}` is the `X-Request-Id` of a trusted proxy, or a new one, and
+        /// appears in the JSON log. Values are inserted as the client sent them: a target may contain `<`, `>`, `"`,
+        /// `;` and `,`, and so is safe neither in `Link` nor in a cookie. `{{` is a literal brace, and so is a brace
+        /// that does not begin a word in braces, as in JSON; an unknown word is an error, including `{Host}` and `{
+        /// host }`. Parts that a request lacks are left out. A response that varies on a field with `{client}` or
+        /// `{id}` is not stored.
         set: Map<FieldName, FieldValue> = Map::default();
-        /// Fields to add, after those of the same name that are there; several values make several lines. Values are written
+        /// Fields to add, after existing ones of the same name; several values make several lines. Values are written
         /// as for `set`.
         add: Map<FieldName, Vec<FieldValue>> = Map::default();
     }
 }
 
-/// The edits that the settings ask for, on a request or on a response.
+/// The edits described by the settings, on a request or a response.
 pub(crate) fn edits(settings: &EditSettings, request: bool, report: &mut Report) -> Edits {
     let mut check = |name: &At<FieldName>, set: bool| {
         let known = Name::of(name.value.as_str().as_bytes());
@@ -54,7 +55,7 @@ pub(crate) fn edits(settings: &EditSettings, request: bool, report: &mut Report)
     Edits { remove: settings.remove.iter().map(|name| bytes(name.value.as_str())).collect(), set, add }
 }
 
-/// Why a field is not for rules to edit, if it is not: in a request or a response, to be set or to be added or removed.
+/// The reason why rules may not edit a field, if any: in a request or a response, by `set` or by `add` or `remove`.
 pub(crate) fn refusal(name: Name, request: bool, set: bool) -> Option<&'static str> {
     match name {
         Name::ContentLength | Name::TransferEncoding | Name::Trailer | Name::Te => {

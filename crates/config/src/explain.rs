@@ -1,4 +1,4 @@
-//! An explanation of a configuration in plain words, and of the changes that need a restart.
+//! An explanation of a configuration in plain words, and the list of changes that need a restart.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::pool::PoolConfig;
 use crate::section::LogTarget;
 use crate::value::show_duration;
 
-/// Begins the next thing that is said of a route, below the first.
+/// Begins another line about a route, below the first.
 const NEXT: &str = "\n     ";
 
 /// What `config` does, in plain words, for `sandarac check`.
@@ -226,7 +226,7 @@ fn explain_rule(rule: &CacheRule) -> String {
     text
 }
 
-/// What a response is good for when it is no longer fresh.
+/// The uses of a response that is no longer fresh.
 fn explain_stale(CacheRule { policy, stale_after, .. }: &CacheRule) -> String {
     let mut text = String::new();
     if !policy.grace.is_zero() {
@@ -279,7 +279,7 @@ fn explain_edits(edits: &Edits) -> String {
 }
 
 impl Config {
-    /// The settings that differ from those of `running` and take effect only with a restart, by their names.
+    /// The names of the settings that differ from those of `running` and take effect only with a restart.
     pub fn needs_restart(&self, running: &Config) -> Vec<&'static str> {
         let changes = [
             ("threads", self.threads != running.threads),

@@ -13,7 +13,7 @@ use crate::value::{Key, Text};
 pub struct Token(Box<str>);
 
 impl Token {
-    /// The protocol that connections are upgraded to unless a route says otherwise.
+    /// The default upgrade protocol.
     pub(crate) const WEBSOCKET: &'static str = "websocket";
 
     /// A default.
@@ -55,7 +55,7 @@ impl Text for Token {
     }
 }
 
-/// The name of a field (RFC 9110 §5.1), in the letter case that it was written in.
+/// The name of a field (RFC 9110 §5.1), in its original letter case.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldName(Box<str>);
 

@@ -1,4 +1,4 @@
-//! The whole file as settings, before it is made a [`Config`](crate::Config).
+//! The whole file as settings, before conversion to a [`Config`](crate::Config).
 
 use sandarac_message::target::Scheme;
 use sandarac_policy::{HostPattern, MethodName, PathPattern, PathReading, Template};
@@ -21,61 +21,61 @@ settings! {
     pub(crate) struct File {
         /// How many cores to use.
         threads: Option<Bounded<1, 1024>> = None, unset "all there are" "4" => fixed;
-        /// Where clients are listened for; at least one.
+        /// Listeners for clients; at least one.
         listen: Vec<At<ListenSettings>> = Vec::new(), required "";
-        /// Groups of backends that can all answer the same requests, each by a name of your choice.
+        /// Groups of backends that can all answer the same requests, each under a name of your choice.
         pool: Map<PoolName, PoolSettings> = Map::default(), required "";
-        /// What is done with which requests; at least one. The first route that matches a request is the one that counts;
-        /// what no route matches is answered with 404.
+        /// How requests are handled; at least one. The first route that matches a request counts; a request without a
+        /// matching route is answered with 404.
         route: Vec<At<RouteSettings>> = Vec::new(), required "";
-        /// The cache that all routes share, and the rules for routes that have none of their own.
+        /// The cache that all routes share, and the rules for routes without their own.
         cache: CacheSettings = CacheSettings::default();
-        /// How long clients are waited for.
+        /// Timeouts for clients.
         timeouts: Timeouts = Timeouts::default();
-        /// How much of anything clients and backends may send.
+        /// Limits on what clients and backends may send.
         limits: Limits = Limits::default();
-        /// What backends are told of the client and of the way a request took. What a client says in these fields is
-        /// replaced, unless it is among the `trusted_proxies` of the listener: then it is added to.
+        /// Fields that inform backends about the client and the path of a request. A client's own values of these
+        /// fields are replaced, unless it is among the `trusted_proxies` of the listener: then they are extended.
         forwarded: Forwarded = Forwarded::default();
-        /// How the names of backends are looked up.
+        /// How the names of backends are resolved.
         dns: Dns = Dns::default();
         /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
         purge: Purge = Purge::default();
         /// How `sandarac status`, `purge`, `reload` and the others reach the running process, and where `/metrics` is.
         admin: Admin = Admin::default();
-        /// What is written down.
+        /// Which logs are written, and where.
         log: Log = Log::default();
     }
 
     /// A listener.
     pub(crate) struct ListenSettings {
-        /// Where to listen: `:8080` (all addresses), `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`. Port 0 lets the system
-        /// choose; `sandarac status` tells what it chose.
+        /// The address to listen on: `:8080` (all addresses), `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`. With port
+        /// 0 the system chooses the port; `sandarac status` shows it.
         address: Option<At<ListenAddress>> = None, required "\":8080\"";
-        /// Who may open a Unix socket, as `chmod` takes it. One that a service manager passes has the mode that it gave it.
+        /// The permissions of a Unix socket, as for `chmod`. A socket passed by a service manager keeps its own mode.
         mode: Option<At<Mode>> = None, unset "the process's umask decides" "\"0660\"";
-        /// Whether every connection begins with a PROXY header (version 1 or 2), whose word on the client's address is
-        /// taken. Only what sends such a header may be able to reach this address.
+        /// Whether every connection begins with a PROXY header (version 1 or 2), which is trusted for the client's
+        /// address. Make sure that only peers that send such a header can reach this address.
         proxy_protocol: bool = false;
-        /// The scheme by which clients reach this address: `https` where TLS ends before it. What a trusted proxy says in
-        /// `X-Forwarded-Proto`, or else in `Forwarded`, counts more.
+        /// The scheme that clients use to reach this address: `https` if TLS is terminated in front of it. A trusted
+        /// proxy's `X-Forwarded-Proto`, or else `Forwarded`, takes precedence.
         scheme: Scheme = Scheme::Http;
-        /// Proxies before this one, whose `X-Forwarded-*` and `Forwarded` are believed and added to, though where a response
-        /// may be stored only what is keyed goes on besides `X-Forwarded-For`; `unix` stands for whoever may open the Unix
-        /// socket. The last address in `X-Forwarded-For` that is none of theirs is the client's in logs.
+        /// Proxies in front of this one, whose `X-Forwarded-*` and `Forwarded` are trusted and extended; for responses
+        /// that may be stored, only keyed fields and `X-Forwarded-For` are forwarded. `unix` stands for any peer on the
+        /// Unix socket. In logs, the client is the last address in `X-Forwarded-For` that does not belong to them.
         trusted_proxies: Vec<Network> = Vec::new();
     }
 
-    /// A route: which requests, and what is done with them.
+    /// A route: requests and their handling.
     pub(crate) struct RouteSettings {
-        /// Which requests. A string such as `"/blog"`, `"example.com"`, `"*.example.com/static/"` or `"POST /api"`, or a
-        /// table of `host`, `path` and `method`, or an array of such, any of which may match. Every request, if not
-        /// written.
+        /// The requests that match. A string such as `"/blog"`, `"example.com"`, `"*.example.com/static/"` or `"POST
+        /// /api"`, or a table of `host`, `path` and `method`, or an array of these, any of which may match. Without it,
+        /// every request matches.
         r#match: Vec<RouteMatch> = Vec::new();
         /// The pool that answers them.
         pool: Option<At<PoolName>> = None, unset "the route has an `answer` or a `redirect`" "\"app\"";
-        /// The pool that answers those whose method is not safe (RFC 9110 §9.2.1): a primary, where the backends of `pool`
-        /// are replicas. GET, HEAD, OPTIONS and TRACE stay with `pool`.
+        /// The pool for requests whose method is not safe (RFC 9110 §9.2.1): a primary, if the backends of `pool` are
+        /// replicas. GET, HEAD, OPTIONS and TRACE stay with `pool`.
         unsafe_pool: Option<At<PoolName>> = None, unset "`pool` answers them" "\"app\"";
         /// An answer made here.
         answer: Option<At<AnswerSettings>> = None, unset "the route has a `pool` or a `redirect`"
@@ -83,39 +83,40 @@ settings! {
         /// A redirect made here.
         redirect: Option<At<RedirectSettings>> = None, unset "the route has a `pool` or an `answer`"
             "{ to = \"https://{host}{target}\" }";
-        /// `"lookup"`: from the cache where possible, by the rules of `[cache]`. `"pass"`: never from the cache and never
-        /// into it. A table: from the cache where possible, by these rules, and those of `[cache]` for what is not written.
+        /// `"lookup"`: use the cache where possible, by the rules of `[cache]`. `"pass"`: never use or fill the cache.
+        /// A table: use the cache where possible, by these rules, with those of `[cache]` as defaults.
         cache: At<CacheChoice> = At::nowhere(CacheChoice::Lookup);
-        /// Edits of the request before it goes to a backend. On a route with a cache they write neither `Range` nor conditions
-        /// (`If-None-Match` and the like), because the cache has its own.
+        /// Edits of the request before it is sent to a backend. On a route with a cache they can set neither `Range`
+        /// nor conditions (`If-None-Match` and the like), because the cache sets its own.
         request: EditSettings = EditSettings::default();
-        /// Edits of the response when it comes from a backend, before it is stored.
+        /// Edits of the response from a backend, before it is stored.
         response: EditSettings = EditSettings::default();
-        /// Edits, after those, of responses that are stored. They change what clients get; lifetime, variants, validators, tags and
-        /// bans go by the response as it was before. `remove = ["Set-Cookie"]` also lets a response be stored that only its cookie
-        /// would keep out; a response that is not stored keeps its cookies.
+        /// Edits, after those of `response`, of responses that are stored. They change what clients get; lifetime,
+        /// variants, validators, tags and bans use the unedited response. `remove = ["Set-Cookie"]` also lets a
+        /// response be stored that only its cookie would exclude; a response that is not stored keeps its cookies.
         stored_response: EditSettings = EditSettings::default();
         /// Edits, after those of `response`, of responses that are not stored.
         passed_response: EditSettings = EditSettings::default();
-        /// Protocols that a connection may be upgraded to; it is a tunnel from then on.
+        /// Protocols to which a connection may be upgraded; it then becomes a tunnel.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
-        /// What is done with a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of a
-        /// segment), where the readings lead to different routes. `"strict"`: the request is refused. `"raw"`, in all of these
-        /// routes: the path counts as it is compared, decoded once; the backends read it so.
+        /// How to handle a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of
+        /// a segment) if its readings lead to different routes. `"strict"`: refuse the request. `"raw"`, set in all of
+        /// these routes: use the path as it is compared, decoded once, if the backends read it so.
         paths: PathReading = PathReading::Strict;
-        /// Whether `CONNECT` is passed to the backend and makes the connection a tunnel. Whoever can reach the listener can
-        /// then reach whatever the backend connects them to.
+        /// Whether `CONNECT` is passed to the backend and turns the connection into a tunnel. Any client of the
+        /// listener can then reach everything that the backend connects to.
         connect: bool = false;
     }
 
-    /// Which requests a route is for; each key may hold one or several, of which one has to match.
+    /// The requests of a route; each key may hold several alternatives.
     pub(crate) struct Matcher {
-        /// Hosts: `example.com`, or `*.example.com` for all names below it. Ports are not looked at.
+        /// Hosts: `example.com`, or `*.example.com` for all names below it. Ports are ignored.
         host: Vec<HostPattern> = Vec::new();
-        /// Paths, compared decoded: `/blog` is that path and all below it, `/blog/` all that begin so, `=/blog` it alone; a
-        /// star stands for any run of characters, slashes too, and the pattern is then for the whole path: `/*.php`.
+        /// Paths, compared decoded: `/blog` is that path and all below it, `/blog/` all paths that begin so, `=/blog`
+        /// only that path; a star matches any run of characters including slashes, and the pattern then applies to the
+        /// whole path: `/*.php`.
         path: Vec<PathPattern> = Vec::new();
-        /// Methods, in capital letters as requests have them.
+        /// Methods, in capital letters as in requests.
         method: Vec<MethodName> = Vec::new();
     }
 
@@ -123,8 +124,7 @@ settings! {
     pub(crate) struct AnswerSettings {
         /// The status code.
         status: Bounded<200, 599> = Bounded::of::<200>();
-        /// The fields, beside `Date` and `Content-Length`. Neither here nor in the body does `{host}` or the like stand for
-        /// anything.
+        /// The fields, besides `Date` and `Content-Length`. `{host}` and the like have no meaning here or in the body.
         fields: Map<FieldName, FieldValue> = Map::default();
         /// The body.
         body: String = String::new();
@@ -132,15 +132,15 @@ settings! {
 
     /// A redirect made here.
     pub(crate) struct RedirectSettings {
-        /// Where to. `{host}`, `{target}` (path and query), `{path}` and `{query}` (with its question mark) stand for those
-        /// of the request.
+        /// The target URL. `{host}`, `{target}` (path and query), `{path}` and `{query}` (with its question mark) stand
+        /// for those of the request.
         to: Option<Template> = None, required "\"https://{host}{target}\"";
         /// The status code.
         status: RedirectStatus = RedirectStatus(308);
     }
 }
 
-/// A [`Matcher`], written as a table or in short.
+/// A [`Matcher`], as a table or a string.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RouteMatch(pub(crate) Matcher);
 
@@ -162,7 +162,7 @@ impl Value for RouteMatch {
     }
 }
 
-/// A [`Matcher`] in short: `[METHOD[|METHOD…] ][HOST][PATH]`.
+/// A [`Matcher`] as a string: `[METHOD[|METHOD…] ][HOST][PATH]`.
 struct ShortMatch(Matcher);
 
 impl Text for ShortMatch {
@@ -187,7 +187,7 @@ impl Text for ShortMatch {
         };
         let method = methods.split('|').filter(|method| !method.is_empty()).map(MethodName::from_text);
         let (host, path) = place.split_at(place.find(['/', '=']).unwrap_or(place.len()));
-        // No host ends in these, but paths are often thought of by their ends.
+        // No host ends in these, but people often think of paths by their suffix.
         const ENDINGS: [&str; 12] =
             ["php", "css", "js", "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "html", "woff2"];
         if path.is_empty() && host.strip_prefix("*.").is_some_and(|end| ENDINGS.contains(&end)) {
@@ -271,7 +271,7 @@ impl Value for CacheChoice {
     }
 }
 
-/// [`CacheChoice`] where it is one word.
+/// [`CacheChoice`] as a word.
 #[derive(Clone, Copy, PartialEq)]
 enum CacheWord {
     Lookup,

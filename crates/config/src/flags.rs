@@ -1,4 +1,4 @@
-//! Command-line flags, as another way to say what a file says.
+//! Command-line flags that set or override settings of the file.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Source
 use crate::report::{At, Complaint, Report};
 use crate::value::{Secret, Text};
 
-/// What the command line says, each as it was written.
+/// The flags of the command line, each as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `--listen`: addresses instead of the file's listeners.
     pub listen: Vec<String>,
-    /// The address of a listener for a file that has none, where no clients are served.
+    /// The address of a listener for a file that has none, for commands that serve no clients.
     pub listen_unless_configured: Option<String>,
     /// `--backend`: backends instead of those of the file's only pool.
     pub backends: Vec<String>,
-    /// `--sockets`: a directory of workers' sockets, by absolute path, instead of what the file's only pool discovers.
+    /// `--sockets`: a directory of workers' sockets, by absolute path, instead of the sources of the file's only pool.
     pub sockets: Option<String>,
     /// `--balance`: `balance` of the file's only pool.
     pub balance: Option<String>,
@@ -31,7 +31,7 @@ pub struct Flags {
     pub admin: Option<String>,
     /// `--admin-token-file` or the environment: `[admin] token`.
     pub token: Option<AdminToken>,
-    /// What a command presents to the process of a configuration, which counts where that says nothing of tokens.
+    /// The token that a command presents to the process of a configuration; used if that has no token itself.
     pub presented: Option<AdminToken>,
     /// `--threads`: `threads`.
     pub threads: Option<u32>,
@@ -39,12 +39,12 @@ pub struct Flags {
     pub profile: Option<String>,
 }
 
-/// The token of the admin interface, from elsewhere than the file. No listing or debug output shows it.
+/// A token of the admin interface that does not come from the file. No listing or debug output shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdminToken {
-    /// Where it came from, as errors name it: a flag with its file, or an environment variable.
+    /// Its origin, as named in errors: a flag with its file, or an environment variable.
     pub from: String,
-    /// The token; white space around it does not belong to it.
+    /// The token; surrounding white space is not part of it.
     pub text: String,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Debug for AdminToken {
     }
 }
 
-/// Puts `flags` in place of what `file` says.
+/// Overrides settings of `file` with `flags`.
 pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     let mut put = |flag: &str, read: Result<(), Complaint>| {
         if let Err(complaint) = read {
@@ -127,7 +127,7 @@ fn backend(address: &str) -> Result<At<BackendSettings>, Complaint> {
     Ok(At::nowhere(BackendSettings::at(At::nowhere(Text::from_text(address)?))))
 }
 
-/// Makes `backends` those of the only pool, and makes that pool and a route to it where there is none.
+/// Sets the backends of the only pool; creates the pool and a route to it if there is none.
 fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
     if backends.is_empty() {
         return Ok(());
@@ -137,8 +137,8 @@ fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Has the only pool, made as for backends where there is none, find its backends in `directory`. One that flags alone have `made` is
-/// balanced by what workers are best at, for it is they that keep such directories, and asks whether they answer at all: one that
+/// Makes `directory` the source of the only pool, which is created as for backends. A pool `made` by flags alone uses
+/// `resume`, because workers with such directories keep résumés, and checks whether they answer at all: a worker that
 /// hangs keeps its socket.
 fn sockets(file: &mut File, directory: &str, made: bool) -> Result<(), Complaint> {
     let directory = Text::from_text(directory)?;
@@ -151,7 +151,7 @@ fn sockets(file: &mut File, directory: &str, made: bool) -> Result<(), Complaint
     Ok(())
 }
 
-/// The only pool, made with a route to it where there is none. With several, it is `instead` that helps.
+/// The only pool, created with a route to it if there is none. With several, the error suggests `instead`.
 fn only_pool<'a>(file: &'a mut File, instead: &str) -> Result<&'a mut PoolSettings, Complaint> {
     if file.pool.0.len() > 1 {
         return Err(Complaint::new(format!("the file has several pools; {instead}")));
@@ -169,7 +169,7 @@ fn only_pool<'a>(file: &'a mut File, instead: &str) -> Result<&'a mut PoolSettin
     Ok(pool)
 }
 
-/// Makes `balance` that of the only pool.
+/// Sets `balance` of the only pool.
 fn balance(file: &mut File, balance: &str) -> Result<(), Complaint> {
     match &mut file.pool.0[..] {
         [(_, pool)] => Text::from_text(balance).map(|algorithm| pool.balance = At::nowhere(algorithm)),

@@ -1,7 +1,7 @@
-//! The configuration of Sandarac: TOML and command-line flags made into one validated [`Config`].
+//! The configuration of Sandarac: TOML and command-line flags, converted to one validated [`Config`].
 //!
 //! Every setting is defined once, with its type, default and text; reading, the listing of defaults, the JSON schema
-//! and the manual page come from that definition. Nothing here reads a file, a clock or the environment.
+//! and the manual page come from that definition. This crate reads no file, clock or environment variable.
 
 mod address;
 mod classify;

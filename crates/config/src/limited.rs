@@ -1,4 +1,4 @@
-//! Values with bounds that their type states.
+//! Values with bounds in their type.
 
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
@@ -17,7 +17,7 @@ use crate::value::Text;
 pub struct Bounded<const LEAST: u32, const MOST: u32>(u32);
 
 impl<const LEAST: u32, const MOST: u32> Bounded<LEAST, MOST> {
-    /// A default. Not to be built out of bounds: the constant does not compile then.
+    /// A default. A value out of bounds does not compile.
     pub(crate) const fn of<const N: u32>() -> Bounded<LEAST, MOST> {
         const { assert!(LEAST <= N && N <= MOST) };
         Bounded(N)
@@ -44,7 +44,7 @@ impl<const LEAST: u32, const MOST: u32> Bounded<LEAST, MOST> {
 
     fn out_of_bounds(number: &dyn fmt::Display, too_large: bool) -> Complaint {
         match Self::kind() {
-            // The kind's words leave out a bound that nobody means to reach.
+            // The kind's words omit a bound that no user would reach.
             Kind::Integer { most, .. } if too_large && most >= u32::MAX.into() => {
                 Complaint::new(format!("{number} is too large: a number up to {most}"))
             }
@@ -112,7 +112,7 @@ impl<const LEAST: u64, const MOST: u64> Value for Decimal<LEAST, MOST> {
                 return None;
             }
         };
-        // What is no number is within no bounds.
+        // NaN is within no bounds.
         if !Self::bounds().contains(&number) {
             report.error(Some(node.span()), format!("{number} is not {}", Self::kind().words()));
             return None;
@@ -130,7 +130,7 @@ impl<const LEAST: u64, const MOST: u64> Value for Decimal<LEAST, MOST> {
 pub struct BoundedSize<const LEAST: u64, const MOST: u64>(ByteSize);
 
 impl<const LEAST: u64, const MOST: u64> BoundedSize<LEAST, MOST> {
-    /// A default. Not to be built out of bounds: the constant does not compile then.
+    /// A default. A value out of bounds does not compile.
     pub(crate) const fn of<const N: u64>() -> BoundedSize<LEAST, MOST> {
         const { assert!(LEAST <= N && N <= MOST) };
         BoundedSize(ByteSize(N))
@@ -169,18 +169,18 @@ impl<const LEAST: u64, const MOST: u64> Text for BoundedSize<LEAST, MOST> {
     }
 }
 
-/// A duration of more than nothing, after which something is given up.
+/// A timeout: a duration above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout(Duration);
 
 impl Timeout {
-    /// A default that is defined elsewhere. MUST be more than nothing.
+    /// A default that is defined elsewhere. MUST be above zero.
     pub(crate) fn default_of(duration: Duration) -> Timeout {
         debug_assert!(!duration.is_zero());
         Timeout(duration)
     }
 
-    /// A default of so many seconds, more than 0.
+    /// A default in seconds, above 0.
     pub(crate) const fn secs<const N: u64>() -> Timeout {
         const { assert!(N > 0) };
         Timeout(Duration::from_secs(N))

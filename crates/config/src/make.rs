@@ -1,4 +1,4 @@
-//! From settings to a [`Config`]: required settings, settings that must fit together, and probable mistakes.
+//! Conversion of settings to a [`Config`]: required settings, settings that must fit together, and probable mistakes.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -25,12 +25,13 @@ impl Config {
         Config::from_toml_and_flags(name, text, &Flags::default())
     }
 
-    /// The configuration that command-line flags make without a file.
+    /// The configuration from command-line flags alone.
     pub fn from_flags(flags: &Flags) -> Result<(Config, Vec<Warning>), Diagnostics> {
         Config::from_toml_and_flags(COMMAND_LINE, "", flags)
     }
 
-    /// Reads the bytes of the file called `name`, which are UTF-8 as TOML wants it, with `flags` over it.
+    /// Reads the bytes of the file called `name`, which must be UTF-8 by the rules of TOML, and overrides it with
+    /// `flags`.
     pub fn from_bytes_and_flags(
         name: &str,
         bytes: &[u8],
@@ -41,7 +42,7 @@ impl Config {
             Err(error) => {
                 let mut report = Report::new(File::settings());
                 let text = String::from_utf8_lossy(bytes);
-                // Up to there the text is the same; what follows is one replacement character.
+                // The text is the same up to the error; one replacement character follows.
                 let start = error.valid_up_to();
                 let place = start..start + char::REPLACEMENT_CHARACTER.len_utf8();
                 report.error(Some(place), format!("byte {:#04x} is not UTF-8", bytes[start])).help =
@@ -51,7 +52,7 @@ impl Config {
         }
     }
 
-    /// Reads the text of the file called `name`; where flags and file say different things, the flags count.
+    /// Reads the text of the file called `name`; flags override the file.
     pub fn from_toml_and_flags(
         name: &str,
         text: &str,
@@ -78,13 +79,13 @@ impl Config {
     }
 }
 
-/// What the TOML parser says of a key that is there twice.
+/// The TOML parser's message for a duplicate key.
 const DUPLICATE: &str = "duplicate key";
 
-/// Where the key stands first that stands again at `second`. Keys of that name are found in what comes before; that one is
-/// the same key shows when the error goes away with another name for it.
+/// The first place of the key repeated at `second`. Candidates are earlier keys of that name; the right one is the one
+/// whose renaming makes the error disappear.
 fn first_of_two(text: &str, second: &Place) -> Option<Place> {
-    /// More keys of one name are not tried: each costs a parse.
+    /// The most candidates to try: each costs a parse.
     const TRIED: usize = 16;
     let name = text.get(second.clone())?;
     let before = text.get(..second.start)?;
@@ -92,7 +93,7 @@ fn first_of_two(text: &str, second: &Place) -> Option<Place> {
     places_of(name, before, DeTable::parse_recoverable(before).0.get_ref(), &mut places);
     places.sort_by_key(|place| place.start);
     places.into_iter().rev().take(TRIED).find(|place| {
-        // A name of the same length keeps all places; nobody has a key of these.
+        // A name of the same length keeps all places; no configuration uses this one.
         let other = "-".repeat(place.len());
         let renamed = [&text[..place.start], &other, &text[place.end..]].concat();
         let (_, errors) = DeTable::parse_recoverable(&renamed);
@@ -190,8 +191,8 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     listeners
 }
 
-/// Whether two listeners would take the same connections: one address is the other, or all addresses with the same port. The system
-/// chooses port 0.
+/// Whether two listeners would accept the same connections: their addresses are equal, or one has all addresses and the
+/// same port. With port 0 the system chooses.
 fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
     use ListenAddress::{Any, Tcp};
     match (one, other) {
@@ -251,7 +252,7 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
     made.into_iter().map(|(route, _)| route).collect()
 }
 
-/// Where a route has two pools, each session sticks to a backend of either: one cookie cannot name both.
+/// On a route with two pools, a session sticks to a backend of each: one cookie cannot name both.
 fn check_sticky_cookies(
     routes: &[Route],
     names: &[&At<PoolName>],
@@ -276,7 +277,7 @@ fn check_sticky_cookies(
     }
 }
 
-/// The cookies by which sessions stick to a backend are no reason to bypass the cache, and never part of a key.
+/// Cookies of sticky sessions do not make requests bypass the cache, and are never part of a key.
 fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
     if let Action::Forward { pool, unsafe_pool, cache: Some(rule) } = &mut route.action {
         let used = [Some(*pool), *unsafe_pool].into_iter().flatten();
@@ -285,7 +286,7 @@ fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
     }
 }
 
-/// Skills are of one pool: two with one file would each write over what the other has learnt.
+/// Each pool needs its own skills file: two pools with one file would overwrite each other's skills.
 fn check_skills_files(file: &File, pools: &[PoolConfig], report: &mut Report) {
     for (at, (_, settings)) in file.pool.0.iter().enumerate() {
         let Some(path) = &pools[at].skills_file else { continue };
@@ -351,7 +352,7 @@ fn check_cache(file: &File, report: &mut Report) {
     }
 }
 
-/// What the admin interface must not say of who may call it.
+/// Checks that the settings of the admin interface do not admit too many callers.
 fn check_callers(admin: &Admin, report: &mut Report) {
     let on_tcp = admin.listen.as_ref().is_some_and(|listen| !matches!(listen, ListenAddress::Unix(_)));
     if on_tcp && (admin.mode.is_some() || admin.group.is_some()) {

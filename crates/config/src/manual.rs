@@ -6,23 +6,23 @@ use crate::definition::Section;
 use crate::file::File;
 use crate::setting::{Absent, Kind, Setting};
 
-/// Every setting, as the top of the file has them.
+/// Every setting, starting at the top of the file.
 pub fn settings() -> Vec<Setting> {
     File::settings()
 }
 
-/// A table of the file, and the settings in it that are no tables themselves.
+/// A table of the file, and those of its settings that are not tables.
 struct Table {
-    /// Its name as headers write it, such as `[[listen]]`; empty for the top of the file.
+    /// Its name as in headers, such as `[[listen]]`; empty for the top of the file.
     header: String,
     about: &'static str,
     settings: Vec<Setting>,
-    /// Whether it is one of several ways to write a setting, or one that is usually left out.
+    /// Whether it is one of several ways to write a setting, or usually left out.
     optional: bool,
 }
 
-/// The tables in the order of the manual, the top of the file first. What is a table inside another follows it; the
-/// rules that a route may have for itself are left to `[cache]`, which has the same.
+/// The tables in the order of the manual, the top of the file first. A nested table follows its parent; the rules that
+/// a route may have for itself are described only in `[cache]`.
 fn tables() -> Vec<Table> {
     let mut tables = vec![Table { header: String::new(), about: "", settings: Vec::new(), optional: false }];
     gather("", File::settings(), &mut tables, 0);
@@ -52,7 +52,7 @@ fn gather(path: &str, settings: Vec<Setting>, tables: &mut Vec<Table>, own: usiz
     }
 }
 
-/// `text` in lines of at most 100 characters, the first after `first` and the others after `other`.
+/// `text` in lines of at most 100 characters, the first prefixed by `first` and the others by `other`.
 fn wrapped(text: &str, first: &str, other: &str) -> String {
     const WIDTH: usize = 100;
     let mut out = String::from(first);
@@ -74,7 +74,7 @@ fn wrapped(text: &str, first: &str, other: &str) -> String {
     out
 }
 
-/// `words` with a capital letter before them and a full stop after them.
+/// `words` with an initial capital and a full stop.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     letters
@@ -82,8 +82,8 @@ fn sentence(words: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).chain(['.']).collect())
 }
 
-/// Every setting with its default, unit and text, as a file to start from. What has no default stands in a comment, and
-/// what is required with a value that one might write.
+/// Every setting with its default, unit and text, as a file to start from. Settings without a default are in comments;
+/// required ones have an example value.
 pub fn defaults() -> String {
     let mut out = String::new();
     for Table { header, about, settings, optional } in tables() {
@@ -96,8 +96,8 @@ pub fn defaults() -> String {
         for Setting { name, text, kind, absent, .. } in settings {
             out.push('\n');
             out.push_str(&wrapped(&format!("{text} {}", sentence(&kind.brief())), "# ", "# "));
-            // A pool needs backends or a source of such, and a route a pool, an answer or a redirect: with the first of these
-            // the listing is a whole configuration.
+            // A pool needs backends or a source, and a route a pool, an answer or a redirect: with the first of these
+            // the listing is a complete configuration.
             let needed = [("[pool.NAME]", "backends"), ("[[route]]", "pool")].contains(&(&header, name));
             out.push_str(&match absent {
                 Absent::Unset { example, .. } if needed => format!("{name} = {example}\n"),
@@ -212,7 +212,7 @@ fn of_kind(kind: &Kind) -> Map<String, Json> {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Kind::Decimal { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
-        // A number without a unit is the usual slip.
+        // A number without a unit is the most common mistake.
         Kind::Text { name: "duration" | "size", examples, .. } => {
             json!({ "type": "string", "pattern": "[A-Za-z]\\s*$", "examples": examples })
         }
@@ -236,7 +236,7 @@ fn of_kind(kind: &Kind) -> Map<String, Json> {
     }
 }
 
-/// A TOML value as JSON; `None` where there is none.
+/// A TOML value as JSON; `None` if JSON has none.
 fn from_toml(text: &str) -> Option<Json> {
     let value = toml::de::DeValue::parse(text).ok()?;
     to_json(value.get_ref())

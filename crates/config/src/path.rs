@@ -6,7 +6,7 @@ use crate::report::Complaint;
 use crate::setting::Kind;
 use crate::value::Text;
 
-/// A path from the root. Where the process was started must not matter to what is watched for as long as it runs.
+/// An absolute path: a watched path must not depend on the directory in which the process was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AbsolutePath(Box<str>);
 

@@ -1,4 +1,4 @@
-//! Texts as TOML strings.
+//! Strings in TOML syntax.
 
 /// `text` as a TOML string.
 pub(crate) fn quoted(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Collecting what is wrong with a file while it is read.
+//! Collects the mistakes in a file while it is read.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::diagnostics::{Diagnostic, Severity};
 use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
-/// What settings are called elsewhere, where that is too far from their names here to be seen as a slip.
+/// Names of settings in other programs that are too different from ours to be found as typing errors.
 const OTHER_WORDS: [(&str, &str); 2] = [("stale_while_revalidate", "grace"), ("swr", "grace")];
 
 /// A value in the file, with its place.
@@ -18,7 +18,7 @@ pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
 /// A place in the file, in bytes.
 pub(crate) type Place = Range<usize>;
 
-/// A value and where it stands; nowhere where it comes from the command line or from a default.
+/// A value and its place; none for values from the command line or defaults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
@@ -26,7 +26,7 @@ pub(crate) struct At<T> {
 }
 
 impl<T: PartialEq> PartialEq for At<T> {
-    /// Equal values are equal wherever they stand.
+    /// The place is ignored in comparisons.
     fn eq(&self, other: &At<T>) -> bool {
         self.value == other.value
     }
@@ -39,7 +39,7 @@ impl<T> At<T> {
     }
 }
 
-/// Why a text is not what it should be.
+/// The reason why a text is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Complaint {
     pub(crate) message: String,
@@ -55,7 +55,7 @@ impl Complaint {
         Complaint { help: Some(help.into()), ..self }
     }
 
-    /// The complaint in one line, for callers that have no place for a help apart.
+    /// The complaint in one line, for callers that cannot show a help separately.
     pub(crate) fn into_line(self) -> String {
         match self.help {
             Some(help) => format!("{}; {help}", self.message),
@@ -64,17 +64,17 @@ impl Complaint {
     }
 }
 
-/// What is wrong with the file, and the settings it may hold.
+/// The mistakes in the file, and the settings it may hold.
 pub(crate) struct Report {
     pub(crate) found: Vec<Diagnostic>,
-    /// Every table and the keys in it, to tell where a misplaced key belongs.
+    /// Every table and its keys, to find the right table for a misplaced key.
     known: Vec<(String, Vec<&'static str>)>,
-    /// Whether the file holds anything that could not be read.
+    /// Whether part of the file could not be read.
     incomplete: bool,
 }
 
 impl Report {
-    /// A report on a file that may hold `settings`.
+    /// A report on a file with these `settings`.
     pub(crate) fn new(settings: Vec<Setting>) -> Report {
         let mut known = Vec::new();
         collect("", &Kind::Table(settings), &mut known);
@@ -120,7 +120,7 @@ impl Report {
         error
     }
 
-    /// Reports that something is not there, unless it may be there and could not be read.
+    /// Reports a missing setting, unless it may be present in a part that could not be read.
     pub(crate) fn missing(
         &mut self,
         place: Option<Place>,
@@ -132,12 +132,12 @@ impl Report {
         }
     }
 
-    /// To be called when the file was read: what could not be read is not missed afterwards.
+    /// Called when the file was read: settings that could not be read are not reported as missing afterwards.
     pub(crate) fn read_is_over(&mut self) {
         self.incomplete = !self.found.is_empty();
     }
 
-    /// Reports a key that is none of `settings`, those of the table that it stands in.
+    /// Reports a key that is not among `settings`, those of its table.
     pub(crate) fn unknown_key(&mut self, key: &str, place: Place, settings: &[Setting]) {
         let names: Vec<_> = settings.iter().map(|setting| setting.name).collect();
         let elsewhere: Vec<_> = self
@@ -153,7 +153,7 @@ impl Report {
             None => {
                 let belongs =
                     (!elsewhere.is_empty()).then(|| format!("`{key}` belongs to {}", elsewhere.join(" or ")));
-                // A longer list would hide what the key belongs to.
+                // A longer list would hide the table that the key belongs to.
                 let listed = elsewhere.is_empty() || names.len() <= 8;
                 let known = listed.then(|| format!("known here: {}", names.join(", ")));
                 belongs.into_iter().chain(known).collect::<Vec<_>>().join("; ")

@@ -1,4 +1,4 @@
-//! From the settings of a route to a [`Route`].
+//! Conversion of a route's settings to a [`Route`].
 
 use sandarac_message::Name;
 use sandarac_policy::{Action, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route};
@@ -11,8 +11,7 @@ use crate::report::{At, Place, Report};
 use crate::rules::CacheSettings;
 use crate::template::place_in;
 
-/// The route that `settings` make; `None` where an error keeps it from being made. `find` looks a pool up and reports
-/// where there is none.
+/// The route that `settings` describe; `None` on an error. `find` looks up a pool and reports a missing one.
 pub(crate) fn route(
     settings: &At<RouteSettings>,
     cache: &CacheSettings,
@@ -90,7 +89,7 @@ pub(crate) fn route(
     })
 }
 
-/// What has no effect on a route that forwards nothing.
+/// Warns of settings without effect on a route that forwards nothing.
 fn warn_of_idle_settings(
     settings: &At<RouteSettings>,
     request: bool,
@@ -113,7 +112,7 @@ fn warn_of_idle_settings(
     }
 }
 
-/// Fields by which a request for the cache asks for something else than the whole response, or for its validation.
+/// Fields by which a request asks for something other than the whole response, or for its validation.
 fn refuse_fields_of_cache(request: &EditSettings, report: &mut Report) {
     let written =
         request.set.0.iter().map(|(name, _)| name).chain(request.add.0.iter().map(|(name, _)| name));
@@ -131,7 +130,7 @@ fn refuse_fields_of_cache(request: &EditSettings, report: &mut Report) {
     }
 }
 
-/// Edits that are meant for pages that all share, and are made of personal ones, too.
+/// Warns of edits meant for shared pages that also apply to personal ones.
 fn warn_of_edits_for_all(response: &EditSettings, report: &mut Report) {
     let mut warn = |name: &At<FieldName>, what: &str| {
         let warning =
@@ -188,7 +187,7 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> FixedAnswer {
     FixedAnswer { status, fields: named, body: body.clone() }
 }
 
-/// Braces are common in bodies: only what would be filled in elsewhere is warned of.
+/// Braces are common in bodies: the warning covers only words that are templates elsewhere.
 fn warn_of_places(text: &str, at: &Option<Place>, report: &mut Report) {
     if let Some(place) = place_in(text) {
         let message = format!("{place} is not filled in here: an answer is the same for all requests");

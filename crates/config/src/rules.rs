@@ -1,4 +1,4 @@
-//! The cache rules of a route, as settings: the choices that RFC 9111 leaves open.
+//! The cache rules of a route, as settings for the choices that RFC 9111 leaves open.
 
 use std::time::Duration;
 
@@ -15,77 +15,82 @@ use crate::setting::Kind;
 use crate::value::{Map, Text, choice};
 
 settings! {
-    /// The rules that `[cache]` sets for all routes and a route for itself.
+    /// The rules in `[cache]` for all routes, and in a route for itself.
     pub(crate) struct RuleSettings {
-        /// How long a response is fresh, whatever the backend says of freshness: redirects too, and of errors 404, 410 and 451 (under
-        /// the profile rfc 405 and 414, too). Not other 4xx, which one client's fields may have caused, nor 5xx, nor what `status_ttl`
-        /// names. `no-store` and `private` still hold.
+        /// How long a response is fresh, overriding the backend. It applies to redirects and to the errors 404, 410 and
+        /// 451 (under the profile rfc also 405 and 414), but not to other 4xx, which one client's fields may have
+        /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply.
         ttl: Option<Duration> = None, unset "what the backend says" "\"10m\"";
-        /// How long a response is fresh of which the backend says nothing.
+        /// How long a response is fresh if the backend gives no lifetime.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";
-        /// Shorter lifetimes are raised to this, save where the backend says `no-cache`.
+        /// Shorter lifetimes are raised to this, unless the backend sends `no-cache`.
         min_ttl: Option<Duration> = None, unset "0s" "\"1s\"";
         /// Longer lifetimes are cut to this.
         max_ttl: Option<Duration> = None, unset "no limit" "\"1d\"";
-        /// How long responses of a status are fresh of which the backend says nothing: negative caching. Under the profile safe
-        /// no 4xx but 404, 410 and 451 is stored unless it is named here.
+        /// How long responses of a status are fresh if the backend gives no lifetime: negative caching. Under the
+        /// profile safe, no 4xx but 404, 410 and 451 is stored unless it is listed here.
         status_ttl: Option<Map<Status, Duration>> = None, unset "none" "{ 404 = \"10s\", 301 = \"1h\" }";
-        /// How long past freshness a response is served while a new one is fetched in the background, where the backend
-        /// does not say (RFC 5861 §3).
+        /// How long past freshness a response is served while a new one is fetched in the background, unless the
+        /// backend sets it (RFC 5861 §3).
         grace: Option<Duration> = None, unset "0s" "\"30s\"";
-        /// How long past freshness a response stands in for an error of the backend, where the backend does not say
-        /// (RFC 5861 §4).
+        /// How long past freshness a response replaces an error of the backend, unless the backend sets it (RFC 5861
+        /// §4).
         stale_if_error: Option<Duration> = None, unset "0s" "\"10m\"";
-        /// How long a request waits for a fetch that is under way before a stale response within `stale_if_error` stands in for it.
-        /// Where the last fetch had no answer in time none waits. Not under the profile rfc.
+        /// How long a request waits for a fetch in progress before a stale response within `stale_if_error` is served
+        /// instead. If the last fetch timed out, no request waits. Not under the profile rfc.
         stale_after: Option<Duration> = None, unset "1s" "\"200ms\"";
-        /// How long past freshness a response is kept, to be validated or to stand in for a backend that is not there.
+        /// How long past freshness a response is kept, to be validated or to be served when no backend can be reached.
         keep: Option<Duration> = None, unset "1h" "\"1d\"";
         /// Whether a kept response is served when no backend can be reached at all (RFC 9111 §4.2.4).
         stale_when_disconnected: Option<bool> = None, unset "true" "false";
-        /// Which cookies of a request send it past the cache: names (a star stands for any run of characters), `"any"` or
-        /// `"none"`. Where names are given, all other cookies are neither looked at nor forwarded with what is cached.
+        /// The cookies that make a request bypass the cache: names (a star matches any run of characters), `"any"` or
+        /// `"none"`. If names are given, all other cookies are ignored, and not forwarded with requests that may be
+        /// cached.
         bypass_cookies: Option<BypassCookies> = None, unset "\"any\"; under the profile rfc \"none\"" "[\"session*\", \"wp-*\"]";
-        /// Cookies that count as not sent: they send nothing past the cache, and are not forwarded with what is cached. With a
-        /// request that goes past the cache for another reason they go on. A star stands for any run of characters.
+        /// Cookies that are treated as not sent: they do not make a request bypass the cache, and are not forwarded
+        /// with requests that may be cached. With a request that bypasses the cache for another reason they are
+        /// forwarded. A star matches any run of characters.
         ignore_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"_ga*\", \"_utm*\"]";
-        /// Whether requests with `Authorization` go past the cache.
+        /// Whether requests with `Authorization` bypass the cache.
         bypass_authorization: Option<bool> = None, unset "true; under the profile rfc false" "false";
-        /// Whether `Cache-Control` and `Pragma` of requests are obeyed (RFC 9111 §5.2.1). A reload then goes to the backend.
+        /// Whether `Cache-Control` and `Pragma` of requests are obeyed (RFC 9111 §5.2.1). A browser reload then reaches
+        /// the backend.
         request_directives: Option<bool> = None, unset "false; under the profile rfc true" "true";
-        /// Whether responses with `Set-Cookie` are stored where they are explicitly fresh. Everyone who is served such a
-        /// response gets that cookie.
+        /// Whether responses with `Set-Cookie` are stored if they are explicitly fresh. Every client that is served
+        /// such a response gets that cookie.
         store_set_cookie: Option<bool> = None, unset "false; under the profile rfc true" "true";
-        /// The part, in percent, of the time since `Last-Modified` for which a response is fresh of which the backend says
-        /// no more (RFC 9111 §4.2.2); 0 turns it off.
+        /// The lifetime, in percent of the time since `Last-Modified`, of a response without any other freshness
+        /// information (RFC 9111 §4.2.2); 0 turns it off.
         heuristic_percent: Option<Bounded<0, 100>> = None, unset "0; under the profile rfc 10" "10";
         /// The longest lifetime that `heuristic_percent` gives.
         heuristic_max: Option<Duration> = None, unset "1d" "\"1h\"";
         /// Fields in `Vary` that make no difference.
         ignore_vary: Option<Vec<FieldName>> = None, unset "none" "[\"User-Agent\"]";
-        /// Whether `Accept-Encoding` is forwarded as it came, and each list of content codings is a variant of its own. By default a
-        /// response to be stored is asked for with those of gzip, br and zstd that the client accepts, or with `identity`.
+        /// Whether `Accept-Encoding` is forwarded unchanged, and each list of content codings is a separate variant. By
+        /// default, a response to be stored is requested with those of gzip, br and zstd that the client accepts, or
+        /// with `identity`.
         raw_accept_encoding: Option<bool> = None, unset "false" "true";
-        /// Query parameters that make no difference: they are left out of the key, and not forwarded with what is cached. A
-        /// star stands for any run of characters.
+        /// Query parameters that make no difference: they are left out of the key, and not forwarded with requests that
+        /// may be cached. A star matches any run of characters.
         ignore_query: Option<Vec<Pattern>> = None, unset "none" "[\"utm_*\", \"fbclid\"]";
         /// Request fields that make a difference: their values are part of the key.
         key_fields: Option<Vec<FieldName>> = None, unset "none" "[\"X-Country\"]";
-        /// Cookies that make a difference: their values are part of the key, and they send nothing past the cache.
+        /// Cookies that make a difference: their values are part of the key, and they do not make requests bypass the
+        /// cache.
         key_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"theme\"]";
         /// The largest response that is stored; larger ones are streamed through.
         max_object: Option<ByteSize> = None, unset "an eighth of `memory`" "\"16MiB\"";
     }
 
-    /// The cache that all routes share, and the rules for routes that have none of their own.
+    /// The cache that all routes share, and the rules for routes without their own.
     pub(crate) struct StoreSettings {
-        /// The most memory that stored responses take, with heads, keys and index.
-        // Enough for thousands of pages, and bearable on a small machine; the size that Varnish users know.
+        /// The most memory for stored responses, including heads, keys and index.
+        // Enough for thousands of pages, and acceptable on a small machine; Varnish has the same default.
         memory: BoundedSize<{ 1 << 20 }, { u64::MAX }> = BoundedSize::of::<{ 256 << 20 }>();
-        /// `safe`: what a Varnish user expects; cookies and `Authorization` bypass the cache. `rfc`: whatever RFC 9111
-        /// allows is looked up and stored, and nothing has a lifetime that the backend did not give it.
+        /// `safe`: what a Varnish user expects; cookies and `Authorization` bypass the cache. `rfc`: everything that
+        /// RFC 9111 allows is looked up and stored, and only the backend sets lifetimes.
         profile: Profile = Profile::Safe;
-        /// Whether responses say in `Cache-Status` (RFC 9211) how they came about.
+        /// Whether responses have `Cache-Status` (RFC 9211), which explains how they were produced.
         cache_status: bool = true;
     }
 }
@@ -150,7 +155,7 @@ impl Text for Pattern {
     }
 }
 
-/// Which cookies send a request past the cache.
+/// The cookies that make a request bypass the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BypassCookies(CookieRule);
 
@@ -177,7 +182,7 @@ fn globs(patterns: &[Pattern]) -> Vec<Glob> {
 }
 
 impl RuleSettings {
-    /// These settings, and those of `base` for what they do not say.
+    /// These settings, with those of `base` as defaults.
     pub(crate) fn over(self, base: &RuleSettings) -> RuleSettings {
         macro_rules! first {
             ($($name:ident),*) => {
@@ -211,7 +216,7 @@ impl RuleSettings {
         )
     }
 
-    /// The rule that these settings make, on the store's profile and with its memory.
+    /// The rule that these settings describe, with the store's profile and memory.
     pub(crate) fn rule(&self, store: &StoreSettings) -> CacheRule {
         let base = match store.profile {
             Profile::Safe => Policy::safe(),
@@ -229,15 +234,16 @@ impl RuleSettings {
             cap: self.heuristic_max.unwrap_or(known.cap),
         };
         let ttl = |(status, ttl): &(At<Status>, Duration)| (status.value.0, *ttl);
-        // A cookie that is keyed sends nothing past the cache. It is forwarded for all that: the key knows of it.
+        // A keyed cookie does not make a request bypass the cache. It is still forwarded, because it is part of the
+        // key.
         let mut ignored_cookies = patterns(&self.ignore_cookies);
         ignored_cookies.extend(patterns(&self.key_cookies));
         let bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
         let raw_codings = self.raw_accept_encoding.unwrap_or(base.vary.raw_codings);
         let mut vary = VaryRule { ignored: names(&self.ignore_vary), written: Vec::new(), raw_codings };
         if bypass_cookies != CookieRule::Never {
-            // What has a cookie that matters goes past the cache, and the others are keyed or stay here: those that
-            // `Vary: Cookie` would tell apart the backend never saw.
+            // Requests with a relevant cookie bypass the cache, and the others are keyed or not forwarded: the backend
+            // never saw the cookies that `Vary: Cookie` would distinguish.
             vary.ignored.push(b"cookie"[..].into());
         }
         let policy = Policy {
@@ -272,7 +278,7 @@ impl RuleSettings {
             policy,
             key,
             max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)),
-            // A slow answer is no error (RFC 5861 §4).
+            // A slow response is not an error (RFC 5861 §4).
             stale_after: (store.profile == Profile::Safe).then_some(stale_after),
         }
     }

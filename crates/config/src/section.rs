@@ -1,4 +1,4 @@
-//! The tables of settings that need no further thought once they are read.
+//! Tables of settings that need no conversion.
 
 use sandarac_policy::ByteSize;
 
@@ -11,29 +11,30 @@ use crate::value::{Secret, choice};
 const KIB: u64 = 1 << 10;
 
 settings! {
-    /// How long clients are waited for.
+    /// Timeouts for clients.
     pub struct Timeouts {
-        /// How long a request head may take from its first byte to its last, which is answered with 408; and how long a new
-        /// connection may take to send that first byte, or its PROXY header, before it is closed.
+        /// How long a request head may take from its first byte to its last, after which it is answered with 408; and
+        /// how long a new connection may take to send that first byte, or its PROXY header, before it is closed.
         // Browsers send a head in one packet; this bounds what a deliberately slow client can hold.
         head: Timeout = Timeout::secs::<10>();
         /// How long a connection may stay open after a response without another request.
         // An idle connection costs about a kilobyte, and a new one costs the client a round trip.
         idle: Timeout = Timeout::secs::<60>();
-        /// How long a client may pause between two pieces of a request body, while it is waited for. Answered with 408.
+        /// How long a client may pause between two pieces of an expected request body. Exceeding it is answered with
+        /// 408.
         body: Timeout = Timeout::secs::<30>();
-        /// How long a client may take no byte of a response before it is cut off.
+        /// How long a client may accept no byte of a response before it is cut off.
         write: Timeout = Timeout::secs::<30>();
-        /// How long a tunnel (a WebSocket, say) may be silent both ways.
+        /// How long a tunnel (for example a WebSocket) may be idle in both directions.
         tunnel: Timeout = Timeout::secs::<3600>();
         /// How long exchanges in flight may take to finish after SIGTERM.
         drain: Timeout = Timeout::secs::<30>();
     }
 
-    /// How much of anything clients and backends may send.
+    /// Limits on what clients and backends may send.
     pub struct Limits {
         /// The longest request head: request line and fields. Longer ones are answered with 431.
-        // Four times what nginx takes for a field line, since single sign-on cookies grow.
+        // Four times nginx's limit for a field line, because single sign-on cookies grow.
         head: BoundedSize<{ KIB }, { 60 * KIB }> = BoundedSize::of::<{ 32 * KIB }>();
         /// The most fields in a head, of a request or a response.
         fields: Bounded<8, 1000> = Bounded::of::<128>();
@@ -41,73 +42,76 @@ settings! {
         target: BoundedSize<256, { 60 * KIB }> = BoundedSize::of::<{ 8 * KIB }>();
         /// The largest request body. Larger ones are answered with 413.
         body: Option<ByteSize> = None, unset "no limit" "\"100MiB\"";
-        /// The longest response head. A backend that sends a longer one is answered for with 502.
+        /// The longest response head. A longer one is answered with 502.
         response_head: BoundedSize<{ KIB }, { 60 * KIB }> = BoundedSize::of::<{ 60 * KIB }>();
         /// The most client connections at a time; more are answered with 503 and closed.
         connections: Option<Bounded<1, { u32::MAX }>> = None, unset "as many as the limit on open files allows" "10000";
-        /// The most requests on one client connection, which is closed in good order after the last.
+        /// The most requests on one client connection, which is closed gracefully after the last.
         requests_per_connection: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "10000";
-        /// The least a client must send of a request body, in bytes per second, once it has been at it for
-        /// `min_rate_after`. Slower ones are answered with 408; `"0B"` lets all pass.
+        /// The lowest rate at which a client must send a request body, in bytes per second, after `min_rate_after`.
+        /// Slower ones are answered with 408; `"0B"` disables the limit.
         min_rate_in: ByteSize = ByteSize(500);
-        /// The least a client must take of a response, in bytes per second, while there is more to take, once it has been
-        /// at it for `min_rate_after`. Slower ones are cut off; `"0B"` lets all pass.
+        /// The lowest rate at which a client must take a response that has more bytes for it, in bytes per second,
+        /// after `min_rate_after`. Slower ones are cut off; `"0B"` disables the limit.
         min_rate_out: ByteSize = ByteSize(500);
-        /// How long a body may be under way before its rate counts.
+        /// How long a body may be in progress before its rate counts.
         min_rate_after: Timeout = Timeout::secs::<20>();
     }
 
-    /// What backends are told of the client and of the way a request took. What a client says in these fields is
-    /// replaced, unless it is among the `trusted_proxies` of the listener: then it is added to.
+    /// Fields that inform backends about the client and the path of a request. A client's own values of these fields
+    /// are replaced, unless it is among the `trusted_proxies` of the listener: then they are extended.
     pub struct Forwarded {
         /// Whether to send `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
         x_forwarded: bool = true;
         /// Whether to send `Forwarded` (RFC 7239).
         forwarded: bool = true;
-        /// Whether request fields whose names have underscores go on. Behind CGI, FastCGI and WSGI `X_User` is `X-User`, which a
-        /// rule may have removed or set. Those in `key_fields` go on where a response may be stored.
+        /// Whether request fields whose names have underscores are forwarded. With CGI, FastCGI and WSGI `X_User` is
+        /// `X-User`, which a rule may have removed or set. Those in `key_fields` are forwarded if a response may be
+        /// stored.
         underscores: bool = false;
-        /// The name by which this proxy calls itself in `Via`, `Cache-Status` and `Proxy-Status`.
+        /// The name of this proxy in `Via`, `Cache-Status` and `Proxy-Status`.
         name: Token = Token::literal("sandarac");
     }
 
-    /// How the names of backends are looked up.
+    /// How the names of backends are resolved.
     pub struct Dns {
-        /// Name servers to ask, on port 53 unless told otherwise. `/etc/hosts` is looked at first in any case.
+        /// Name servers, on port 53 unless another is given. `/etc/hosts` is always consulted first.
         servers: Vec<NameServer> = Vec::new(), unset "those of `/etc/resolv.conf`" "[\"10.0.0.2\", \"127.0.0.1:5353\"]";
     }
 
     /// HTTP requests with the method `PURGE`, as Varnish and nginx users send them.
     pub struct Purge {
-        /// Whose `PURGE` is obeyed, by the address of the connection or what a PROXY header named, never by a forwarding
-        /// field; `unix` stands for whoever may open the Unix socket. That of others is refused.
+        /// The addresses that may `PURGE`, compared with the address of the connection or in a PROXY header, never with
+        /// a forwarding field; `unix` stands for any peer on the Unix socket. Requests from other addresses are
+        /// refused.
         allow: Vec<Network> = Vec::new();
     }
 
     /// How `sandarac status`, `purge`, `reload` and the others reach the running process, and where `/metrics` is.
     pub struct Admin {
-        /// Where to listen: a Unix socket, which only its owner may open unless `mode` or `group` says otherwise, or an address, which
-        /// needs a token.
+        /// The address to listen on: a Unix socket, which only its owner may open unless `mode` or `group` says
+        /// otherwise, or an address, which needs a token.
         listen: Option<ListenAddress> = None, unset "a socket in the runtime directory of the user"
             "\"unix:/run/sandarac/admin.sock\"" => fixed;
-        /// The mode of the Unix socket. Whoever may open it may purge and reload, so it gives nothing to all users.
+        /// The mode of the Unix socket. Any user who may open it may purge and reload, so the mode may not include all
+        /// users.
         mode: Option<Mode> = None, unset "`0600`, or `0660` with a `group`" "\"0660\"" => fixed;
-        /// The group of the Unix socket, by name or number. The process has to be a member, or run as root.
+        /// The group of the Unix socket, by name or number. The process must be a member, or run as root.
         group: Option<Group> = None, unset "that of the process" "\"adm\"" => fixed;
-        /// What a caller over TCP must present as `Authorization: Bearer TOKEN`. `--admin-token-file FILE` and the
-        /// environment variable `SANDARAC_TOKEN` say the same, and count more.
+        /// The token that a caller over TCP must present as `Authorization: Bearer TOKEN`. `--admin-token-file FILE`
+        /// and the environment variable `SANDARAC_TOKEN` override it.
         token: Option<Secret> = None, unset "none; an address needs this or `read_token`"
             "\"0123456789abcdef0123456789abcdef\"";
-        /// What a caller over TCP may present instead who is to read only: status, counters, metrics, pools and the live log. For
-        /// Prometheus, say. Without a `token` beside it, nobody purges or reloads over that address.
+        /// The token for callers over TCP that may only read status, counters, metrics, pools and the live log, for
+        /// example Prometheus. Without a `token` beside it, purging and reloading over that address are not possible.
         read_token: Option<Secret> = None, unset "none" "\"fedcba9876543210fedcba9876543210\"";
     }
 
-    /// What is written down.
+    /// Which logs are written, and where.
     pub struct Log {
-        /// Where each exchange is written down: `stdout`, `stderr`, a file, or `off`.
+        /// Where to log each exchange: `stdout`, `stderr`, a file, or `off`.
         access: LogTarget = LogTarget::Off;
-        /// How: `combined` as Apache and nginx have it, or `json`, one object to a line.
+        /// The format: `combined` as in Apache and nginx, or `json`, one object per line.
         format: LogFormat = LogFormat::Combined;
     }
 }
@@ -121,7 +125,7 @@ pub enum LogTarget {
     Stdout,
     /// Standard error.
     Stderr,
-    /// A file, opened to be added to.
+    /// A file, opened for appending.
     File(std::path::PathBuf),
 }
 
@@ -140,7 +144,7 @@ impl crate::value::Text for LogTarget {
             "off" => Ok(LogTarget::Off),
             "stdout" => Ok(LogTarget::Stdout),
             "stderr" => Ok(LogTarget::Stderr),
-            // A bare word is more likely a slip than a file.
+            // A bare word is more likely a mistake than a file.
             path if path.contains('/') && !path.contains('\0') => Ok(LogTarget::File(path.into())),
             other => {
                 let kind = LogTarget::form();
@@ -163,7 +167,7 @@ impl crate::value::Text for LogTarget {
     }
 }
 
-/// How the access log is written.
+/// The format of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// NCSA combined.

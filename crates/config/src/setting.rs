@@ -1,40 +1,40 @@
-//! A setting as the listing of defaults, the JSON schema and the manual show it: its name, text, type and default.
+//! A setting as shown in the listing of defaults, the JSON schema and the manual: its name, text, type and default.
 
 /// One setting, for the listing, the schema and the manual.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its key in the table that it stands in.
+    /// Its key in its table.
     pub name: &'static str,
-    /// What it does, in one or more sentences.
+    /// Its effect, in one or more sentences.
     pub text: &'static str,
-    /// What it may hold.
+    /// The values it may hold.
     pub kind: Kind,
-    /// What holds where it is not written.
+    /// The value if it is not written.
     pub absent: Absent,
     /// Whether a change takes effect only with a restart.
     pub fixed: bool,
 }
 
-/// What holds where a setting is not written.
+/// The value of a setting that is not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// This value, as it would be written in the file.
+    /// This value, as in the file.
     Value(String),
-    /// No value; what that means, and a value that one might write.
+    /// No value; its meaning, and an example.
     Unset {
-        /// What it means that there is no value.
+        /// The meaning.
         means: &'static str,
-        /// A value that one might write, as in the file.
+        /// An example, as in the file.
         example: &'static str,
     },
-    /// It must be written; a value that one might write, as in the file.
+    /// It must be written; with an example.
     Required {
-        /// A value that one might write, as in the file.
+        /// An example, as in the file.
         example: &'static str,
     },
 }
 
-/// What a setting may hold.
+/// The values of a setting.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// `true` or `false`.
@@ -53,7 +53,7 @@ pub enum Kind {
         /// The largest.
         most: f64,
     },
-    /// A string of some form.
+    /// A string of a certain form.
     Text {
         /// The form's name: "duration".
         name: &'static str,
@@ -70,7 +70,7 @@ pub enum Kind {
     Map {
         /// What the keys are.
         key: &'static str,
-        /// What every key holds.
+        /// The values.
         of: Box<Kind>,
     },
     /// A table of settings.
@@ -136,7 +136,7 @@ impl Kind {
         }
     }
 
-    /// Whether it, or each of several, may be written as a table or in another way.
+    /// Whether it, or each of its items, may be written as a table or in another way.
     pub(crate) fn is_table_or_other(&self) -> bool {
         match self {
             Kind::List(of) => of.is_table_or_other(),
@@ -145,7 +145,7 @@ impl Kind {
         }
     }
 
-    /// The settings of the table that this is, or has for its items, or may be.
+    /// The settings of this table, of its items, or of its table alternative.
     pub fn settings(&self) -> Option<&[Setting]> {
         match self {
             Kind::Table(settings) => Some(settings),

@@ -1,9 +1,9 @@
 //! "Did you mean": the known word that is closest to an unknown one.
 
-/// The candidate that `word` was probably meant to be, if any is near enough: up to a third of its letters wrong,
-/// missing, added or swapped with their neighbour, or the one a prefix of the other.
+/// The candidate probably meant by `word`, if one is near enough: up to a third of its letters wrong, missing, added or
+/// swapped with their neighbour, or one a prefix of the other.
 pub fn closest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    // Longer words are no slip of the hand, and the comparison takes the square of their length.
+    // Longer words are not typing errors, and the comparison takes quadratic time.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
         return None;

@@ -7,7 +7,7 @@ use crate::setting::Kind;
 use crate::suggest::closest;
 use crate::value::Text;
 
-/// Where a template stands, which says what can be put into it.
+/// The place of a template, which determines the parts it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// `redirect.to`.
@@ -19,15 +19,15 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    /// What can stand there, for people.
+    /// The allowed parts, for messages.
     fn known(self) -> String {
         let known = TemplatePart::ALL.into_iter().filter(|&part| refusal(part, self).is_none());
         known.map(|part| format!("{{{}}}", part.name())).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Reads text in which `{name}` is a place for a part and `{{` is a brace. In the value of a field, a brace that does not
-/// begin a word in braces is one too, as JSON has them.
+/// Reads text in which `{name}` is a placeholder for a part and `{{` is a literal brace. In the value of a field, a
+/// brace that does not begin a word in braces is also literal, as in JSON.
 pub(crate) fn read_template(text: &str, used: Use) -> Result<Template, Complaint> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -62,14 +62,14 @@ pub(crate) fn read_template(text: &str, used: Use) -> Result<Template, Complaint
     Ok(Template::new(pieces))
 }
 
-/// The first place for a part in text that is not filled in.
+/// The first placeholder in text without templates.
 pub(crate) fn place_in(text: &str) -> Option<&str> {
     let mut words =
         text.match_indices('{').filter_map(|(at, _)| Some(&text[at..=at + text[at..].find('}')?]));
     words.find(|word| TemplatePart::ALL.iter().any(|part| word[1..word.len() - 1] == *part.name()))
 }
 
-/// Why a part cannot stand there, if it cannot.
+/// The reason why a part is not allowed there, if any.
 fn refusal(part: TemplatePart, used: Use) -> Option<&'static str> {
     match (part, used) {
         (TemplatePart::Client | TemplatePart::Id | TemplatePart::Scheme, Use::Response) => {
@@ -82,8 +82,8 @@ fn refusal(part: TemplatePart, used: Use) -> Option<&'static str> {
     }
 }
 
-/// Whether this is meant to be the name of a part, right or wrong: a word, or a known name in other letter case or with blanks
-/// around it.
+/// Whether this is meant to be the name of a part, right or wrong: a word, or a known name in another letter case or
+/// surrounded by blanks.
 fn is_word(name: &str) -> bool {
     let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     is_word || TemplatePart::ALL.iter().any(|part| name.trim().eq_ignore_ascii_case(part.name()))
@@ -116,7 +116,7 @@ impl Text for Template {
     }
 
     fn from_text(text: &str) -> Result<Template, Complaint> {
-        // What stands in braces with a blank is told with its name, and not as a blank.
+        // A name in braces with a blank is reported by name, not as a blank.
         let template = read_template(text, Use::Redirect);
         if let Some(bad) = text.chars().find(|c| !c.is_ascii_graphic())
             && template.is_ok()

@@ -1,4 +1,4 @@
-//! The types that settings have, and how each is read and shown.
+//! The types of settings, with their reading and writing.
 
 use std::fmt;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ pub(crate) trait Text: Sized {
     /// Reads it.
     fn from_text(text: &str) -> Result<Self, Complaint>;
 
-    /// Writes it, so that it reads as the same.
+    /// Writes it so that it can be read back.
     fn text(&self) -> String;
 }
 
@@ -107,11 +107,11 @@ impl<T: Value> Value for Vec<T> {
         Kind::List(Box::new(T::kind()))
     }
 
-    /// Reads an array; anything else is taken for its only item, unless items are tables, whose double brackets are
+    /// Reads an array; any other value is taken as its only item, unless items are tables, whose double brackets are
     /// easily forgotten.
     fn read(node: &Node<'_>, report: &mut Report) -> Option<Vec<T>> {
         match node.get_ref() {
-            // Every item is read, so that every mistake is told.
+            // Read every item, so that every mistake is reported.
             DeValue::Array(items) => {
                 let read: Vec<_> = items.iter().map(|item| T::read(item, report)).collect();
                 read.into_iter().collect()
@@ -132,7 +132,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// A table with keys of the user's choice, in the order they are written.
+/// A table with keys of the user's choice, in the order in which they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Map<K, T>(pub(crate) Vec<(At<K>, T)>);
 
@@ -142,7 +142,7 @@ impl<K, T> Default for Map<K, T> {
     }
 }
 
-/// What the keys of a [`Map`] are.
+/// The keys of a [`Map`].
 pub(crate) trait Key: Sized {
     /// In a few words.
     const WHAT: &'static str;
@@ -195,7 +195,7 @@ impl Text for ByteSize {
         let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (digits, unit) = (&text[..at], text[at..].trim_start());
         if unit.is_empty() && !digits.is_empty() {
-            // So many MiB fit no machine: bytes were meant.
+            // No machine has so many MiB: bytes were meant.
             let meant = match digits.parse() {
                 Ok(bytes) if bytes >= 1 << 20 => ByteSize(bytes).to_string(),
                 _ => format!("{digits}MiB"),
@@ -215,7 +215,7 @@ impl Text for ByteSize {
     }
 }
 
-/// `digits`, which may hold a point, times `unit`, rounded down; `None` where that is no number or too large.
+/// `digits`, with an optional decimal point, times `unit`, rounded down; `None` if that is not a number or too large.
 fn scaled(digits: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     // Nine places are a billionth of the unit.
@@ -230,7 +230,7 @@ fn scaled(digits: &str, unit: u64) -> Option<u64> {
 const TIMES: [(&str, u64); 6] =
     [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// `duration` as the file writes it, in whole milliseconds: `1h30m`.
+/// `duration` in the syntax of the file, in whole milliseconds: `1h30m`.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut out = String::new();
@@ -243,10 +243,10 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     if out.is_empty() { "0s".to_owned() } else { out }
 }
 
-/// Reads a length of time as settings write it, such as `90s` or `1m 30s`.
+/// Reads a duration in the syntax of settings, such as `90s` or `1m 30s`.
 ///
 /// # Errors
-/// What is wrong with it, and what was probably meant.
+/// The mistake, and a suggestion.
 pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::from_text(text).map_err(Complaint::into_line)
 }
@@ -262,7 +262,7 @@ impl Text for Duration {
 
     fn from_text(text: &str) -> Result<Duration, Complaint> {
         let not = || Complaint::new(format!("{text:?} is not {}", Duration::form().words()));
-        // A slip, and sums with it could pass what timestamps hold.
+        // A mistake, and sums with it could overflow timestamps.
         let too_long = || Complaint::new(format!("{text:?} is more than a hundred years"));
         const LONGEST: u64 = 100 * 366 * 86_400_000;
         let mut rest = text.trim();
@@ -276,7 +276,7 @@ impl Text for Duration {
             let end =
                 rest[digits..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |at| digits + at);
             let (_, ms) = TIMES.iter().find(|(unit, _)| *unit == &rest[digits..end]).ok_or_else(not)?;
-            // Larger units come first, each once; anything else is a slip.
+            // Larger units come first, each once; any other order is a mistake.
             if *ms >= least_unit {
                 return Err(not());
             }
@@ -319,7 +319,7 @@ pub(crate) trait Choice: Copy + 'static {
     const ALL: &'static [(&'static str, Self)];
 }
 
-/// The value of a [`Choice`] called `text`, or a complaint that says which there are.
+/// The value of a [`Choice`] called `text`, or a complaint that lists the known names.
 pub(crate) fn choose<T: Choice>(text: &str) -> Result<T, Complaint> {
     if let Some((_, value)) = T::ALL.iter().find(|(name, _)| *name == text) {
         return Ok(*value);
@@ -334,7 +334,7 @@ pub(crate) fn choose<T: Choice>(text: &str) -> Result<T, Complaint> {
     })
 }
 
-/// Values of nginx, HAProxy and Varnish for what has another name here: the word, our name, and what to say.
+/// Values of nginx, HAProxy and Varnish that have another name here: the word, our name, and the hint.
 const PEERS_VALUES: [(&str, &str, &str); 10] = [
     ("least_conn", "least_requests", LEAST_REQUESTS),
     ("leastconn", "least_requests", LEAST_REQUESTS),
@@ -406,7 +406,7 @@ impl Text for Secret {
     }
 
     fn from_text(text: &str) -> Result<Secret, Complaint> {
-        // Sixteen random characters resist guessing over a network; and the token travels in a field value.
+        // Sixteen random characters resist guessing over a network. The token is sent in a field value.
         if text.len() < 16 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             let message = "a token has at least 16 characters, none of them blank or outside ASCII";
             return Err(Complaint::new(message).help("make one with: openssl rand -hex 16"));

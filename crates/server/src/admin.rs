@@ -1,7 +1,7 @@
-//! The admin interface: what can be asked of a running process and told to it, and both ends of the talk.
+//! The admin interface: queries and commands to a running process, with the server and the client.
 //!
-//! The server end speaks HTTP over a Unix socket that only its owner may open, or over TCP to callers with a token.
-//! It acts through [`Control`] alone. The client end is what the subcommands use.
+//! The server speaks HTTP over a Unix socket that only its owner may open, or over TCP to callers with a token. It acts
+//! only through [`Control`]. The subcommands use the client.
 
 pub mod client;
 pub mod endpoint;
@@ -24,63 +24,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::logs::{Filter, Subscription, Viewer};
 
-/// The running process, as the admin interface sees it. Calls come from threads that may block; they MUST NOT be
-/// slower than what they ask for needs, and MUST NOT hold anything that a worker needs to answer a request.
+/// The running process, as seen by the admin interface. Calls come from threads that may block. They MUST NOT take
+/// longer than needed, and MUST NOT hold anything that a core needs to answer a request.
 pub trait Control: Send + Sync + 'static {
-    /// How the process is.
+    /// The status of the process.
     fn status(&self) -> Status;
 
-    /// What was counted so far.
+    /// The statistics so far.
     fn stats(&self) -> Stats;
 
-    /// Makes stored objects unusable, or stale where it is soft. On return no request begun later can be answered with
-    /// what they were.
+    /// Removes stored objects, or makes them stale if the purge is soft. After it returns, no later request can be
+    /// answered with their previous state.
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal>;
 
-    /// Bans what an expression matches.
+    /// Bans all objects that match an expression.
     fn ban(&self, expression: &str) -> Result<Banned, Refusal>;
 
-    /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes.
+    /// Reads the configuration again and applies it if it is valid; otherwise nothing changes.
     fn reload(&self) -> Result<Reloaded, Refusal>;
 
-    /// What is known of pools.
+    /// The state of pools.
     fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal>;
 
     /// Adds a backend to a pool.
     fn add_backend(&self, order: &AddBackend) -> Result<Ordered, Refusal>;
 
-    /// Removes a backend from a pool. Requests in flight to it go on.
+    /// Removes a backend from a pool. Requests in flight to it continue.
     fn remove_backend(&self, order: &RemoveBackend) -> Result<Ordered, Refusal>;
 
-    /// Gives a backend no new requests, or gives it some again.
+    /// Stops or resumes new requests to a backend.
     fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Refusal>;
 
     /// Begins to watch the exchanges, at most `limit` a second.
     fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription>;
 }
 
-/// How a process is.
+/// The status of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The version of the program.
     pub version: String,
     /// The process id.
     pub pid: u32,
-    /// Whether new connections are taken.
+    /// Whether new connections are accepted.
     pub state: State,
-    /// When it started (RFC 3339).
+    /// Its start time (RFC 3339).
     pub started: String,
-    /// For how long it has run, in seconds.
+    /// Its uptime, in seconds.
     pub uptime_seconds: u64,
-    /// The file that the configuration came from; `None` where it was the command line.
+    /// The configuration file; `None` for the command line.
     pub config: Option<String>,
     /// The cache profile, `safe` or `rfc`.
     pub profile: String,
-    /// How many workers there are.
+    /// The number of cores.
     pub threads: u64,
-    /// The addresses really bound.
+    /// The actual addresses.
     pub listeners: Vec<String>,
-    /// Where the admin interface is.
+    /// The address of the admin interface.
     pub admin: String,
     /// The cache's memory.
     pub cache: CacheStatus,
@@ -88,33 +88,33 @@ pub struct Status {
     pub pools: Vec<PoolStatus>,
 }
 
-/// What every version of a process says of how it is.
+/// The part of the status that every version has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Standing {
     /// The process id.
     pub pid: u32,
-    /// Whether new connections are taken.
+    /// Whether new connections are accepted.
     pub state: State,
 }
 
-/// Whether new connections are taken.
+/// Whether new connections are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// They are.
     Running,
-    /// The process finishes what it has begun and ends.
+    /// The process finishes exchanges in progress and ends.
     Draining,
 }
 
 /// The cache's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheStatus {
-    /// The most it may take, in bytes.
+    /// The limit, in bytes.
     pub limit_bytes: u64,
-    /// What it takes, in bytes.
+    /// The use, in bytes.
     pub used_bytes: u64,
-    /// How many objects it holds.
+    /// The number of objects.
     pub objects: u64,
 }
 
@@ -123,11 +123,12 @@ pub struct CacheStatus {
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// Requests in flight to a backend, in the mean over all: of late where it chooses by résumé, now otherwise.
+    /// Requests in flight per backend, the mean over all: a recent average if the pool chooses by résumé, the current
+    /// value otherwise.
     pub mean_backlog: f64,
-    /// For how long the oldest request has been in flight, in seconds; `None` where none is.
+    /// The age of the oldest request in flight, in seconds; `None` if there is none.
     pub oldest_seconds: Option<f64>,
-    /// Requests that wait for a place at a backend.
+    /// Requests waiting for a place at a backend.
     pub waiting: u64,
     /// Its backends.
     pub backends: Vec<BackendStatus>,
@@ -136,24 +137,24 @@ pub struct PoolStatus {
 /// A backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackendStatus {
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// In a word, whether requests go to it: `healthy`, `untried`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
+    /// Its state: `healthy`, `untried`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
-    /// Requests that it works on now.
+    /// Its requests in flight.
     pub in_flight: u64,
 }
 
-/// What was counted since the start.
+/// The statistics since the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
-    /// When, in milliseconds since the Unix epoch.
+    /// The time, in milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// Counters and gauges.
     pub metrics: Vec<Metric>,
-    /// Times from the first byte of a request to the end of its answer.
+    /// Times from the first byte of a request to the end of its response.
     pub latency: Latency,
-    /// Time from the choice of a backend to the head of its response, by pool.
+    /// Times from the choice of a backend to the head of its response, by pool.
     #[serde(default)]
     pub origin_latency: BTreeMap<String, Latency>,
 }
@@ -161,13 +162,13 @@ pub struct Stats {
 /// One counter or gauge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// The name: lower-case words with underscores, the unit last where there is one.
+    /// The name: lower-case words with underscores, the unit last if there is one.
     pub name: Cow<'static, str>,
     /// Whether it only grows.
     pub kind: MetricKind,
-    /// What it counts, a sentence.
+    /// A description, as a sentence.
     pub text: Cow<'static, str>,
-    /// What tells it from others of its name.
+    /// The labels that distinguish it from others of its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<Label>,
     /// The value.
@@ -181,14 +182,14 @@ pub type Label = (Cow<'static, str>, String);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A number of things.
+    /// A count.
     Whole(u64),
     /// A mean, a share, or seconds.
     Part(f64),
 }
 
 impl Value {
-    /// The number of things; what is no whole number is rounded down.
+    /// The count; a fraction is rounded down.
     pub fn whole(self) -> u64 {
         match self {
             Value::Whole(number) => number,
@@ -196,7 +197,7 @@ impl Value {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether it is zero.
     pub fn is_zero(self) -> bool {
         matches!(self, Value::Whole(0)) || self == Value::Part(0.0)
     }
@@ -224,7 +225,7 @@ impl Metric {
         Metric { kind: MetricKind::Gauge, ..Metric::counter(name, text, value) }
     }
 
-    /// A gauge that is no number of things, without labels.
+    /// A gauge that is not a count, without labels.
     pub fn measure(name: &'static str, text: &'static str, value: f64) -> Metric {
         Metric { value: Value::Part(value), ..Metric::gauge(name, text, 0) }
     }
@@ -237,7 +238,7 @@ impl Metric {
 }
 
 impl Stats {
-    /// The sum of all metrics of that name, which are whole numbers; 0 where there is none.
+    /// The sum of all metrics of that name, which are whole numbers; 0 if there is none.
     pub fn get(&self, name: &str) -> u64 {
         self.metrics.iter().filter(|metric| metric.name == name).map(|metric| metric.value.whole()).sum()
     }
@@ -246,25 +247,25 @@ impl Stats {
 /// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Upper bound in microseconds and count of each bucket that counted anything, in ascending order.
+    /// Upper bound in microseconds and count of each non-empty bucket, in ascending order.
     pub buckets: Vec<(u64, u64)>,
     /// The sum of all durations, in microseconds.
     pub sum_us: u64,
 }
 
 impl Latency {
-    /// How many durations were counted.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|&(_, count)| count).sum()
     }
 
-    /// The duration, in microseconds, that at least `fraction` (0 to 1) of those counted do not exceed.
+    /// The duration, in microseconds, that at least `fraction` (0 to 1) of all do not exceed.
     pub fn quantile_us(&self, fraction: f64) -> Option<u64> {
         let at = quantile(self.buckets.iter().map(|&(_, count)| count), self.count(), fraction)?;
         Some(self.buckets[at].0)
     }
 
-    /// What was counted since `earlier`, a histogram of the same process.
+    /// The difference to `earlier`, a histogram of the same process.
     pub fn since(&self, earlier: &Latency) -> Latency {
         let before =
             |upper| earlier.buckets.iter().find(|bucket| bucket.0 == upper).map_or(0, |bucket| bucket.1);
@@ -276,7 +277,7 @@ impl Latency {
     }
 }
 
-/// What to purge.
+/// A purge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Purge {
@@ -290,79 +291,79 @@ pub struct Purge {
     pub soft: bool,
 }
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
-    /// How many objects it concerned.
+    /// The number of objects affected.
     pub objects: u64,
 }
 
-/// What a ban did.
+/// The result of a ban.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Banned {
-    /// How many bans there are now that some stored object has not been tested against.
+    /// The number of bans with which some stored object has not been compared yet.
     pub active: u64,
 }
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
     /// The file read.
     pub config: String,
-    /// What the file says that takes effect only at the next start, and other remarks.
+    /// Settings of the file that take effect only at the next start, and other warnings.
     pub warnings: Vec<String>,
 }
 
-/// Why something asked for was not done.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Whether asking differently would help.
+    /// Whether a different call would help.
     #[serde(skip, default = "Refusal::default_fault")]
     pub fault: Fault,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// Where: a part of the body or expression, or file, line and column.
+    /// Its place: a part of the body or expression, or file, line and column.
     #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// What to do instead.
+    /// A suggestion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
-    /// What is wrong with the configuration, as `sandarac check` shows it: one or more paragraphs.
+    /// The errors of the configuration, as printed by `sandarac check`: one or more paragraphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
 }
 
-/// Whose fault a refusal is.
+/// The side at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The caller's: what was asked makes no sense.
+    /// The caller: the call is invalid.
     Caller,
-    /// This process's: it could not do it.
+    /// This process: it could not execute the call.
     Process,
 }
 
 impl Refusal {
-    /// What was asked makes no sense.
+    /// An invalid call.
     pub fn invalid(what: impl Into<String>) -> Refusal {
         Refusal { fault: Fault::Caller, what: what.into(), place: None, instead: None, report: None }
     }
 
-    /// It could not be done.
+    /// A failure of the process.
     pub fn failed(what: impl Into<String>) -> Refusal {
         Refusal { fault: Fault::Process, ..Refusal::invalid(what) }
     }
 
-    /// Says where it is wrong.
+    /// Adds the place.
     pub fn at(self, place: impl Into<String>) -> Refusal {
         Refusal { place: Some(place.into()), ..self }
     }
 
-    /// Says what to do instead.
+    /// Adds a suggestion.
     pub fn instead(self, instead: impl Into<String>) -> Refusal {
         Refusal { instead: Some(instead.into()), ..self }
     }
 
-    /// Shows what is wrong with the configuration.
+    /// Adds the errors of the configuration.
     pub fn report(self, report: impl Into<String>) -> Refusal {
         Refusal { report: Some(report.into()), ..self }
     }

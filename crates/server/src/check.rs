@@ -24,7 +24,7 @@ pub(crate) fn load_with(path: &Path, flags: &Flags) -> Result<(Config, Vec<Warni
     Config::from_bytes_and_flags(&name, &bytes, flags).map_err(Failure::Configuration)
 }
 
-/// The configuration that the command line asks for.
+/// The configuration given by the command line.
 pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
     let (mut config, warnings) = match &args.config {
         Some(path) => load_with(path, &args.flags()?)?,
@@ -49,7 +49,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the tables of classes. The running process does without one that is not there yet.
+/// Reads the tables of classes. The running process works without a table that does not exist yet.
 fn check_tables(config: &Config) -> Result<(), Failure> {
     for classifier in config.pools.iter().filter_map(|pool| pool.classifier.as_ref()) {
         let Some(path) = classifier.table_path() else { continue };
@@ -66,10 +66,10 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks what the machine has to have for a configuration: places for the log and the admin socket, and memory.
+/// Checks the machine's requirements for a configuration: places for the log and the admin socket, and memory.
 fn check_machine(config: &Config) -> Result<(), Failure> {
     if let LogTarget::File(path) = &config.log.access {
-        // A file that is there is appended to; otherwise one is made.
+        // An existing file is appended to; otherwise one is created.
         let needed = if path.exists() { path } else { directory(path) };
         if let Err(error) = rustix::fs::access(needed, Access::WRITE_OK) {
             let error = io::Error::from(error);
@@ -92,7 +92,7 @@ fn check_machine(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An error; or a warning where systemd makes the directory when the service starts (RuntimeDirectory=, LogsDirectory=).
+/// An error; or a warning if systemd creates the directory when the service starts (RuntimeDirectory=, LogsDirectory=).
 fn missing(path: &Path, what: String) -> Result<(), Failure> {
     let made = !directory(path).exists() && ["/run", "/var/log"].iter().any(|made| path.starts_with(made));
     if !made {
@@ -106,7 +106,7 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Bytes of memory that the machine has, or that the control group of this process may have.
+/// The memory of the machine, or the limit of this process's control group, in bytes.
 fn usable_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -1,4 +1,4 @@
-//! The command line: what can be said, and what it means as settings.
+//! The command line, and its conversion to settings.
 
 mod backend_url;
 mod hints;
@@ -46,12 +46,12 @@ pub struct Cli {
     command: Option<Command>,
 }
 
-/// What is to be done.
+/// The command.
 #[derive(Debug)]
 pub enum Job {
     /// Run the accelerator.
     Run(RunArgs),
-    /// Something else.
+    /// Another command.
     Other(Command),
 }
 
@@ -59,19 +59,19 @@ impl Cli {
     /// Reads the command line, the program's name first.
     ///
     /// # Errors
-    /// With a hint where it is written as for varnishd, or lacks the flag before a file.
+    /// With a hint if it is written for varnishd, or lacks the flag before a file.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         Cli::try_parse_from(&arguments).map_err(|error| hints::hinted(error, &arguments))
     }
 
-    /// What is to be done.
+    /// The command.
     pub fn job(self) -> Job {
         self.command.map_or(Job::Run(self.run), Job::Other)
     }
 }
 
-/// What is not running the accelerator.
+/// A command other than running the accelerator.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show the gain: a slow sample site, with and without the accelerator
@@ -159,11 +159,11 @@ pub struct ConfigArgs {
     pub manual: bool,
 }
 
-/// The flags of commands that only show something.
+/// The flags of commands that only display something.
 #[derive(Args, Clone, Debug)]
 pub struct ShowArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
     /// As JSON
     #[arg(long)]
@@ -174,7 +174,7 @@ pub struct ShowArgs {
 #[derive(Args, Clone, Debug)]
 pub struct StatsArgs {
     #[command(flatten)]
-    /// Which process, and how to show it.
+    /// The selected process and the output format.
     pub show: ShowArgs,
     /// Print again each second what was counted in that second
     #[arg(short, long)]
@@ -189,7 +189,7 @@ pub struct StatsArgs {
 #[command(after_help = "Quits with q or Ctrl-C. Where the output is no terminal, one picture is printed.")]
 pub struct TopArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
 }
 
@@ -206,7 +206,7 @@ Examples:
   sandarac purge --all                               everything")]
 pub struct PurgeArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
     /// URLs, whole: scheme and host too
     #[arg(value_name = "URL")]
@@ -237,7 +237,7 @@ Examples:
   sandarac ban 'field.Content-Type ~ \"^image/\"'")]
 pub struct BanArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
     /// An expression over host, path, status and fields
     #[arg(required = true, value_name = "EXPR")]
@@ -251,7 +251,7 @@ pub struct BanArgs {
 #[derive(Args, Clone, Debug)]
 pub struct ReloadArgs {
     #[command(flatten)]
-    /// Which process, and how to show what it says.
+    /// The selected process and the output format.
     pub show: ShowArgs,
 }
 
@@ -259,7 +259,7 @@ pub struct ReloadArgs {
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
     #[command(flatten)]
-    /// Which process, and how to show it.
+    /// The selected process and the output format.
     pub show: ShowArgs,
     /// At most so many lines a second; what is skipped is counted
     #[arg(long, value_name = "N")]

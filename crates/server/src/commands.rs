@@ -24,7 +24,7 @@ use crate::stderr::print_line;
 use output::{json, table};
 
 impl ProcessArgs {
-    /// A client of the process that is meant: by flag, by environment, by configuration, or the usual one.
+    /// A client of the selected process: by flag, by environment, by configuration, or the default one.
     pub fn client(&self) -> Result<AdminClient, Failure> {
         let mut endpoint = self.admin.clone();
         let token = crate::cli::token("--token-file", self.token_file.as_deref())?;
@@ -43,7 +43,7 @@ impl ProcessArgs {
     }
 }
 
-/// Where a configuration puts the admin interface; `None` where it leaves that open.
+/// The admin interface of a configuration; `None` if it has none.
 pub fn admin_endpoint(config: &Config) -> Option<Endpoint> {
     config.admin.listen.as_ref().map(|listen| match listen {
         ListenAddress::Unix(path) => Endpoint::Unix(path.clone()),
@@ -121,7 +121,7 @@ pub fn stats(args: &StatsArgs) -> Result<(), Failure> {
     if !args.watch {
         return show(&before, "", "");
     }
-    // On a terminal each picture takes the place of the last.
+    // On a terminal each output replaces the previous one.
     let (clear, gap) = if io::stdout().is_terminal() {
         ("\x1b[H\x1b[Jin the last second (Ctrl-C ends)\n", "")
     } else {
@@ -137,7 +137,7 @@ pub fn stats(args: &StatsArgs) -> Result<(), Failure> {
     }
 }
 
-/// What was counted between two looks: counters by their growth, gauges as they are.
+/// The difference between two readings: the growth of counters, the values of gauges.
 fn difference(now: &Stats, before: &Stats) -> Stats {
     let mut metrics = now.metrics.clone();
     for metric in metrics.iter_mut().filter(|metric| metric.kind == MetricKind::Counter) {
@@ -176,7 +176,7 @@ fn show_stats(stats: &Stats, all: bool) -> String {
             };
             match labels.is_empty() {
                 true => vec![value, metric.name.to_string(), metric.text.to_string()],
-                // Labels say more than the text, and are long enough by themselves.
+                // Labels are more informative than the text, and long enough by themselves.
                 false => vec![value, format!("{}{labels}", metric.name)],
             }
         })
@@ -225,7 +225,7 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How to say `part` as a whole URL.
+/// The whole URL suggested for `part`.
 fn whole_url(part: &str) -> String {
     let host = part.split('/').next().unwrap_or_default();
     match part.split_once("://") {
@@ -257,7 +257,7 @@ pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
     for warning in &reloaded.warnings {
         print_line(warning.trim_end());
     }
-    // It is in force, whether that can be said or not.
+    // The configuration is in force, even if the message cannot be written.
     let _ = writeln!(io::stdout(), "{} is in force", reloaded.config);
     Ok(())
 }
@@ -283,7 +283,7 @@ pub fn log(args: &LogArgs) -> Result<(), Failure> {
     ))
 }
 
-/// One JSON line of the log for a person: time, status, how the cache took part, how long it took, and for whom.
+/// One JSON line of the log as text: time, status, outcome, duration and request.
 fn show_entry(line: &str) -> String {
     let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else {
         return printable(line);

@@ -1,4 +1,4 @@
-//! The demo: a slow sample site, a bounded load over it with and without the accelerator, and the comparison.
+//! The demo: a slow sample site, a bounded load on it with and without the accelerator, and the comparison.
 
 mod command;
 pub mod content;
@@ -18,8 +18,8 @@ pub use load::Plan;
 pub use report::{Comparison, Run};
 pub use site::Site;
 
-/// Drives `plan` over the site at its own address and then over `accelerator`, which MUST be a cache before that
-/// site, empty so far. `progress` is told what is happening, a line at a time.
+/// Drives `plan` against the site at its own address and then against `accelerator`, which MUST be an empty cache in
+/// front of that site. `progress` gets messages, a line at a time.
 pub fn compare(
     site: &Site,
     accelerator: SocketAddr,

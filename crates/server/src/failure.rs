@@ -9,24 +9,24 @@ use sandarac_config::Diagnostics;
 use crate::admin::{Fault, Refusal, client};
 use crate::stderr::print_line;
 
-/// Why a command was not done.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line or the environment is wrong: exit status 2.
     Usage(String),
     /// The configuration is wrong: exit status 2.
     Configuration(Diagnostics),
-    /// It could not be done: exit status 1.
+    /// The operation failed: exit status 1.
     Failed(String),
     /// The output could not be written.
     Output(io::Error),
 }
 
 impl Failure {
-    /// Tells standard error what was wrong, and gives the exit status.
+    /// Prints the error on standard error and returns the exit status.
     pub fn report(&self) -> ExitCode {
         match self {
-            // Whoever read the output has seen enough, as `head` does.
+            // The reader has seen enough, as `head` does.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Failure::Usage(_) | Failure::Configuration(_) => {
                 print_line(self);
@@ -67,13 +67,13 @@ impl From<client::Error> for Failure {
     }
 }
 
-/// `error`, with what was being done.
+/// `error`, with the operation that failed.
 pub(crate) fn with_context(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 impl From<Failure> for Refusal {
-    /// What a caller of the admin interface is told where a configuration could not be taken up.
+    /// The answer to a caller of the admin interface if a configuration could not be applied.
     fn from(failure: Failure) -> Refusal {
         match failure {
             Failure::Configuration(errors) => {

@@ -1,4 +1,4 @@
-//! A small HTTP service on a thread of its own, with a runtime of its own: what it does cannot hold up a core.
+//! A small HTTP service with its own thread and runtime, so that it cannot delay a core.
 
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -7,23 +7,23 @@ use std::time::Duration;
 use crate::stderr::print_line;
 use tokio::sync::oneshot;
 
-/// A call that hangs must not hold up the end of the process for longer.
+/// The longest that a hanging call may delay the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How many calls may block at a time.
+/// The most blocking calls at a time.
 const MAX_BLOCKING_CALLS: usize = 8;
 
 /// A running service. It stops when dropped.
 pub(crate) struct HttpService {
-    /// What messages call it.
+    /// Its name in messages.
     name: &'static str,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl HttpService {
-    /// Runs what `serve` makes, in the runtime of the new thread, until the service is dropped or it ends by itself, of
-    /// which standard error is told. `thread` names the thread.
+    /// Runs the future of `serve` in the runtime of the new thread, until the service is dropped or the future ends by
+    /// itself, which is reported on standard error. `thread` names the thread.
     pub(crate) fn start<F>(
         name: &'static str,
         thread: &str,

@@ -1,4 +1,4 @@
-//! Numbers, sizes and times as people read them.
+//! Numbers, sizes and times in readable form.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// So many of something: `1 object`, `2 400 objects`.
+/// A count with its noun: `1 object`, `2 400 objects`.
 pub fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// A duration in milliseconds, with as many digits as mean something: `0.31 ms`, `1 480 ms`.
+/// A duration in milliseconds, with its significant digits: `0.31 ms`, `1 480 ms`.
 pub fn milliseconds(duration: Duration) -> String {
     match duration.as_secs_f64() * 1000.0 {
         ms if ms < 1.0 => format!("{ms:.2} ms"),
@@ -29,7 +29,7 @@ pub fn milliseconds(duration: Duration) -> String {
     }
 }
 
-/// For how long something has lasted, or will, as exactly as anyone wants to know it: `0.004 s`, `2.5 s`, `12 s`, `1 m 1 s`.
+/// A duration with useful precision: `0.004 s`, `2.5 s`, `12 s`, `1 m 1 s`.
 pub fn lasting(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 1.0 => format!("{} s", (seconds * 1000.0).round() / 1000.0),
@@ -38,12 +38,12 @@ pub fn lasting(seconds: f64) -> String {
     }
 }
 
-/// A share of a whole, in per cent. Rounded down: 100.0 % is said only where nothing is left.
+/// A share of a whole, in per cent. Rounded down: 100.0 % means that nothing is left.
 pub fn percent(ratio: f64) -> String {
     format!("{:.1} %", (ratio * 1000.0).floor() / 10.0)
 }
 
-/// A number of bytes in the largest binary unit that leaves a number before the point: `12.3 MiB`.
+/// A number of bytes in the largest binary unit with a value of at least 1: `12.3 MiB`.
 pub fn bytes(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

@@ -1,8 +1,8 @@
-//! The `sandarac` binary in pieces: command line, demo, admin API and logs.
+//! The parts of the `sandarac` binary: command line, demo, admin API and logs.
 //!
-//! Everything that moves a request lives in the crates below; this one starts it, watches it and reports on it.
+//! The crates below handle requests; this one starts, monitors and reports on them.
 
-// They panic where nothing can be written; see [`stderr::print_line`].
+// They panic if nothing can be written; see [`stderr::print_line`].
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod admin;

@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 keep-alive client for those who drive a load: it costs little beside what it measures, and reads
-//! every answer to its stated end, so that a truncated one is noticed.
+//! A small HTTP/1.1 keep-alive client for load drivers. It is cheap compared with what it measures, and reads every
+//! response to its stated end, so that truncation is noticed.
 
 use std::fmt;
 use std::io;
@@ -13,20 +13,20 @@ use sandarac_wire::h1::Limits;
 use sandarac_wire::h1::response::Response;
 use tokio::net::TcpStream;
 
-/// What the head of an answer may hold.
+/// Limits of a response head.
 const LIMITS: Limits = Limits { head: 64 << 10, fields: 100, target: 0 };
 
 /// A longer body is not kept.
 const MAX_BODY: usize = 4 * 1024 * 1024;
 
-/// Why a request got no whole answer.
+/// The reason why a request got no complete response.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The connection could not be made, or failed.
     Io(io::Error),
-    /// The other side closed before the answer was whole.
+    /// The peer closed before the response was complete.
     Truncated,
-    /// What came is not HTTP/1.1.
+    /// The response is not HTTP/1.1.
     Malformed(&'static str),
 }
 
@@ -68,7 +68,7 @@ impl From<BodyError> for Fault {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Default)]
 pub(crate) struct LoadResponse {
     /// The status code.
@@ -79,11 +79,11 @@ pub(crate) struct LoadResponse {
     pub(crate) proxy_status: Option<Vec<u8>>,
     /// The first `Set-Cookie` value.
     pub(crate) set_cookie: Option<Vec<u8>>,
-    /// The body, without chunk framing; empty where bodies are not kept.
+    /// The body, without chunk framing; empty if bodies are not kept.
     pub(crate) body: Vec<u8>,
 }
 
-/// One connection, made when first needed and again after it was closed.
+/// One connection, opened when needed and again after it was closed.
 pub(crate) struct LoadClient {
     address: SocketAddr,
     conn: Option<Conn>,
@@ -96,13 +96,13 @@ impl LoadClient {
         LoadClient { address, conn: None, answer: LoadResponse::default(), keeps_bodies: true }
     }
 
-    /// A client that reads bodies, however long, and keeps nothing of them.
+    /// A client that reads bodies of any length, and keeps nothing of them.
     pub(crate) fn without_bodies(address: SocketAddr) -> LoadClient {
         LoadClient { keeps_bodies: false, ..LoadClient::new(address) }
     }
 
-    /// Sends `request`, a whole request without body or with it included, and reads its answer. A kept connection
-    /// that turns out closed before any byte came is replaced once, as every HTTP client does.
+    /// Sends `request`, including its body if any, and reads its response. A kept connection that is closed before the
+    /// first byte of the response is replaced once, as in every HTTP client.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<&LoadResponse, Fault> {
         let method = if request.starts_with(b"HEAD ") { Method::Head } else { Method::Get };
         let (mut conn, reused) = match self.conn.take() {
@@ -144,7 +144,7 @@ impl LoadClient {
         Ok(&self.answer)
     }
 
-    /// Drops the connection, and with it whatever was still to come.
+    /// Drops the connection, and the rest of its data.
     pub(crate) fn close(&mut self) {
         self.conn = None;
     }
@@ -154,12 +154,12 @@ impl LoadClient {
     }
 }
 
-/// What the head of an answer says.
+/// A parsed response head.
 struct Head {
-    /// The answer but for its body.
+    /// The response without its body.
     answer: LoadResponse,
     framer: Framer,
-    /// Whether the connection may be used again.
+    /// Whether the connection may be reused.
     keep: bool,
 }
 
@@ -176,7 +176,7 @@ fn read(response: &Response<'_>) -> Head {
     Head { answer, framer: Framer::of_response(response.framing), keep: response.keep_alive }
 }
 
-/// Whether the cache nearest to the client says that it answered from what it holds (RFC 9211 §2.1).
+/// Whether `Cache-Status` of the cache nearest to the client reports a hit (RFC 9211 §2.1).
 pub(crate) fn is_hit(cache_status: &[u8]) -> bool {
     sandarac_message::members(cache_status).last().is_some_and(|cache| {
         cache.split(|&byte| byte == b';').skip(1).any(|parameter| parameter.trim_ascii() == b"hit")

@@ -1,7 +1,8 @@
-//! The access log: one line per exchange, formatted where it arises, written by a thread of its own.
+//! The access log: one line per exchange, formatted by the core, written by a separate thread.
 //!
-//! A core appends lines to its [`Outlet`], which hands them over in batches without ever waiting; what the writer
-//! cannot take is dropped and counted. [`Feed`] carries records to `sandarac log` and `sandarac top` while somebody looks.
+//! A core appends lines to its [`Outlet`], which sends them in batches without ever waiting; lines that the writer
+//! cannot take are dropped and counted. [`Feed`] carries records to `sandarac log` and `sandarac top` while there are
+//! watchers.
 
 mod access;
 mod feed;
@@ -22,8 +23,8 @@ use {
     std::time::Duration,
 };
 
-/// The user name in an `Authorization` value of the Basic scheme (RFC 7617); `None` for other schemes, and for what
-/// cannot be decoded.
+/// The user name in an `Authorization` value of the Basic scheme (RFC 7617); `None` for other schemes, and for values
+/// that cannot be decoded.
 fn basic_user(authorization: &[u8]) -> Option<Vec<u8>> {
     let (scheme, credentials) = authorization.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
@@ -44,7 +45,7 @@ fn basic_user(authorization: &[u8]) -> Option<Vec<u8>> {
         if count >= 8 {
             count -= 8;
             match (bits >> count) as u8 {
-                // What follows is the password, which belongs in no log.
+                // The rest is the password, which must not be logged.
                 b':' => return Some(user),
                 letter => user.push(letter),
             }

@@ -18,12 +18,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line, or what was asked to be known of it.
+/// Prints an error of the command line, or the requested help.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // Where nothing can be written nobody can be told.
+    // If nothing can be written, there is no other way to report it.
     let _ = error.print();
     match std::env::args_os().nth(1) {
-        // To a monitoring system, the status of wrong usage would mean that the pool is broken.
+        // For a monitoring system, the status of wrong usage would mean that the pool is broken.
         Some(command) if command == "check-pool" && error.use_stderr() => {
             commands::unreadable(&error.to_string())
         }

@@ -1,4 +1,4 @@
-//! A process that is draining where this one is to start.
+//! A process at the same admin address that is still draining.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::admin::{Endpoint, State};
 use crate::signals::Signals;
 use crate::stderr::print_line;
 
-/// How often it is looked whether a draining process has ended.
+/// How often to check whether a draining process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a process may take to say whether it is draining.
+/// How long a process may take to report whether it is draining.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits for as long as a process that is draining has the admin interface of `config`. Returns whether this one is to start: not
-/// where a signal asks it to stop meanwhile.
+/// Waits while a draining process has the admin interface of `config`. Returns whether to start: false if a signal
+/// stops this process meanwhile.
 pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
     let token = config.admin.token.as_deref().or(config.admin.read_token.as_deref()).map(str::to_owned);
@@ -27,7 +27,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
     loop {
         let (told_by, status) = oneshot::channel();
         let asked = predecessor.clone();
-        // On a thread that nobody waits for, however slowly an answer comes.
+        // On a detached thread, because a response may be slow.
         std::thread::spawn(move || {
             let _ = told_by.send(asked.standing());
         });
@@ -35,7 +35,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
             status = timeout(ANSWER_TIMEOUT, status) => status,
             () = signals.stop() => return false,
         };
-        // Whatever answers otherwise, or nothing in time, is told of by the attempt to listen.
+        // Any other response, or none in time, is reported by the attempt to listen.
         let Ok(Ok(Ok(status))) = status else { return true };
         if status.state != State::Draining {
             return true;

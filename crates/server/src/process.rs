@@ -43,27 +43,27 @@ use socket_files::socket_files;
 use state::ProcessState;
 use sweeper::start_sweeper;
 
-/// A running accelerator. Dropping it ends it at once.
+/// A running accelerator. Dropping it stops it at once.
 pub struct Process {
     state: Arc<ProcessState>,
     admin: Option<Server>,
-    /// Gone before the rest of the process is.
+    /// Dropped before the rest of the process.
     upkeep: Option<Upkeep>,
-    /// Those of the cores.
+    /// The threads of the cores.
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a process has beside its configuration that runs until it is told to stop.
+/// The parts of a process, besides its configuration, that it needs to run until it is stopped.
 #[derive(Default)]
 pub struct Daemon {
-    /// What a reload reads again.
+    /// The arguments for a reload.
     pub args: Option<RunArgs>,
     /// Listening sockets that were passed to the process.
     pub inherited: Inherited,
 }
 
 impl Process {
-    /// Starts what `config` describes. Without `daemon` there is no admin interface, and nothing to reload.
+    /// Starts the accelerator that `config` describes. Without `daemon` there is no admin interface and no reload.
     pub fn start(config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, inherited } = daemon.unwrap_or_default();
@@ -71,7 +71,7 @@ impl Process {
         let count = config.threads.map_or(available, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
         let listeners = bind_all(&config, &inherited, count)?;
-        // Before anything is begun: a process that cannot have its admin interface must not have asked backends.
+        // First of all: a process that cannot have its admin interface must not have sent requests to backends.
         let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
         let bound: Vec<Listener> = listeners.iter().map(|sockets| sockets.listener.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
@@ -122,22 +122,22 @@ impl Process {
         self.admin.as_ref().map(Server::endpoint)
     }
 
-    /// What its cores share: the pools, the store and the counters.
+    /// The state shared by its cores: the pools, the store and the counters.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.state.shared
     }
 
-    /// Reads the configuration again and takes it up if it is valid. Opens the access log anew in any case.
+    /// Reads the configuration again and applies it if it is valid. Reopens the access log in any case.
     pub fn reload(&self) -> Result<Reloaded, Refusal> {
         self.state.reload()
     }
 
-    /// Opens the access log anew.
+    /// Reopens the access log.
     pub fn reopen_logs(&self) {
         self.state.log.reopen();
     }
 
-    /// Takes no more connections, and waits until every exchange has ended, at most as long as is configured. Returns
+    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time. Returns
     /// whether all have.
     pub async fn drain(&self) -> bool {
         self.state.draining.store(true, Relaxed);
@@ -157,11 +157,11 @@ impl Drop for Process {
             if let ListenAddress::Unix(path, _) = &listener.address
                 && !self.state.inherited.addresses().any(|inherited| is_at(inherited, path))
             {
-                // Unless another process listens there by now.
+                // Unless another process already listens there.
                 let _ = remove_stale_socket(path);
             }
         }
-        // The sweeper may be at work and the last to let go of the log: it is not waited for when the program ends.
+        // The sweeper may be running and hold the last reference to the log: the program's end does not wait for it.
         self.state.log.finish();
         // Last: when it is gone, a process that waits for this one starts.
         self.admin = None;

@@ -1,4 +1,4 @@
-//! The recorder of a core: it passes the proxy's records to the access log and to those who watch.
+//! The recorder of a core, which passes the proxy's records to the access log and to watchers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use sandarac_proxy::{Record, Recorder};
 
 use crate::logs::{Feed, Outlet};
 
-/// How long a line may wait for others before it is handed to the writer.
+/// How long a line may wait before it is handed to the writer.
 const SEND_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A core's recorder.

@@ -23,7 +23,8 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
                         configuration, `-c FILE`; `--simulate` plays it before simulated workers";
             Err(Failure::Usage(what.to_owned()))
         }
-        // Not by the parser: it drops a requirement where another flag, such as --backend, rules out what is required.
+        // Checked here, not by the parser, which drops a requirement if another flag, such as --backend, rules out the
+        // required one.
         None if !of_simulation.is_empty() => Err(Failure::Usage(format!(
             "{}: only a simulation heeds that\n  help: add `--simulate`, or leave it out",
             of_simulation.join(", ")
@@ -45,12 +46,12 @@ fn open(args: &ReplayArgs) -> Result<Log, Failure> {
     log.map_err(|error| unplayable(args, &error))
 }
 
-/// What is told of a log that cannot be played.
+/// The message for a log that cannot be played.
 fn unplayable(args: &ReplayArgs, error: &LogError) -> Failure {
     Failure::Usage(format!("{}: {error}", args.log_name()))
 }
 
-/// What of the log was not played, and why; nothing where all of it was.
+/// The part of the log that was not played, and why; `None` if all of it was.
 fn left_out(tally: &LogTally, head: bool) -> String {
     let mut parts = Vec::new();
     if tally.others > 0 {

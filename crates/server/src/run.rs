@@ -1,4 +1,4 @@
-//! Running the accelerator until it is told to stop.
+//! Runs the accelerator until it is stopped.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::signals::{Event, Signals};
 use crate::startup_messages;
 use crate::stderr::print_line;
 
-/// Runs the accelerator that `config` describes until it is told to stop. `args` are what a reload reads again.
+/// Runs the accelerator that `config` describes until it is stopped. A reload uses `args`.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
     let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
@@ -35,7 +35,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         service_manager::ready();
         loop {
             match signals.next().await {
-                // Standard error tells what came of it, and nobody else has asked.
+                // The result is reported on standard error, and there is no other caller.
                 Event::Reload => drop(process.reload()),
                 Event::Reopen => process.reopen_logs(),
                 Event::Drain => break,
@@ -56,20 +56,20 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     })
 }
 
-/// Until the second order to stop.
+/// Waits for the second event that stops the process.
 async fn exit(signals: &mut Signals, process: &Process) {
     loop {
         match signals.next().await {
             Event::Exit => return,
             Event::Reopen => process.reopen_logs(),
-            // Refused, and said so.
+            // Refused, with a message.
             Event::Reload => drop(process.reload()),
             Event::Drain => {}
         }
     }
 }
 
-/// Starts an accelerator for the demo: the address it listens on, and what ends it when dropped.
+/// Starts an accelerator for the demo; returns its address, and a guard that stops it when dropped.
 pub fn accelerate(listen: SocketAddr, origin: SocketAddr) -> io::Result<(SocketAddr, Process)> {
     let flags = Flags {
         listen: vec![listen.to_string()],

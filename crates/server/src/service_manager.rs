@@ -1,5 +1,5 @@
-//! The service manager that started the process, if one did: systemd, or what speaks as it does. It passes listening sockets
-//! (sd_listen_fds(3)) and is told how the process is (sd_notify(3)).
+//! The service manager that started the process, if any: systemd, or a compatible one. It passes listening sockets
+//! (sd_listen_fds(3)) and receives the state of the process (sd_notify(3)).
 
 use std::fmt::Display;
 use std::io;
@@ -14,7 +14,7 @@ use sd_notify::NotifyState;
 
 use crate::stderr::print_line;
 
-/// How long the service manager may take to take a message.
+/// How long the service manager may take to accept a message.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sockets that were passed. MUST be called once, before anything else opens descriptors.
@@ -23,12 +23,12 @@ pub(crate) fn sockets() -> io::Result<Inherited> {
     let numbers = sd_notify::listen_fds().map_err(|error| {
         io::Error::new(error.kind(), format!("LISTEN_FDS names no open descriptors: {error}"))
     })?;
-    // SAFETY: whoever started the process opened these for it (the environment names its id, and each was found to be open), and
-    // nobody else here uses descriptors by number.
+    // SAFETY: the parent process opened these for this one (the environment names its id, and each was found to be
+    // open), and no other code here uses descriptors by number.
     Inherited::new(numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
-/// The process answers on all its listeners.
+/// The process accepts requests on all its listeners.
 pub(crate) fn ready() {
     tell(&[NotifyState::Ready, NotifyState::Status("ready")]);
 }
@@ -41,14 +41,14 @@ pub(crate) fn reloading() {
     }
 }
 
-/// A reload is over, with this outcome.
+/// A reload has ended, with this outcome.
 pub(crate) fn reloaded(outcome: impl Display) {
     let text = outcome.to_string();
-    // A further line would be a further message.
+    // A second line would be a second message.
     tell(&[NotifyState::Ready, NotifyState::Status(text.lines().next().unwrap_or_default())]);
 }
 
-/// The process takes no new connections and ends.
+/// The process accepts no new connections and ends.
 pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
@@ -61,8 +61,8 @@ fn tell(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Sends a message to the socket at `place`: a path, or `@` and the name of an abstract one. It does not wait for long: who does not
-/// read is not to hold up the process.
+/// Sends a message to the socket at `place`: a path, or `@` and the name of an abstract socket. It does not wait for
+/// long: a receiver that does not read must not block the process.
 fn send(place: &[u8], message: &[u8]) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     socket.set_write_timeout(Some(SEND_TIMEOUT))?;

@@ -1,4 +1,4 @@
-//! Signals as events: SIGTERM and SIGINT ask to stop, SIGHUP to reload, SIGUSR1 to reopen logs. SIGUSR2 asks for nothing.
+//! Signals as events: SIGTERM and SIGINT stop, SIGHUP reloads, SIGUSR1 reopens logs. SIGUSR2 is ignored.
 
 use std::io;
 
@@ -6,32 +6,32 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::stderr::print_line;
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The first SIGTERM or SIGINT: finish what is begun, then end.
+    /// The first SIGTERM or SIGINT: finish exchanges in progress, then end.
     Drain,
     /// A later one: end at once.
     Exit,
-    /// SIGHUP: read the configuration again and open the logs anew.
+    /// SIGHUP: reload the configuration and reopen the logs.
     Reload,
-    /// SIGUSR1: open the logs anew.
+    /// SIGUSR1: reopen the logs.
     Reopen,
 }
 
-/// The signals of this process, from when this is made.
+/// The signals of this process, starting when this is created.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
     user1: Signal,
-    /// To nginx, an order to replace the binary. Without a handler it would end the process.
+    /// For nginx, a command to replace the binary. Without a handler it would end the process.
     user2: Signal,
     draining: bool,
 }
 
 impl Signals {
-    /// Begins to listen; from now on these signals no longer end the process by themselves. Needs a tokio runtime.
+    /// Installs the handlers; from now on these signals no longer end the process by themselves. Needs a tokio runtime.
     pub fn listen() -> io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -43,7 +43,7 @@ impl Signals {
         })
     }
 
-    /// The next event. Dropping the future loses none.
+    /// The next event. Dropping the future loses no events.
     pub async fn next(&mut self) -> Event {
         loop {
             tokio::select! {
@@ -57,7 +57,7 @@ impl Signals {
         if std::mem::replace(&mut self.draining, true) { Event::Exit } else { Event::Drain }
     }
 
-    /// Until an order to stop; others are passed over.
+    /// Waits for an event that stops the process; ignores others.
     pub async fn stop(&mut self) {
         while !matches!(self.next().await, Event::Drain | Event::Exit) {}
     }

@@ -22,7 +22,7 @@ pub fn simulate(args: &SimulateArgs) -> Result<(), Failure> {
     show(&scenario.title, "", &reports, args.svg.as_deref())
 }
 
-/// Makes sure that a chart can be drawn there, before there is anything to draw: what comes first may take minutes.
+/// Checks that a chart can be written before the simulation, which may take minutes.
 pub(crate) fn prepare(svg: Option<&Path>) -> Result<(), Failure> {
     match svg {
         Some(path) => match OpenOptions::new().create(true).append(true).open(path) {
@@ -37,7 +37,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Prints reports, `facts` in lines before them, and draws them where it is wished.
+/// Prints reports after the lines of `facts`, and draws them if requested.
 pub(crate) fn show(title: &str, facts: &str, reports: &[Report], svg: Option<&Path>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{title}\n{facts}")?;

@@ -1,11 +1,11 @@
-//! The lines that a start writes to standard error. Scripts and tests wait for these lines and read the addresses from them.
+//! The messages at startup on standard error. Scripts and tests wait for these lines and read the addresses from them.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// One line for each bound listener, one for the admin interface, and then that the process answers.
+/// Writes one line for each bound listener, one for the admin interface, and then the ready line.
 pub fn announce<L: Display>(listeners: impl IntoIterator<Item = L>, admin: impl Display) {
-    // Where standard error is closed there is nobody to tell; the process runs all the same.
+    // If standard error is closed, the process runs without messages.
     let _ = write_to(&mut io::stderr().lock(), listeners, admin);
 }
 

@@ -1,4 +1,4 @@
-//! `sandarac top`: what the process does now, once a second.
+//! `sandarac top`: the activity of the process, once a second.
 
 mod log_sample;
 mod readings;
@@ -20,12 +20,12 @@ use log_sample::LogSample;
 use readings::Readings;
 use screen::render;
 
-/// How many entries of the log are looked at in a second to tell the busiest URLs.
+/// How many entries of the log are sampled in a second to find the busiest URLs.
 const SAMPLED_PER_SECOND: u64 = 2000;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The size of the screen where there is no terminal to ask.
+/// The size of the screen without a terminal.
 const DEFAULT_SIZE: (usize, usize) = (120, 40);
 
 /// `top`.
@@ -62,7 +62,7 @@ fn wait(until: Instant) -> bool {
     false
 }
 
-/// Collects entries of the log on a thread of its own, until the process closes it or this one ends.
+/// Collects entries of the log on its own thread, until either process closes it.
 fn watch(client: &AdminClient) -> Result<Arc<Mutex<LogSample>>, Failure> {
     let lines = client.log(Some(SAMPLED_PER_SECOND), &[])?;
     let sample = Arc::new(Mutex::new(LogSample::default()));
@@ -75,14 +75,14 @@ fn watch(client: &AdminClient) -> Result<Arc<Mutex<LogSample>>, Failure> {
     Ok(sample)
 }
 
-/// A terminal that gives each key at once, as it was when this is dropped.
+/// A terminal in raw mode, restored when this is dropped.
 struct Terminal {
-    /// The modes to go back to; `None` where the keys are not the terminal's.
+    /// The modes to restore; `None` if there is no terminal for keys.
     before: Option<Termios>,
 }
 
 impl Terminal {
-    /// The terminal that standard output is; `None` where it is none.
+    /// The terminal of standard output; `None` if it is not one.
     fn open() -> Result<Option<Terminal>, Failure> {
         if !io::stdout().is_terminal() {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Terminal {
         }
         let before = tcgetattr(&stdin).map_err(io::Error::from)?;
         let mut modes = before.clone();
-        // Ctrl-C comes as a key, so that the modes are put back in every case.
+        // Ctrl-C arrives as a key, so that the modes are always restored.
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
         tcsetattr(&stdin, OptionalActions::Now, &modes).map_err(io::Error::from)?;
         Ok(Some(Terminal { before: Some(before) }))
@@ -106,7 +106,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until then; `true` as soon as somebody wants to leave.
+    /// Waits until then; `true` as soon as the user quits.
     fn quits_before(&mut self, until: Instant) -> Result<bool, Failure> {
         if self.before.is_none() {
             return Ok(wait(until));
@@ -147,7 +147,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // The terminal may be gone; there is nothing left to put back then.
+            // The terminal may be gone; then there is nothing to restore.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
         let _ = writeln!(io::stdout());

@@ -6,7 +6,7 @@ use sandarac_policy::ClassPart;
 use crate::report::Complaint;
 use crate::suggest::closest;
 
-/// The most segments that anybody counts.
+/// The largest segment number.
 const DEEPEST: u32 = 100;
 
 /// The names of parts; those that end in a colon take a word after it.

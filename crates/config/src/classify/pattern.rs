@@ -1,4 +1,4 @@
-//! Regular expressions that find classes, as settings.
+//! Regular expressions for classes, as settings.
 
 use regex::bytes::{Regex, RegexBuilder};
 use sandarac_policy::{ClassPart, ClassPattern};
@@ -11,8 +11,8 @@ use crate::value::Text;
 /// The longest expression, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 4096;
 
-/// The largest compiled expression, in bytes. It bounds the time that a request costs: matching takes at most so many
-/// steps for each byte looked at.
+/// The largest compiled expression, in bytes. It bounds the time of a request: matching takes at most that many steps
+/// for each byte examined.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
 
 /// A regular expression with a group `class`.
@@ -40,7 +40,7 @@ impl Text for Expression {
                 "a regular expression has at most {MAX_EXPRESSION_BYTES} bytes"
             )));
         }
-        // Requests are bytes, of whatever encoding.
+        // Requests are bytes in any encoding.
         let regex = RegexBuilder::new(text).unicode(false).size_limit(MAX_COMPILED_BYTES).build().map_err(
             |error| {
                 let told = error.to_string();

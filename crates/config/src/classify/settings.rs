@@ -15,20 +15,20 @@ use crate::suggest::closest;
 use crate::value::Text;
 
 settings! {
-    /// What sorts requests into classes: a regular expression or a file.
+    /// How requests are sorted into classes: a regular expression or a file.
     pub(crate) struct ClassTableSettings {
-        /// The class is what the group `class` of this expression matches.
+        /// The class is the match of the group `class` of this expression.
         regex: Option<At<Expression>> = None, unset "the table has a `file`" "'^/(?<class>[^/]+)'";
-        /// What `regex` looks at: `host` (in lower case, without port and leading `www.`), `path` (decoded), `query`,
-        /// `header:NAME` or `cookie:NAME`.
+        /// The part of a request that `regex` searches: `host` (in lower case, without port and leading `www.`), `path`
+        /// (decoded), `query`, `header:NAME` or `cookie:NAME`.
         of: At<Of> = At::nowhere(Of(ClassPart::Path));
-        /// A file of lines with a host, a path or both, as routes match them, and a class: `example.com/blog blog`. It is
-        /// watched. The most exact line counts, wherever it stands.
+        /// A file whose lines have a host, a path or both, as in routes, and a class: `example.com/blog blog`. It is
+        /// watched. The most specific line counts, regardless of its position.
         file: Option<At<AbsolutePath>> = None, unset "the table has a `regex`" "\"/etc/sandarac/classes\"";
     }
 }
 
-/// A classifier in short.
+/// A classifier as a string.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Short {
     Host,
@@ -69,10 +69,10 @@ impl Text for Short {
     }
 }
 
-/// Reads what `class` of a pool may say in short: `host`, `path_segment(1)` or a template.
+/// Reads the `class` of a pool in string form: `host`, `path_segment(1)` or a template.
 ///
 /// # Errors
-/// What is wrong with it, and what was probably meant.
+/// The mistake, and a suggestion.
 pub fn classifier(text: &str) -> Result<Classifier, String> {
     Short::from_text(text).map(|short| Classifier::new(short.rule())).map_err(Complaint::into_line)
 }
@@ -87,7 +87,7 @@ impl Short {
     }
 }
 
-/// A classifier, in short or as a table.
+/// A classifier, as a string or as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ClassSettings {
     Short(Short),
@@ -122,7 +122,7 @@ impl Value for ClassSettings {
 }
 
 impl ClassSettings {
-    /// The classifier; of what cannot be one, reports why.
+    /// The classifier; on a mistake, reports it.
     pub(crate) fn make(&self, report: &mut Report) -> Option<Classifier> {
         let (table, place) = match self {
             ClassSettings::Short(short) => return Some(Classifier::new(short.clone().rule())),

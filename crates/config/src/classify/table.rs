@@ -1,4 +1,4 @@
-//! Tables of classes, as applications write them into files.
+//! Tables of classes, in files written by applications.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ const MAX_LINES: usize = 100_000;
 /// The longest line, in bytes.
 const MAX_LINE: usize = 4096;
 
-/// Why a file is no table of classes.
+/// The reason why a file is not a table of classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableError {
     /// The file.
     pub path: PathBuf,
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it, in one sentence.
+    /// The mistake, in one sentence.
     pub message: String,
-    /// What to do, or what was probably meant.
+    /// A remedy, or a suggestion.
     pub help: Option<String>,
 }
 
@@ -57,10 +57,11 @@ impl BadLine {
     }
 }
 
-/// The classifier with `text`, the whole of its file, for its table. A classifier without a table is returned as it is.
+/// The classifier with `text`, the complete content of its file, as its table. A classifier without a table is returned
+/// unchanged.
 ///
 /// # Errors
-/// The first line that cannot be read, or that no line has a class.
+/// The first line that cannot be read, or the lack of a line with a class.
 pub fn read_class_table(classifier: &Classifier, text: &[u8]) -> Result<Classifier, TableError> {
     match classifier.table_path() {
         Some(path) => Ok(classifier.with_table(read(text).map_err(|error| error.of(path))?)),
@@ -68,7 +69,7 @@ pub fn read_class_table(classifier: &Classifier, text: &[u8]) -> Result<Classifi
     }
 }
 
-/// Reads a table: lines of a pattern and a class, with white space between; `#` at the start of a line or after white
+/// Reads a table: lines of a pattern and a class, separated by white space; `#` at the start of a line or after white
 /// space begins a comment. At least one line has a class.
 fn read(text: &[u8]) -> Result<ClassTable, BadLine> {
     let bad = |line: usize, message: String| BadLine { line, complaint: Complaint::new(message) };
@@ -96,7 +97,7 @@ fn read(text: &[u8]) -> Result<ClassTable, BadLine> {
         added.map_err(|complaint| BadLine { line: number, complaint })?;
     }
     if table.is_empty() {
-        // More likely one that is being written than one that takes all classes away.
+        // This is more likely a file that is still being written than one that removes all classes.
         return Err(bad(1, "no line of the file has a class".to_owned()));
     }
     Ok(table)
@@ -105,7 +106,7 @@ fn read(text: &[u8]) -> Result<ClassTable, BadLine> {
 fn add(table: &mut ClassTable, pattern: &str, class: &str, line: usize) -> Result<(), Complaint> {
     let (host, path) = pattern.split_at(pattern.find(['/', '=']).unwrap_or(pattern.len()));
     if path.starts_with("//") && host.ends_with(':') {
-        // Refused, with a hint at what to write.
+        // Refused, with a suggestion.
         HostPattern::from_text(pattern)?;
     }
     let host = if host.is_empty() { HostPattern::Any } else { HostPattern::from_text(host)? };

@@ -1,4 +1,4 @@
-//! From the settings of a pool to a [`PoolConfig`].
+//! Conversion of a pool's settings to a [`PoolConfig`].
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::pool::sticky::StickySettings;
 use crate::pool::{BackendConfig, CheckConfig, PoolConfig, RetryBudgetConfig};
 use crate::report::{At, Place, Report};
 
-/// The pool that `settings` make.
+/// The pool that `settings` describe.
 pub(crate) fn pool_config(
     (name, settings): &(At<PoolName>, PoolSettings),
     report: &mut Report,
@@ -65,7 +65,7 @@ pub(crate) fn pool_config(
     }
 }
 
-/// Whether the algorithm goes by the class of a request.
+/// Whether the algorithm uses the class of a request.
 fn tells_classes_apart(algorithm: Algorithm) -> bool {
     matches!(algorithm, Algorithm::Resume | Algorithm::ConsistentHash | Algorithm::Maglev)
 }
@@ -109,7 +109,7 @@ fn backends(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -
     backends
 }
 
-/// What is written, and not the default, but means nothing to the algorithm.
+/// Warns of non-default settings that have no effect with the algorithm.
 fn warn_of_idle_settings(settings: &PoolSettings, report: &mut Report) {
     let algorithm = settings.balance.value;
     let usual = PoolSettings::default();
@@ -135,7 +135,7 @@ fn warn_of_idle_settings(settings: &PoolSettings, report: &mut Report) {
     }
 }
 
-/// Times and limits of a pool that nothing else in it makes use of.
+/// Warns of times and limits that have no effect in this pool.
 fn warn_of_idle_amounts(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) {
     let usual = PoolSettings::default();
     let algorithm = settings.balance.value;

@@ -1,4 +1,4 @@
-//! A pool: its backends and where they come from, how one is chosen, and how long each is waited for.
+//! A pool: its backends and their sources, how one is chosen, and timeouts.
 
 mod make;
 mod settings;
@@ -24,21 +24,21 @@ pub use sticky::{SameSite, Sticky};
 pub struct PoolConfig {
     /// Its name.
     pub name: String,
-    /// The backends that the file names, all different. None is needed where there is something in `discover`.
+    /// The backends listed in the file, all different. It may be empty if `discover` is not.
     pub backends: Vec<BackendConfig>,
-    /// Where more backends are found.
+    /// Sources of more backends.
     pub discover: Vec<Source>,
-    /// The most requests in flight to a backend that says nothing else, such as one that was discovered.
+    /// The most requests in flight to a backend without its own limit, such as a discovered one.
     pub max_in_flight: Option<u32>,
     /// How a backend is chosen. The seed is 0; the fingerprint of the classifier is that of `classifier`.
     pub settings: Settings,
-    /// What sorts requests into classes; `None` where the algorithm does not tell requests apart.
+    /// The classifier of requests; `None` if the algorithm does not use classes.
     pub classifier: Option<Classifier>,
     /// Where inferred skills are saved.
     pub skills_file: Option<PathBuf>,
-    /// How backends are checked; they are not where it is `None`.
+    /// How backends are checked; `None` for no checks.
     pub check: Option<CheckConfig>,
-    /// How sessions stick to a backend; they do not where it is `None`.
+    /// How sessions stick to a backend; `None` if they do not.
     pub sticky: Option<Sticky>,
     /// How long one request waits in the queue.
     pub queue_timeout: Duration,
@@ -54,15 +54,15 @@ pub struct PoolConfig {
     pub connection_age: Duration,
     /// How often a request is tried again, at most 2.
     pub retries: u32,
-    /// How many retries the pool bears.
+    /// How many retries the pool permits.
     pub retry_budget: RetryBudgetConfig,
-    /// After how long without an answer a GET or HEAD is sent to a second backend as well; never where it is `None`.
+    /// After this time without a response, a GET or HEAD is also sent to a second backend; `None` for never.
     pub hedge_after: Option<Duration>,
-    /// Whether a request that had no answer in time is tried again.
+    /// Whether a request that timed out is retried.
     pub retry_timeouts: bool,
-    /// Whether a request is given up when its client closes the connection.
+    /// Whether a request is abandoned when its client closes the connection.
     pub abort_on_close: bool,
-    /// Whether trailers of requests go on.
+    /// Whether request trailers are forwarded.
     pub forward_trailers: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct PoolConfig {
 pub struct BackendConfig {
     /// Where it is.
     pub address: Address,
-    /// How much of the load it is to bear, compared with others: 1 to [`Backend::MAX_WEIGHT`].
+    /// Its share of the load relative to others: 1 to [`Backend::MAX_WEIGHT`].
     pub weight: u32,
     /// The most requests in flight to it, its own limit or the pool's.
     pub max_in_flight: Option<u32>,
@@ -85,12 +85,12 @@ impl BackendConfig {
     }
 }
 
-/// How many retries a pool bears.
+/// How many retries a pool permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBudgetConfig {
     /// For every hundred requests.
     pub percent: u32,
-    /// For every second, beside those.
+    /// In addition, for every second.
     pub per_second: u32,
 }
 
@@ -101,16 +101,16 @@ impl RetryBudgetConfig {
     }
 }
 
-/// How backends are checked. How many checks change a backend's standing is said in [`Settings::checks`].
+/// How backends are checked. [`Settings::checks`] has the number of checks that change a backend's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckConfig {
-    /// The target of the request: a path, and a query or not.
+    /// The target of the request: a path with an optional query.
     pub path: String,
-    /// The value of `Host`; the backend's own where it is `None`.
+    /// The value of `Host`; `None` for the backend's own.
     pub host: Option<String>,
     /// The statuses that pass.
     pub status: Vec<StatusRange>,
-    /// From one check of a backend to the next.
+    /// The time from one check of a backend to the next.
     pub interval: Duration,
     /// How long a check may take, connecting included.
     pub timeout: Duration,
@@ -124,13 +124,13 @@ impl CheckConfig {
 }
 
 impl PoolConfig {
-    /// The pool that this describes, of the backends that the file names, choosing by `seed`.
+    /// The pool that this describes, with the backends listed in the file, choosing by `seed`.
     pub fn build(&self, seed: u64) -> Pool {
         self.of_backends(self.backends.iter().map(BackendConfig::build).collect(), seed, None)
     }
 
-    /// The pool that this describes, of these backends, choosing by `seed`. It takes the place of the one `before`, if there
-    /// was one, see [`Pool::succeeded_by`].
+    /// The pool that this describes, with these backends, choosing by `seed`. It replaces the pool `before`, if any;
+    /// see [`Pool::succeeded_by`].
     pub fn of_backends(&self, backends: Vec<Backend>, seed: u64, before: Option<&Pool>) -> Pool {
         let settings = Settings { seed, ..self.settings.clone() };
         match before {
@@ -139,13 +139,13 @@ impl PoolConfig {
         }
     }
 
-    /// A backend that was discovered at `address`; where the file names it too, it is as the file says.
+    /// The backend discovered at `address`; if the file lists it too, the file's settings apply.
     pub fn discovered(&self, address: Address) -> BackendConfig {
         let named = self.backends.iter().find(|backend| backend.address == address);
         named.cloned().unwrap_or(BackendConfig { address, weight: 1, max_in_flight: self.max_in_flight })
     }
 
-    /// The same pool with another classifier, such as one whose table was read anew: what is known of classes is known
+    /// The same pool with another classifier, for example one whose table was reread: knowledge about classes is kept
     /// under its fingerprint.
     pub fn with_classifier(mut self, classifier: Classifier) -> PoolConfig {
         self.settings.resume.classifier = classifier.fingerprint();

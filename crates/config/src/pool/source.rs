@@ -1,4 +1,4 @@
-//! Sources of backends that the file does not name.
+//! Sources of backends outside the file.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,37 +16,38 @@ use crate::setting::Kind;
 use crate::value::Text;
 
 settings! {
-    /// A place where backends are found: one of `directory`, `file`, `dns`, `srv`, `zookeeper` and `etcd`.
+    /// A source of backends: one of `directory`, `file`, `dns`, `srv`, `zookeeper` and `etcd`.
     pub(crate) struct SourceSettings {
-        /// A directory of Unix sockets, which is watched: each socket in it is a backend. `sandarac-worker` keeps one.
+        /// A directory of Unix sockets, which is watched: each socket in it is a backend. `sandarac-worker` maintains
+        /// one.
         directory: Option<At<AbsolutePath>> = None, unset "another source" "\"/run/app\"";
-        /// A file of backend addresses, one to a line, with a weight after it or not, which is watched. What follows a `#` is
-        /// a comment.
+        /// A file of backend addresses, one per line with an optional weight, which is watched. `#` begins a comment.
         file: Option<At<AbsolutePath>> = None, unset "another source" "\"/etc/sandarac/backends\"";
-        /// A name and a port: each address that the name has (A and AAAA) is a backend of its own. It is looked up again at its
-        /// TTL.
+        /// A name and a port: each address of the name (A and AAAA) is a backend of its own. The name is resolved again
+        /// at its TTL.
         dns: Option<At<NamedPort>> = None, unset "another source" "\"http://app.internal:8000\"";
-        /// A service whose SRV records (RFC 2782) say names, ports and weights. They are looked up again at their TTL. Of
-        /// several priorities the lowest is used, and by `fallback` all, in their order.
+        /// A service whose SRV records (RFC 2782) list names, ports and weights. They are resolved again at their TTL.
+        /// Of several priorities the lowest is used; `fallback` uses all, in their order.
         srv: Option<At<ServiceName>> = None, unset "another source" "\"_http._tcp.app.internal\"";
-        /// ZooKeeper: each node in `PATH/providers`, usually an ephemeral one, is a backend; it holds its address, or is named
-        /// by it. The node `PATH` may hold a JSON object with settings of `resume` by name, which count more than the file's.
+        /// ZooKeeper: each node in `PATH/providers`, usually an ephemeral one, is a backend; it holds its address, or
+        /// is named by it. The node `PATH` may hold a JSON object with settings of `resume` by name, which override the
+        /// file's.
         zookeeper: Option<At<ZooKeeperSettings>> = None, unset "another source"
             "{ servers = [\"127.0.0.1:2181\"], path = \"/app\" }";
-        /// etcd (3.4 or later, by its JSON gateway): each key `PREFIX/providers/NAME`, usually one with a lease, is a backend; it
-        /// holds its address, or is named by it. The key `PREFIX/settings` may hold a JSON object with settings of `resume` by
-        /// name, which count more than the file's.
+        /// etcd (3.4 or later, by its JSON gateway): each key `PREFIX/providers/NAME`, usually one with a lease, is a
+        /// backend; it holds its address, or is named by it. The key `PREFIX/settings` may hold a JSON object with
+        /// settings of `resume` by name, which override the file's.
         etcd: Option<At<EtcdSettings>> = None, unset "another source"
             "{ endpoints = [\"http://127.0.0.1:2379\"], prefix = \"/app\" }";
     }
 
     /// ZooKeeper as a source of backends.
     pub(crate) struct ZooKeeperSettings {
-        /// The servers of the ensemble, on port 2181 unless told otherwise.
+        /// The servers of the ensemble, on port 2181 unless another is given.
         servers: Vec<Server> = Vec::new(), required "[\"127.0.0.1:2181\"]";
         /// The node of the application. Its backends are the nodes in `providers` below it.
         path: Option<NodePath> = None, required "\"/app\"";
-        /// How long the servers keep the session of a client that they do not hear of.
+        /// How long the servers keep a session without hearing from the client.
         // ZooKeeper grants 2 to 20 ticks, of 2 s each unless configured otherwise.
         session_timeout: Timeout = Timeout::secs::<10>();
     }
@@ -55,7 +56,7 @@ settings! {
     pub(crate) struct EtcdSettings {
         /// The members of the cluster.
         endpoints: Vec<At<Address>> = Vec::new(), required "[\"http://127.0.0.1:2379\"]";
-        /// What the keys of the application begin with; a slash at its end does not matter.
+        /// The prefix of the application's keys; a slash at its end does not matter.
         prefix: Option<KeyPrefix> = None, required "\"/app\"";
         /// The user to authenticate as.
         user: Option<At<String>> = None, unset "etcd asks for none" "\"sandarac\"";
@@ -64,7 +65,7 @@ settings! {
     }
 }
 
-/// Where backends are found that the file does not name.
+/// A source of backends outside the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The Unix sockets in a directory, by absolute path.
@@ -86,16 +87,16 @@ pub enum Source {
         servers: Vec<Server>,
         /// The node of the application. It begins with a slash and does not end in one.
         path: Box<str>,
-        /// How long the servers keep the session of a client that they do not hear of.
+        /// How long the servers keep a session without hearing from the client.
         session_timeout: Duration,
     },
     /// The keys of etcd that begin with a prefix.
     Etcd {
         /// The members of the cluster, all reached by TCP; at least one.
         endpoints: Vec<Address>,
-        /// What the keys begin with; not empty.
+        /// The prefix of the keys; not empty.
         prefix: Box<str>,
-        /// User and password, where etcd asks for them.
+        /// User and password, if etcd requires them.
         login: Option<(String, Password)>,
     },
 }
@@ -285,7 +286,7 @@ impl Text for ServiceName {
     fn from_text(text: &str) -> Result<ServiceName, Complaint> {
         let name = text.trim().to_ascii_lowercase();
         let not = || Complaint::new(format!("{text:?} is not {}", ServiceName::form().words()));
-        // What is a host name to a backend address is one here.
+        // A host name is whatever a backend address accepts as one.
         Address::from_text(&format!("http://{name}")).map_err(|_| not())?;
         let labels: Vec<_> = name.split('.').collect();
         match labels[..] {
@@ -311,7 +312,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The port that clients are served on unless configured otherwise.
+    /// The default port for clients.
     const PORT: u16 = 2181;
 }
 
@@ -385,7 +386,7 @@ impl Text for NodePath {
     }
 }
 
-/// What keys of etcd begin with.
+/// A prefix of etcd keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KeyPrefix(Box<str>);
 

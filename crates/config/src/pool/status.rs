@@ -16,10 +16,10 @@ pub struct StatusRange {
 }
 
 impl StatusRange {
-    /// What does not speak of an error: 2xx and 3xx.
+    /// Statuses that are not errors: 2xx and 3xx.
     pub(crate) const NO_ERROR: StatusRange = StatusRange { first: 200, last: 399 };
 
-    /// Any at all.
+    /// Any status.
     pub(crate) const ANY: StatusRange = StatusRange { first: 100, last: 599 };
 
     /// Whether `status` is one of them.

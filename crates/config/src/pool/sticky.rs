@@ -1,4 +1,4 @@
-//! Sessions that stick to a backend, by a cookie.
+//! Sticky sessions, by a cookie.
 
 use std::time::Duration;
 
@@ -12,43 +12,44 @@ use crate::value::{Text, choice};
 settings! {
     /// How sessions stick to a backend.
     pub(crate) struct StickySettings {
-        /// The name of the cookie. Its value names the backend without telling where it is. It sends no request past the cache.
+        /// The name of the cookie. Its value identifies the backend without revealing its address. It does not make
+        /// requests bypass the cache.
         cookie: Token = Token::literal("sandarac_backend");
         /// How long browsers keep it.
         max_age: Option<Timeout> = None, unset "until the browser is closed" "\"1d\"";
-        /// The paths that it is sent for: this one and all below it.
+        /// The path for which it is sent, including everything below it.
         path: CookiePath = CookiePath("/".to_owned());
-        /// Whether browsers send it by https alone.
+        /// Whether browsers send it by https only.
         secure: Option<bool> = None, unset "where it was set by https" "true";
-        /// Whether requests that other sites cause carry it: `strict`: none does. `lax`: those that follow a link do. `none`:
-        /// all do; it needs `secure = true`.
+        /// Whether it is sent with requests from other sites. `strict`: never. `lax`: when following a link. `none`:
+        /// always; this needs `secure = true`.
         same_site: SameSite = SameSite::Lax;
     }
 }
 
-/// How sessions stick to a backend. The cookie is `HttpOnly`, for no script has any use for it.
+/// How sessions stick to a backend. The cookie is `HttpOnly`, because no script needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sticky {
     /// The name of the cookie.
     pub cookie: Token,
-    /// How long browsers keep it; as long as they run where it is `None`.
+    /// How long browsers keep it; `None` for as long as they run.
     pub max_age: Option<Duration>,
     /// The value of `Path`.
     pub path: String,
-    /// Whether it is `Secure`; where it is `None`, it is if the request came by https.
+    /// Whether it is `Secure`; with `None`, it is if the request came by https.
     pub secure: Option<bool>,
     /// The value of `SameSite`.
     pub same_site: SameSite,
 }
 
-/// Whether requests that other sites cause carry a cookie.
+/// Whether a cookie is sent with requests from other sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
-    /// None does.
+    /// Never.
     Strict,
-    /// Those that follow a link do.
+    /// When following a link.
     Lax,
-    /// All do.
+    /// Always.
     None,
 }
 
@@ -78,7 +79,7 @@ impl StickySettings {
                 "browsers count `max_age` in whole seconds, and delete a cookie that has none left",
             );
         }
-        // RFC 6265bis §4.1.3: names that promise how a cookie was set.
+        // RFC 6265bis §4.1.3: name prefixes that require certain attributes.
         let prefixed = |prefix: &str| {
             cookie.as_str().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         };

@@ -1,4 +1,4 @@
-//! The client end of the admin interface: one request to a connection, blocking, as the subcommands need it.
+//! The client of the admin interface: one request per connection, blocking, for the subcommands.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -19,19 +19,19 @@ use super::{
     Reloaded, RemoveBackend, Standing, Stats, Status,
 };
 
-/// How long the process may take to take a request, to begin an answer, and between two pieces of one.
+/// How long the process may take to accept a request, to begin a response, and between two pieces of one.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often a socket that has no room for one more caller is tried.
+/// How often a connection to a socket with a full backlog is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// How long connecting over TCP may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that is read whole, in bytes.
+/// The longest response that is read whole, in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// What the head of an answer may hold.
+/// Limits of a response head.
 const HEAD_LIMITS: Limits = Limits { head: 64 << 10, fields: 32, target: 0 };
 
 /// Talks to a running process.
@@ -42,18 +42,18 @@ pub struct AdminClient {
     patience: Duration,
 }
 
-/// Why an answer did not come.
+/// The reason for a missing response.
 #[derive(Debug)]
 pub enum Error {
-    /// Nobody answers there.
+    /// No process listens there.
     NotRunning(Endpoint, io::Error),
-    /// Somebody is there, but nothing came for so long.
+    /// A process listens there, but sent nothing for this long.
     Silent(Endpoint, Duration),
     /// The connection failed.
     Io(Endpoint, io::Error),
-    /// What answers there is no admin interface of this program.
+    /// The peer is not an admin interface of this program.
     Foreign(Endpoint, &'static str),
-    /// The process refuses.
+    /// The process refused the request.
     Refused(Refusal),
 }
 
@@ -120,7 +120,7 @@ impl Write for Stream {
     }
 }
 
-/// The lines of the log as they come.
+/// The lines of the log as they arrive.
 pub struct LogLines {
     endpoint: Endpoint,
     reader: BufReader<Stream>,
@@ -150,22 +150,22 @@ impl AdminClient {
         AdminClient { endpoint, token, patience: ANSWER_TIMEOUT }
     }
 
-    /// The same, giving up on an answer that does not begin in this time.
+    /// The same, with this timeout for the start of a response.
     pub fn patience(self, patience: Duration) -> AdminClient {
         AdminClient { patience, ..self }
     }
 
-    /// How the process is.
+    /// The status of the process.
     pub fn status(&self) -> Result<Status, Error> {
         self.ask("GET", "/status", None)
     }
 
-    /// Whether the process takes new connections. It may be of another version, which says other things of itself.
+    /// Whether the process accepts new connections. It may be of another version, whose status has other fields.
     pub fn standing(&self) -> Result<Standing, Error> {
         self.ask("GET", "/status", None)
     }
 
-    /// What was counted so far.
+    /// The statistics so far.
     pub fn stats(&self) -> Result<Stats, Error> {
         self.ask("GET", "/stats", None)
     }
@@ -175,12 +175,12 @@ impl AdminClient {
         self.ask("POST", "/purge", Some(encode(purge)))
     }
 
-    /// Bans what an expression matches.
+    /// Bans all objects that match an expression.
     pub fn ban(&self, expression: &str) -> Result<Banned, Error> {
         self.ask("POST", "/ban", Some(encode(&serde_json::json!({ "expr": expression }))))
     }
 
-    /// What is known of pools.
+    /// The state of pools.
     pub fn pools(&self, ask: &AskPools) -> Result<Pools, Error> {
         let mut target = format!("/pools?classes={}", ask.classes);
         let names = ask.names.iter().map(|name| ("pool", name));
@@ -200,17 +200,17 @@ impl AdminClient {
         self.ask("POST", "/pool/remove", Some(encode(order)))
     }
 
-    /// Gives a backend no new requests, or gives it some again.
+    /// Stops or resumes new requests to a backend.
     pub fn drain_backend(&self, order: &DrainBackend) -> Result<Ordered, Error> {
         self.ask("POST", "/pool/drain", Some(encode(order)))
     }
 
-    /// Makes the process read its configuration again.
+    /// Makes the process reload its configuration.
     pub fn reload(&self) -> Result<Reloaded, Error> {
         self.ask("POST", "/reload", Some(Vec::new()))
     }
 
-    /// Watches the log, at most `limit` entries a second, and only those that meet conditions, each with a name of
+    /// Watches the log, at most `limit` entries a second, and only those that match conditions, each with a name of
     /// [`Filter::NAMES`](crate::logs::Filter::NAMES).
     pub fn log(&self, limit: Option<u64>, conditions: &[(&str, &str)]) -> Result<LogLines, Error> {
         let limit = limit.map(|limit| format!("limit={limit}"));
@@ -296,8 +296,8 @@ impl AdminClient {
         }
     }
 
-    /// Sends a request and reads the head of its answer: the status, and a reader of the body up to its end. The
-    /// request is HTTP/1.0, so that the body comes without chunks and ends with the connection.
+    /// Sends a request and reads the head of its response: the status, and a reader of the body up to its end. The
+    /// request is HTTP/1.0, so that the body is not chunked and ends with the connection.
     fn open(
         &self,
         method: &str,
@@ -312,7 +312,7 @@ impl AdminClient {
         })?;
         let failed = |error| self.failed(error);
         let mut request = format!("{method} {target} HTTP/1.0\r\nHost: sandarac\r\n");
-        // On a Unix socket nobody asks for it, and whoever made that could be another.
+        // On a Unix socket no token is required, and the socket could belong to another user.
         if let (Some(token), Endpoint::Tcp(_)) = (&self.token, &self.endpoint) {
             request.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
@@ -323,7 +323,7 @@ impl AdminClient {
         request.push_str("\r\n");
         let mut request = request.into_bytes();
         request.extend_from_slice(&body.unwrap_or_default());
-        // A refusal may come before the whole body was taken; what it says counts more than the broken pipe.
+        // A refusal may arrive before the whole body was sent; its text is more useful than the broken pipe.
         let sent = stream.write_all(&request);
         let mut reader = BufReader::new(stream);
         let (mut head, mut spans) = (Vec::new(), Vec::new());
@@ -343,8 +343,8 @@ impl AdminClient {
     }
 }
 
-/// The directory of the standard socket is this user's, or root's: where it is missing, anybody could make it among the temporary
-/// files. Root asks whoever runs the service.
+/// Checks that the directory of the standard socket belongs to this user or root: if it is missing, any user could
+/// create it in the directory for temporary files. Root connects to the socket of any service user.
 fn check_owner(socket: &Path) -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     let Some(directory) = socket.parent().filter(|_| !is_root) else { return Ok(()) };
@@ -357,7 +357,7 @@ fn check_owner(socket: &Path) -> io::Result<()> {
     }
 }
 
-/// Connects to a Unix socket. Its own way to do so waits for ever where as many callers as may wait do so already.
+/// Connects to a Unix socket. The standard way blocks for ever while the backlog is full.
 fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
     let until = Instant::now() + patience;

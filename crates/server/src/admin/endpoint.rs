@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use sandarac_config::ListenAddress;
 
-/// Where the admin interface is.
+/// The address of the admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix socket.
@@ -17,8 +17,8 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// The socket that a process listens on, and its subcommands look for, where nothing else is said: in `/run` for
-    /// root, in the user's runtime directory for others, or in a directory of their own among the temporary files.
+    /// The default socket of a process and its subcommands: in `/run` for root, in the user's runtime directory for
+    /// other users, or in a directory of their own in the directory for temporary files.
     pub fn standard() -> Endpoint {
         let uid = rustix::process::getuid();
         let runtime =
@@ -31,7 +31,7 @@ impl Endpoint {
         Endpoint::Unix(directory.join("admin.sock"))
     }
 
-    /// The one that the configuration says, or the standard one where it says none.
+    /// The configured one, or else the default.
     pub fn of(configured: Option<&ListenAddress>) -> Endpoint {
         match configured {
             None => Endpoint::standard(),

@@ -1,5 +1,5 @@
-//! The admin interface's own listener: a Unix socket that only its owner may open, or TCP; few connections at a
-//! time, and none that is silent for long, or has no request to show.
+//! The listener of the admin interface: a Unix socket that only its owner may open, or TCP. It takes few connections at
+//! a time, and closes those that are idle for long or send no request.
 
 use std::collections::VecDeque;
 use std::fs::{self, Permissions};
@@ -26,16 +26,16 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::Endpoint;
 use crate::stderr::print_line;
 
-/// How many callers there may be at a time; more wait to be accepted.
+/// The most connections at a time; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long a connection may take until a request of its is let in, however it spends the time.
+/// How long a connection may take until its first request is accepted, including the time for anything else.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may neither receive nor take anything after that.
+/// How long it may be idle in both directions after that.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A bound admin endpoint, not served yet. The file of a Unix socket is removed when this is dropped.
+/// A bound admin endpoint that is not served yet. Dropping it removes the file of a Unix socket.
 pub struct Bound {
     listener: Kind<std::os::unix::net::UnixListener, std::net::TcpListener>,
     endpoint: Endpoint,
@@ -47,7 +47,7 @@ enum Kind<U, T> {
     Tcp(T),
 }
 
-/// The file of a bound Unix socket, removed if it is still that one.
+/// The file of a bound Unix socket, removed if it is still the same file.
 struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
@@ -66,9 +66,9 @@ impl Drop for SocketFile {
 }
 
 impl Bound {
-    /// Binds `endpoint`. The file of a process that is gone is replaced; a socket that somebody answers on is an error.
-    /// The directory of the standard socket is made where there is none; any other is somebody's choice, and made
-    /// silently it would hide a slip.
+    /// Binds `endpoint`. The socket file of a dead process is replaced; a socket that accepts connections is an error.
+    /// The directory of the standard socket is created if missing. Any other directory is the user's choice; creating
+    /// it silently would hide a typing error.
     pub fn bind(endpoint: &Endpoint, callers: &Callers) -> io::Result<Bound> {
         match endpoint {
             Endpoint::Unix(path) => Bound::unix(path, callers),
@@ -94,7 +94,7 @@ impl Bound {
             Ok(_) => {
                 return Err(io::Error::new(ErrorKind::AddrInUse, "another process answers there"));
             }
-            // Nobody listens there any more; but what is no socket at all refuses in the same way.
+            // No process listens there any more; but a file that is not a socket refuses in the same way.
             Err(error)
                 if error.kind() == ErrorKind::ConnectionRefused
                     && fs::symlink_metadata(path)?.file_type().is_socket() =>
@@ -103,8 +103,8 @@ impl Bound {
             }
             Err(_) => {}
         }
-        // Linux gives the file the mode that the socket has when it is bound, so that there is no moment in which
-        // another user could open it; the group may when it is the right one.
+        // Linux gives the file the mode that the socket has when it is bound, so that another user can never open it;
+        // the group's permissions follow when the group is set.
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -122,17 +122,17 @@ impl Bound {
         })
     }
 
-    /// Where it is bound, with the port that was really taken.
+    /// Its address, with the actual port.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Whether callers are told apart by the file system, and need no token.
+    /// Whether the file system controls access, so that callers need no token.
     pub fn is_private(&self) -> bool {
         matches!(self.listener, Kind::Unix(_))
     }
 
-    /// Takes it up in the runtime of the calling thread.
+    /// Registers it with the runtime of the calling thread.
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         let kind = match self.listener {
             Kind::Unix(listener) => Kind::Unix(UnixListener::from_std(listener)?),
@@ -143,10 +143,10 @@ impl Bound {
     }
 }
 
-/// Who may open a Unix socket, beside its owner and root.
+/// The users who may open a Unix socket, besides its owner and root.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
-    /// The mode of its file; unless told otherwise, only its owner, and the group if there is one, may open it.
+    /// The mode of its file; by default only its owner, and the group if there is one, may open it.
     pub mode: Option<u32>,
     /// The group of its file, by name or number.
     pub group: Option<String>,
@@ -154,7 +154,7 @@ pub struct Callers {
 
 /// The number of a group.
 fn group_number(group: &str) -> io::Result<Gid> {
-    // The largest number stands for "no change".
+    // The largest number means "no change".
     if let Some(number) = group.parse().ok().filter(|&number| number != u32::MAX) {
         return Ok(Gid::from_raw(number));
     }
@@ -174,13 +174,13 @@ fn give_to(path: &Path, group: Option<Gid>) -> io::Result<()> {
     })
 }
 
-/// Makes the directory of the socket, for its owner alone and those who may open the socket, where there is none.
+/// Creates the directory of the socket if missing, accessible only to its owner and the users who may open the socket.
 fn make_directory(directory: &Path, group: Option<Gid>) -> io::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
     })?;
-    // One that others have to do with, as a service manager makes it, stays as it is.
+    // A directory shared with others, for example made by a service manager, is left unchanged.
     let metadata = fs::symlink_metadata(directory)?;
     let is_mine = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
     if group.is_some() && is_mine && metadata.mode() & 0o7777 == 0o700 {
@@ -195,7 +195,7 @@ pub(super) fn is_trusted(directory: &fs::Metadata) -> bool {
     directory.uid() == rustix::process::geteuid().as_raw() || directory.uid() == 0
 }
 
-/// Others must not be able to exchange the socket in its directory.
+/// Checks that other users cannot replace the socket in its directory.
 fn check_directory(directory: &Path) -> io::Result<()> {
     let metadata = fs::metadata(directory).map_err(|error| {
         let what = match error.kind() {
@@ -217,17 +217,18 @@ fn check_directory(directory: &Path) -> io::Result<()> {
 pub(super) struct Listener {
     kind: Kind<UnixListener, TcpListener>,
     callers: Arc<Semaphore>,
-    /// Those whose first request has not been let in yet as far as is known, the oldest first, and how they are sent away.
+    /// Connections whose first request is not known to have been accepted, the oldest first, each with the means to
+    /// close it.
     strangers: VecDeque<(Caller, oneshot::Sender<()>)>,
     _socket: Option<SocketFile>,
 }
 
-/// Whether a request of a connection was let in.
+/// Whether a request of a connection was accepted.
 #[derive(Clone, Default)]
 pub(super) struct Caller(Arc<AtomicBool>);
 
 impl Caller {
-    /// One was.
+    /// A request was accepted.
     pub(super) fn let_in(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -244,7 +245,7 @@ impl Connected<IncomingStream<'_, Listener>> for Caller {
 }
 
 impl Listener {
-    /// A place for one more. Where there is none, whoever has been there for longest without a request makes room.
+    /// A place for one more. If there is none, the oldest connection without a request is closed.
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         self.strangers.retain(|(caller, away)| !caller.is_known() && !away.is_closed());
         if self.callers.available_permits() == 0
@@ -277,7 +278,7 @@ impl axum::serve::Listener for Listener {
                     let sent_away = Some(sent_away);
                     return (Connection { stream, caller, patience, sent_away, _permit: permit }, address);
                 }
-                // Descriptors have run out, most likely: trying again at once would only burn the processor.
+                // Descriptors have run out, most likely: retrying at once would only use CPU time.
                 Err(_) => sleep(Duration::from_millis(200)).await,
             }
         }
@@ -291,19 +292,19 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// A caller's connection. It fails when its first request has not come in time, when it has been silent for too long after
-/// that, and when it is sent away.
+/// A caller's connection. It fails when its first request does not arrive in time, when it is idle for too long after
+/// that, and when it is closed to make room.
 pub(super) struct Connection {
     stream: Kind<UnixStream, TcpStream>,
     caller: Caller,
     patience: Pin<Box<Sleep>>,
-    /// Nothing once a request was let in.
+    /// `None` once a request was accepted.
     sent_away: Option<oneshot::Receiver<()>>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
-    /// Restarts the clock of one that was let in after progress, and fails a wait that has lasted too long.
+    /// Restarts the idle time of an accepted connection after progress, and fails a wait that has lasted too long.
     fn watch<T>(&mut self, context: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         let newly_known = self.caller.is_known() && self.sent_away.take().is_some();
         if newly_known || (progress.is_ready() && self.caller.is_known()) {

@@ -1,10 +1,10 @@
-//! Statistics in the text format that Prometheus reads (version 0.0.4).
+//! Statistics in the Prometheus text format (version 0.0.4).
 
 use std::fmt::Write as _;
 
 use super::{Label, Latency, Metric, MetricKind, Stats, Value};
 
-/// What the text is called in `Content-Type`.
+/// The `Content-Type` of the text.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Upper bounds of the published latency buckets, in microseconds. Hits take tens of microseconds, pages of slow
@@ -19,7 +19,7 @@ pub(super) fn text(stats: &Stats) -> String {
     let mut out = String::new();
     let mut named: Vec<&Metric> = Vec::new();
     for metric in &stats.metrics {
-        // All samples of one name stand together under one heading.
+        // All samples of one name are under one heading.
         if named.iter().any(|seen| seen.name == metric.name) {
             continue;
         }
@@ -28,7 +28,7 @@ pub(super) fn text(stats: &Stats) -> String {
             MetricKind::Counter => ("_total", "counter"),
             MetricKind::Gauge => ("", "gauge"),
         };
-        // Those of any process have names that tools for them know.
+        // Metrics of the process have standard names that tools know.
         let prefix = if metric.name.starts_with("process_") { "" } else { "sandarac_" };
         let name = format!("{prefix}{}{suffix}", metric.name);
         heading(&mut out, &name, &metric.text, kind);
@@ -54,7 +54,7 @@ pub(super) fn text(stats: &Stats) -> String {
 
 fn histogram(out: &mut String, name: &str, of: &[Label], latency: &Latency) {
     for bound in BOUNDS_US {
-        // A bucket counts below a bound if all of it lies below.
+        // A bucket counts below a bound if all of it lies below it.
         let below = latency.buckets.iter().filter(|&&(upper, _)| upper <= bound);
         let count: u64 = below.map(|&(_, count)| count).sum();
         let le = ("le".into(), (bound as f64 / 1e6).to_string());

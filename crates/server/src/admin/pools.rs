@@ -1,22 +1,22 @@
-//! Questions about pools and orders to them, as they go over the wire.
+//! Queries and commands about pools, in their wire format.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which pools are meant, and how much of their classes is to be told.
+/// The selected pools, and the number of their classes to report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskPools {
-    /// Their names; all where there is none.
+    /// Their names; all if empty.
     pub names: Vec<String>,
-    /// How many classes of each are told, those asked for most.
+    /// How many classes of each are reported, the most requested first.
     pub classes: usize,
-    /// These classes alone, where there is one.
+    /// Only these classes, unless empty.
     pub class: Vec<String>,
 }
 
 impl AskPools {
-    /// So many classes are told unless more or less are asked for: a screen of them.
+    /// The default number of classes: one screen.
     pub const CLASSES: usize = 10;
 }
 
@@ -26,158 +26,159 @@ impl Default for AskPools {
     }
 }
 
-/// The answer.
+/// The response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pools {
     /// The pools, in the order of the configuration.
     pub pools: Vec<PoolDetail>,
 }
 
-/// A pool, with all that is known of it.
+/// The full state of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolDetail {
     /// Its name.
     pub name: String,
-    /// How it chooses.
+    /// Its algorithm.
     pub algorithm: String,
-    /// What sorts its requests into classes; `None` where it does not tell requests apart.
+    /// Its classifier; `None` if it does not use classes.
     pub classifier: Option<ClassifierDetail>,
     /// Whether only the largest group of backends of one version serves.
     pub single_version: bool,
-    /// What is in force of the settings that sources may change, by name: as configured, or as a source says; empty where it
+    /// The values of the settings that sources may change, by name, from the configuration or a source; empty if it
     /// does not choose by résumé.
     pub settings: BTreeMap<String, f64>,
-    /// Where more backends are found than the configuration names.
+    /// Sources of more backends than the configuration lists.
     pub sources: Vec<SourceDetail>,
-    /// The addresses of backends that were removed by order and not added again.
+    /// The addresses of backends that were removed by command and not added again.
     pub removed: Vec<String>,
     /// Requests in flight to its backends.
     pub in_flight: u64,
-    /// Requests in flight to a backend, in the mean over all: of late where it chooses by résumé, now otherwise.
+    /// Requests in flight per backend, the mean over all: a recent average if it chooses by résumé, the current value
+    /// otherwise.
     pub mean_backlog: f64,
-    /// For how long the oldest request has been in flight, in seconds; `None` where none is.
+    /// The age of the oldest request in flight, in seconds; `None` if there is none.
     pub oldest_seconds: Option<f64>,
-    /// The queue before it.
+    /// Its queue.
     pub queue: QueueDetail,
-    /// What is known of its workers' skills; `None` where it does not choose by résumé.
+    /// Its workers' skills; `None` if it does not choose by résumé.
     pub skills: Option<SkillsDetail>,
     /// Its backends.
     pub backends: Vec<BackendDetail>,
-    /// The classes that were asked for.
+    /// The selected classes.
     pub classes: Vec<ClassDetail>,
     /// The last choices, the newest first.
     pub choices: Vec<ChoiceDetail>,
 }
 
-/// What sorts requests into classes.
+/// A classifier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassifierDetail {
-    /// What it goes by.
+    /// Its rule.
     pub text: String,
     /// Its fingerprint, 16 hexadecimal digits.
     pub fingerprint: String,
-    /// The file that it goes by; `None` where it goes by none.
+    /// The file of its table; `None` without one.
     pub table: Option<TableDetail>,
 }
 
 /// A table of classes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDetail {
-    /// How many lines of it are in force; 0 where none could be read yet.
+    /// The number of its lines in force; 0 if none could be read yet.
     pub lines: u64,
-    /// Why it cannot be read or taken; `None` where it can. The one before stays in force.
+    /// The reason why it cannot be read or used; `None` if it can. The previous table stays in force.
     pub lost: Option<String>,
 }
 
 /// A source of backends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SourceDetail {
-    /// What it is.
+    /// Its description.
     pub source: String,
-    /// Whether anything was heard of it yet.
+    /// Whether it has ever answered.
     pub told: bool,
-    /// How many backends it names.
+    /// The number of its backends.
     pub backends: u64,
-    /// How many of its entries made no sense.
+    /// The number of its invalid entries.
     pub ignored: u64,
-    /// The settings that it gives, by name.
+    /// Its settings, by name.
     pub settings: BTreeMap<String, f64>,
-    /// Why it cannot be reached or read; `None` where it can. What it named last stays in force.
+    /// The reason why it cannot be reached or read; `None` if it can. Its last backends stay in force.
     pub lost: Option<String>,
 }
 
-/// The queue before a pool.
+/// The queue of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDetail {
-    /// Requests that wait now.
+    /// Waiting requests.
     pub waiting: u64,
-    /// The most that may.
+    /// The limit.
     pub limit: u64,
-    /// Requests that had to wait, ever.
+    /// Requests that had to wait, since the start.
     pub queued: u64,
-    /// Requests that found it full, ever.
+    /// Requests that found it full, since the start.
     pub refused: u64,
 }
 
-/// What is known of the skills of a pool's workers.
+/// The skills of a pool's workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillsDetail {
-    /// Whose word counts: `reported` or `inferred`.
+    /// Their source: `reported` or `inferred`.
     pub by: String,
     /// Classes known.
     pub classes: u64,
     /// Skills known, over all classes and workers.
     pub skills: u64,
-    /// Those of them that workers reported.
+    /// Of these, reported by workers.
     #[serde(default)]
     pub reported: u64,
-    /// Those of them that follow from how long answers took.
+    /// Of these, inferred from response times.
     #[serde(default)]
     pub inferred: u64,
-    /// Those of them that hold until the worker answers.
+    /// Of these, assumed until the worker answers.
     #[serde(default)]
     pub assumed: u64,
-    /// Classes forgotten to make room for others, ever.
+    /// Classes forgotten to make room for others, since the start.
     pub forgotten: u64,
-    /// Classes that workers reported and there was no room for, ever.
+    /// Reported classes for which there was no room, since the start.
     pub refused: u64,
 }
 
 /// A backend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackendDetail {
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load relative to others.
     pub weight: u64,
-    /// In a word, whether requests go to it: `healthy`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
+    /// Its state: `healthy`, `silent`, `failing`, `ejected`, `down`, `draining` or `sidelined`.
     pub state: String,
-    /// Whether its checks fail, and it is in service all the same, as no more of the pool may be out.
+    /// Whether its checks fail but it stays in service, because no more of the pool may be out of service.
     #[serde(default)]
     pub spared: bool,
-    /// For how much longer it is ejected, in seconds; `None` where it is not.
+    /// The remaining time of its ejection, in seconds; `None` if it is not ejected.
     pub ejected_seconds: Option<f64>,
-    /// Requests that it works on now.
+    /// Its requests in flight.
     pub in_flight: u64,
-    /// For how long it has been at the oldest of them, in seconds.
+    /// The age of the oldest of them, in seconds.
     pub oldest_seconds: Option<f64>,
-    /// Requests in flight to it: of late where the pool chooses by résumé, now otherwise.
+    /// Requests in flight to it: a recent average if the pool chooses by résumé, the current value otherwise.
     pub mean_backlog: f64,
-    /// The share of requests to it that failed of late, from 0 to 1.
+    /// The share of recent requests to it that failed, from 0 to 1.
     pub faults: f64,
-    /// The version it announced.
+    /// The version it reported.
     pub version: Option<String>,
-    /// Which of its résumés is known.
+    /// Its known résumé.
     pub resume: Option<ResumeDetail>,
-    /// In how many classes it is skilled; `None` where the pool does not choose by résumé.
+    /// The number of classes in which it is skilled; `None` if the pool does not choose by résumé.
     pub skills: Option<u64>,
-    /// Requests that it was given, ever.
+    /// Requests given to it, since the start.
     pub picks: u64,
-    /// Failures to connect to it, ever.
+    /// Failures to connect to it, since the start.
     pub connect_failures: u64,
 }
 
-/// Which résumé of a worker is known.
+/// The known résumé of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeDetail {
     /// The instance of the worker, new with each start.
@@ -191,33 +192,33 @@ pub struct ResumeDetail {
 pub struct ClassDetail {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// Its share of the requests of late, from 0 to 1.
+    /// Its share of recent requests, from 0 to 1.
     pub share: f64,
     /// The workers skilled in it, the best first.
     pub skilled: Vec<SkillDetail>,
 }
 
-/// How good a worker is at a class.
+/// A worker's skill in a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkillDetail {
-    /// Its address; `None` where it has left meanwhile.
+    /// Its address; `None` if it has left meanwhile.
     pub backend: Option<String>,
     /// Requests per second.
     pub score: f64,
-    /// Whose word that is: `reported` by the worker, `inferred` from how long it took, or `assumed` until it answers.
+    /// The source: `reported` by the worker, `inferred` from response times, or `assumed` until it answers.
     pub by: String,
 }
 
-/// A choice.
+/// A choice of a backend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChoiceDetail {
-    /// How long ago it was, in seconds.
+    /// Its age, in seconds.
     pub ago_seconds: f64,
-    /// The class of the request; `None` where it is of none.
+    /// The class of the request; `None` without one.
     pub class: Option<String>,
-    /// The address of the backend; `None` where it has left since.
+    /// The address of the backend; `None` if it has left since.
     pub backend: Option<String>,
-    /// Why it was this one, in a word.
+    /// The reason, in a word.
     pub reason: String,
     /// How many skilled workers were passed over because of their backlog.
     pub skipped: u64,
@@ -225,7 +226,7 @@ pub struct ChoiceDetail {
     pub tried: u64,
 }
 
-/// An order to add a backend to a pool.
+/// A command to add a backend to a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddBackend {
@@ -233,7 +234,7 @@ pub struct AddBackend {
     pub pool: String,
     /// The address.
     pub backend: String,
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load relative to others.
     #[serde(default = "AddBackend::usual_weight")]
     pub weight: u32,
 }
@@ -244,7 +245,7 @@ impl AddBackend {
     }
 }
 
-/// An order to remove a backend from a pool.
+/// A command to remove a backend from a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveBackend {
@@ -254,7 +255,7 @@ pub struct RemoveBackend {
     pub backend: String,
 }
 
-/// An order to give a backend no new requests, or to give it some again.
+/// A command to stop or resume new requests to a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainBackend {
@@ -262,19 +263,19 @@ pub struct DrainBackend {
     pub pool: String,
     /// The address.
     pub backend: String,
-    /// Whether it is to get some again.
+    /// Whether requests resume.
     #[serde(default)]
     pub undo: bool,
 }
 
-/// What an order to a pool did.
+/// The result of a command to a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ordered {
     /// The pool.
     pub pool: String,
-    /// The address, as it is known.
+    /// The address, in canonical form.
     pub backend: String,
-    /// Requests in flight to the backend when the order was carried out.
+    /// Requests in flight to the backend when the command was executed.
     pub in_flight: u64,
     /// How many backends the pool has now.
     pub backends: u64,

@@ -1,4 +1,4 @@
-//! The server end of the admin interface: HTTP in, calls of [`Control`] out, JSON back.
+//! The server of the admin interface: HTTP requests in, calls of [`Control`] out, JSON responses back.
 
 use std::io;
 use std::pin::Pin;
@@ -27,12 +27,13 @@ use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
 
-/// Who may call, and how much they may send.
+/// Access control and limits of callers.
 #[derive(Clone)]
 pub struct Access {
-    /// What callers present as `Authorization: Bearer TOKEN`; it or the next MUST be set where the endpoint is not private.
+    /// The token that callers present as `Authorization: Bearer TOKEN`; it or the next MUST be set unless the endpoint
+    /// is private.
     pub token: Token,
-    /// What callers present who only read.
+    /// The token of read-only callers.
     pub read_token: Token,
     /// The longest request body, in bytes. It holds lists of URLs and tags: 64 MiB are more than a million tags.
     pub max_body: usize,
@@ -44,13 +45,14 @@ impl Default for Access {
     }
 }
 
-/// The token of callers over TCP. Clones are the same one, which can be changed while the interface runs. Its digest is
-/// kept: digests are compared in constant time whatever the lengths.
+/// The token of callers over TCP. Clones share it, and it can be changed while the interface runs. Only its digest is
+/// kept: digests are compared in constant time, regardless of length.
 #[derive(Clone, Default)]
 pub struct Token(Arc<Mutex<Option<blake3::Hash>>>);
 
 impl Token {
-    /// Sets it. An empty one would be known to all, so it counts as none, and none is presented by nobody.
+    /// Sets it. An empty token could be presented by any caller, so it counts as none. Without a token, no caller
+    /// matches.
     pub fn set(&self, token: Option<&str>) {
         let token = token.filter(|token| !token.is_empty());
         *self.0.lock() = token.map(|token| blake3::hash(token.as_bytes()));
@@ -65,7 +67,7 @@ impl Token {
     }
 }
 
-/// By what a caller was let in, which a reload may revoke.
+/// A caller's authorization, which a reload may revoke.
 #[derive(Clone)]
 enum Grant {
     /// By the file system.
@@ -98,12 +100,12 @@ pub struct Server {
 
 struct Shared {
     control: Arc<dyn Control>,
-    /// What lets callers do everything, and what lets them read; `None` where the file system tells callers apart.
+    /// The tokens for full and for read-only access; `None` if the file system controls access.
     tokens: Option<(Token, Token)>,
 }
 
 impl Server {
-    /// Serves `bound` on a thread of its own.
+    /// Serves `bound` on its own thread.
     pub fn start(bound: Bound, access: Access, control: Arc<dyn Control>) -> io::Result<Server> {
         if !bound.is_private() && !access.token.is_set() && !access.read_token.is_set() {
             return Err(no_token());
@@ -117,7 +119,7 @@ impl Server {
         Ok(Server { endpoint, _service: service })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -152,7 +154,7 @@ fn router(shared: Arc<Shared>, max_body: usize) -> Router {
 
 type Process = State<Arc<Shared>>;
 
-/// An answer that is an error: status and what the caller should know.
+/// An error response: status and message.
 struct Failure(StatusCode, Refusal);
 
 impl From<Refusal> for Failure {
@@ -213,12 +215,12 @@ async fn authorize(
     );
     let mut response = Failure(StatusCode::UNAUTHORIZED, refusal).into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    // Whoever has no token holds no place that somebody else may want.
+    // A caller without a token must not hold a place that another caller needs.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Calls the process on a thread that may block.
+/// Calls [`Control`] on a thread that may block.
 async fn call<T: Send + 'static>(
     shared: Arc<Shared>,
     ask: impl FnOnce(&dyn Control) -> Result<T, Refusal> + Send + 'static,
@@ -309,7 +311,7 @@ async fn drain_backend(State(shared): Process, request: Request) -> Result<Respo
     Ok(as_json(&call(shared, move |control| control.drain_backend(&order)).await?))
 }
 
-/// Reads a JSON body whatever its `Content-Type`.
+/// Reads a JSON body, regardless of its `Content-Type`.
 async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T, Failure> {
     let body = Bytes::from_request(request, &()).await.map_err(|rejection| {
         let status = rejection.status();
@@ -360,7 +362,7 @@ async fn log(
         .into_response())
 }
 
-/// What there is.
+/// The known paths and methods.
 const KNOWN_CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /ban, /reload, /pool/add, /pool/remove or \
                      /pool/drain";
 
@@ -374,14 +376,14 @@ async fn wrong_method() -> Failure {
     Failure(StatusCode::METHOD_NOT_ALLOWED, refusal)
 }
 
-/// How many bytes of lines go out in one piece.
+/// The most bytes of lines that are sent in one piece.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// A silent stream sends an empty line this often, in seconds: both ends learn of a peer that is gone.
+/// The interval, in seconds, of empty lines on an idle stream, by which both ends detect a lost peer.
 const HEARTBEAT_SECONDS: u32 = 10;
 
-/// Entries as they come, and now and then a line that says how many were skipped. It ends within a second after a reload
-/// revokes the caller's token.
+/// Entries as they arrive, with occasional lines that give the number skipped. The stream ends within a second after a
+/// reload revokes the caller's token.
 struct LogStream {
     subscription: Subscription,
     grant: Grant,

@@ -1,6 +1,6 @@
-//! Backends as the command line writes them.
+//! Backends in the syntax of the command line.
 
-/// A backend as varnishd writes it, `host[:port]` or `/path`, as a URL.
+/// A backend in varnishd's syntax, `host[:port]` or `/path`, as a URL.
 pub(super) fn as_url(backend: &str) -> String {
     match backend {
         path if path.starts_with('/') => format!("unix:{path}"),

@@ -1,10 +1,10 @@
-//! Hints for command lines that are written as for varnishd, or lack the flag before a file.
+//! Hints for command lines written for varnishd, or without the flag before a file.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Flags of varnishd that are none here, and what to use instead.
+/// Flags of varnishd that do not exist here, and their replacements.
 const VARNISHD: [(&str, &str); 10] = [
     ("-f", "there is no VCL here: routes and rules stand in a configuration, -c FILE"),
     ("-t", "varnishd's -t is `[cache] default_ttl` in a configuration, -c FILE"),
@@ -24,7 +24,7 @@ const VARNISHD: [(&str, &str); 10] = [
     ("-P", "there is no PID file: the service manager knows the process"),
 ];
 
-/// The error with a hint, where there is one.
+/// The error with a hint, if there is one.
 pub(super) fn hinted(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
     match hint(&error, first) {

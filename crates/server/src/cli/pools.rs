@@ -16,7 +16,7 @@ Examples:
   sandarac pools --json | jq '.pools[].choices[] | select(.reason == \"unskilled\")'")]
 pub struct PoolsArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
     /// The pools; all unless said
     #[arg(value_name = "NAME")]
@@ -48,11 +48,11 @@ Examples:
   sandarac pool remove app http://10.0.0.7:8000")]
 pub struct PoolArgs {
     #[command(subcommand)]
-    /// What is to be done.
+    /// The command.
     pub order: PoolOrder,
 }
 
-/// An order to a pool.
+/// A command to a pool.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PoolOrder {
     /// Add a backend
@@ -63,11 +63,11 @@ pub enum PoolOrder {
     Drain(DrainArgs),
 }
 
-/// Which backend of which pool.
+/// A backend of a pool.
 #[derive(Args, Clone, Debug)]
 pub struct BackendArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
     /// The pool
     #[arg(value_name = "POOL")]
@@ -84,7 +84,7 @@ pub struct BackendArgs {
 #[derive(Args, Clone, Debug)]
 pub struct AddArgs {
     #[command(flatten)]
-    /// Which backend, and of which pool.
+    /// The backend and its pool.
     pub backend: BackendArgs,
     /// How much of the load it is to bear, compared with others
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -95,7 +95,7 @@ pub struct AddArgs {
 #[derive(Args, Clone, Debug)]
 pub struct DrainArgs {
     #[command(flatten)]
-    /// Which backend, and of which pool.
+    /// The backend and its pool.
     pub backend: BackendArgs,
     /// Give it requests again
     #[arg(long)]
@@ -121,7 +121,7 @@ Examples:
   sandarac check-pool app --warn workers=7,oldest=10s --error workers=4,oldest=1m")]
 pub struct CheckPoolArgs {
     #[command(flatten)]
-    /// Which process is meant.
+    /// The selected process.
     pub process: ProcessArgs,
     /// The pools; all unless said
     #[arg(value_name = "NAME")]

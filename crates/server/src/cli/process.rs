@@ -1,4 +1,4 @@
-//! The process that a command is for.
+//! The process that a command addresses.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::admin::Endpoint;
 
-/// Which process is meant.
+/// The selected process.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProcessArgs {
     /// The process's admin socket or address, as it told at its start. SANDARAC_ADMIN says the same

@@ -100,7 +100,7 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// What the flags say of a configuration, with this algorithm.
+    /// The flags as settings of a configuration, with this algorithm.
     pub(crate) fn flags(&self, balance: Option<&str>) -> Result<Flags, Failure> {
         Ok(Flags {
             listen_unless_configured: Some("127.0.0.1:0".to_owned()),
@@ -112,7 +112,7 @@ impl ReplayArgs {
         })
     }
 
-    /// The flags given that only a simulation heeds.
+    /// The given flags that only apply to a simulation.
     pub(crate) fn of_simulation(&self) -> Vec<&'static str> {
         let given = [
             ("--workers", self.workers.is_some()),
@@ -131,12 +131,12 @@ impl ReplayArgs {
         self.log.as_os_str() == "-"
     }
 
-    /// What messages call the log.
+    /// The name of the log in messages.
     pub(crate) fn log_name(&self) -> String {
         if self.is_stdin() { "standard input".to_owned() } else { self.log.display().to_string() }
     }
 
-    /// How fast the log is played, in words.
+    /// The pace, in words.
     pub(crate) fn speed(&self) -> String {
         match self.pace {
             _ if self.flat_out => format!("flat out over {} connections", self.connections),
@@ -146,7 +146,7 @@ impl ReplayArgs {
     }
 }
 
-/// A duration that is more than nothing.
+/// A duration above zero.
 fn some_time(text: &str) -> Result<Duration, String> {
     let time = sandarac_config::duration(text).map_err(|error| error.to_string())?;
     if time.is_zero() { Err("no request is made in no time".to_owned()) } else { Ok(time) }

@@ -9,8 +9,8 @@ use super::backend_url::as_url;
 use super::token::token;
 use crate::failure::Failure;
 
-/// The flags of a run. All but `config`, `access_log` and `log_format` are texts for [`Flags`], which reads them with
-/// the same rules and words as a file.
+/// The flags of a run. All except `config`, `access_log` and `log_format` are strings for [`Flags`], which reads them
+/// by the same rules as a file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RunArgs {
     /// The configuration; flags count more than what it says
@@ -58,12 +58,12 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether nothing says what to stand before.
+    /// Whether neither a file nor backends are given.
     pub fn lacks_everything(&self) -> bool {
         self.config.is_none() && self.backend.is_empty() && self.sockets.is_none()
     }
 
-    /// What the flags say, in words that a file would use, with the token read from where they say it is.
+    /// The flags as settings of a file, with the token read from its source.
     pub fn flags(&self) -> Result<Flags, Failure> {
         let token = token("--admin-token-file", self.admin_token_file.as_deref())?;
         Ok(Flags {
@@ -82,7 +82,7 @@ impl RunArgs {
         })
     }
 
-    /// Applies what [`Flags`] has no place for.
+    /// Applies the flags that are not part of [`Flags`].
     pub fn apply(&self, config: &mut Config) {
         if let Some(target) = &self.access_log {
             config.log.access = target.clone();
@@ -90,7 +90,7 @@ impl RunArgs {
         if let Some(format) = self.log_format {
             config.log.format = format;
         }
-        // Flags stand in place of the file's listeners, one for one.
+        // Flags replace the file's listeners, one for one.
         for (listen, listener) in self.listen.iter().zip(&mut config.listeners) {
             listener.proxy_protocol |= listen.proxy;
             listener.mode = listen.mode;
@@ -98,7 +98,7 @@ impl RunArgs {
     }
 }
 
-/// An address, and what varnishd writes with it: `[NAME=]ADDRESS[,HTTP|,PROXY][,mode=OCTAL]`.
+/// An address with the options of varnishd: `[NAME=]ADDRESS[,HTTP|,PROXY][,mode=OCTAL]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// The address, which [`Flags`] reads.
@@ -113,7 +113,7 @@ impl Listen {
     fn of(text: &str) -> Result<Listen, String> {
         let mut rest = text;
         let (mut proxy, mut mode) = (false, None);
-        // A path may hold commas: only what varnishd knows is taken off its end.
+        // A path may contain commas: only varnishd's options are removed from its end.
         while let Some((address, option)) = rest.rsplit_once(',') {
             match option.split_once('=') {
                 None if option.eq_ignore_ascii_case("proxy") => proxy = true,
@@ -142,7 +142,7 @@ impl Listen {
     }
 }
 
-/// The path from the root of what the command line names from where it is.
+/// The absolute path of a path on the command line.
 fn absolute(path: &Path) -> Result<String, Failure> {
     let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
     absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is no directory", path.display())))

@@ -1,4 +1,4 @@
-//! The admin token, from where the command line says it is.
+//! The admin token, from a file or the environment.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use sandarac_config::AdminToken;
 
 use crate::failure::Failure;
 
-/// The admin token: from `file`, which `flag` named, or else from the environment. It is never on the command line
-/// itself, which every user of the machine can read.
+/// The admin token: from `file`, named by `flag`, or else from the environment. It is never on the command line itself,
+/// which every user of the machine can read.
 pub fn token(flag: &str, file: Option<&Path>) -> Result<Option<AdminToken>, Failure> {
     match file {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! `check-pool`: how pools are, in the words, the numbers and the exit statuses of monitoring plugins
+//! `check-pool`: the state of pools, in the format and with the exit statuses of monitoring plugins
 //! (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::admin::{PoolStatus, Status, client};
 use crate::cli::CheckPoolArgs;
 use crate::failure::Failure;
 
-/// What monitoring systems understand, the worst last but for the unknown, which says less than a warning does.
+/// The states of monitoring systems, the worst last, except for unknown, which is less severe than a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Ok = 0,
@@ -32,7 +32,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// From when on something is not as it should be; `None` where that is never.
+/// A limit beyond which a value is bad; `None` for never.
 #[derive(Clone, Debug, PartialEq)]
 struct Levels {
     /// Fewer healthy backends.
@@ -46,8 +46,8 @@ struct Levels {
 }
 
 impl Levels {
-    /// Ten requests to a backend, in the mean, are more than the one-process workers that need watching should have before
-    /// them; a visitor waits for half a minute at most.
+    /// A mean of ten requests per backend is more than one-process workers that need monitoring should have; a visitor
+    /// waits for half a minute at most.
     const WARN: Levels = Levels {
         workers: None,
         mean_backlog: Some(10.0),
@@ -55,7 +55,7 @@ impl Levels {
         oldest: Some(Duration::from_secs(30)),
     };
 
-    /// Nobody is served, or what is served comes too late for anyone to see it.
+    /// No request is served, or responses come too late for a visitor to see them.
     const ERROR: Levels = Levels {
         workers: Some(1),
         mean_backlog: Some(50.0),
@@ -65,7 +65,7 @@ impl Levels {
 
     const NAMES: [&str; 4] = ["workers", "mean-backlog", "max-backlog", "oldest"];
 
-    /// These levels, but for those that `text` names: `workers=4,oldest=30s,max-backlog=off`.
+    /// These levels, except those that `text` names: `workers=4,oldest=30s,max-backlog=off`.
     fn but(mut self, text: &str) -> Result<Levels, String> {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is not NAME=VALUE"))?;
@@ -115,7 +115,7 @@ fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// What was found.
+/// The findings.
 struct Finding {
     verdict: Verdict,
     text: String,
@@ -129,13 +129,13 @@ impl Finding {
     }
 }
 
-/// `check-pool`. Says what it found, and gives the exit status.
+/// `check-pool`. Prints its findings, and returns the exit status.
 pub fn check_pool(args: &CheckPoolArgs) -> ExitCode {
     let Finding { verdict, text, numbers } = find(args);
-    // One line: monitoring systems show no more.
+    // One line: monitoring systems show only one.
     let text = text.replace(['\n', '|'], " ");
     let numbers = if numbers.is_empty() { String::new() } else { format!(" | {}", numbers.join(" ")) };
-    // What cannot be written cannot be told to anyone either.
+    // If writing fails, there is no other way to report it.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stdout().lock(),
         format_args!("POOL {verdict} - {text}{numbers}\n"),
@@ -143,10 +143,10 @@ pub fn check_pool(args: &CheckPoolArgs) -> ExitCode {
     ExitCode::from(verdict as u8)
 }
 
-/// What is said, and with what exit status, where the command line cannot be read.
+/// The output and the exit status if the command line cannot be read.
 pub fn unreadable(what: &str) -> ExitCode {
     let what = what.lines().next().unwrap_or_default();
-    // The status tells it where nothing can be written.
+    // The status is enough if nothing can be written.
     let _ = writeln!(io::stdout(), "POOL {} - {what}", Verdict::Unknown);
     ExitCode::from(Verdict::Unknown as u8)
 }
@@ -167,7 +167,7 @@ fn find(args: &CheckPoolArgs) -> Finding {
         Ok(client) => client.patience(Duration::from_secs(args.timeout)),
         Err(failure) => return of_failure(&failure),
     };
-    // In all, however slowly the answer comes. Where it does not come in time, nobody waits for the thread.
+    // The timeout covers the whole call. After it, the thread is left behind.
     let (told, status) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let _ = told.send(client.status());
@@ -187,8 +187,8 @@ fn of_failure(failure: &Failure) -> Finding {
     Finding::unknown(failure.to_string())
 }
 
-/// The guidelines keep UNKNOWN for wrong usage and for what goes wrong in the check itself; that a service is not running,
-/// or does not answer in time, is CRITICAL.
+/// The guidelines reserve UNKNOWN for wrong usage and for errors of the check itself; a service that does not run, or
+/// does not answer in time, is CRITICAL.
 fn unanswered(error: &client::Error) -> Finding {
     use std::io::ErrorKind::PermissionDenied;
     let text = error.to_string();
@@ -203,7 +203,7 @@ fn unanswered(error: &client::Error) -> Finding {
     Finding { verdict, ..Finding::unknown(line) }
 }
 
-/// Judges the pools of these names, or all.
+/// Checks the pools of these names, or all.
 fn judge(status: &Status, names: &[String], warn: &Levels, error: &Levels) -> Finding {
     let known: Vec<&str> = status.pools.iter().map(|pool| pool.name.as_str()).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
@@ -218,7 +218,7 @@ fn judge(status: &Status, names: &[String], warn: &Levels, error: &Levels) -> Fi
     let Some(verdict) = findings.iter().map(|finding| finding.verdict).max() else {
         return Finding::unknown("there is no pool");
     };
-    // What is wrong comes first, lest it be cut off.
+    // Problems come first, so that they are not cut off.
     let mut texts: Vec<&Finding> = findings.iter().collect();
     texts.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     Finding {
@@ -231,13 +231,13 @@ fn judge(status: &Status, names: &[String], warn: &Levels, error: &Levels) -> Fi
 /// A value with its levels.
 struct Measure<'a> {
     name: &'a str,
-    /// What is said of it.
+    /// Its text.
     text: String,
     value: f64,
     unit: &'a str,
     warn: Option<f64>,
     error: Option<f64>,
-    /// Whether less than a level is bad, rather than more.
+    /// Whether values below a level are bad, rather than above.
     least: bool,
     most: Option<f64>,
 }
@@ -254,7 +254,7 @@ impl Measure<'_> {
         }
     }
 
-    /// What is said of it, with the level that it is beyond.
+    /// Its text, with the level it exceeds.
     fn told(&self) -> String {
         let level = match self.verdict() {
             Verdict::Critical => self.error,
@@ -289,7 +289,7 @@ impl Measure<'_> {
 }
 
 fn look_at(pool: &PoolStatus, warn: &Levels, error: &Levels) -> Finding {
-    // How long the oldest request may take is another limit.
+    // The age of the oldest request has another limit.
     let is_healthy = |state: &str| matches!(state, "healthy" | "untried" | "silent");
     let healthy = pool.backends.iter().filter(|backend| is_healthy(&backend.state)).count();
     let failing = pool.backends.iter().filter(|backend| backend.state == "failing").count();

@@ -1,4 +1,4 @@
-//! The output of subcommands: JSON, and columns for people.
+//! The output of subcommands: JSON, and columns of text.
 
 use std::io::{self, Write};
 
@@ -14,8 +14,8 @@ pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Columns that line up: each as wide as its widest cell, the first `right` of them ragged on the left. The last cell
-/// of a row may run on past its column.
+/// Aligned columns: each as wide as its widest cell, the first `right` of them aligned right. The last cell of a row
+/// may be wider than its column.
 pub(super) fn table(rows: &[Vec<String>], right: usize) -> String {
     let width = |text: &String| text.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();

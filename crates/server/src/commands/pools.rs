@@ -1,4 +1,4 @@
-//! `pools` and `pool`: what is known of pools, and orders to them.
+//! `pools` and `pool`: the state of pools, and commands to them.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
 use crate::failure::Failure;
 use crate::human::{count, grouped, lasting, percent};
 
-/// So many of the workers skilled in a class are shown.
+/// The most workers shown per class.
 const MAX_SKILLED_SHOWN: usize = 6;
 
 /// `pools`.
@@ -128,7 +128,7 @@ fn show(pool: &PoolDetail, choices: usize) -> String {
     out
 }
 
-/// How much is known of skills, and whose word that is.
+/// The number of known skills, and their sources.
 fn told_of(skills: &SkillsDetail) -> String {
     let SkillsDetail { reported, inferred, assumed, .. } = *skills;
     let words = [(reported, "reported"), (inferred, "inferred"), (assumed, "assumed")];
@@ -347,7 +347,7 @@ s ago  why                    backend        class
         assert!(!show(&pool, 0).contains("s ago"));
     }
 
-    /// Regression: a draining backend was told to be `draining for 1.003 s`.
+    /// Regression: a draining backend was shown as `draining for 1.003 s`.
     #[test]
     fn only_an_ejection_is_told_with_how_long_it_lasts() {
         let pool = |state| PoolDetail {

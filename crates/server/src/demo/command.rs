@@ -1,4 +1,4 @@
-//! `sandarac demo`: the site, the accelerator before it, the comparison, and then both for a browser.
+//! `sandarac demo`: the site, the accelerator in front of it, the comparison, and then both for a browser.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -10,16 +10,17 @@ use crate::cli::DemoArgs;
 use crate::failure::Failure;
 use crate::signals::{Event, Signals};
 
-/// Where a demo's parts listen if they can.
+/// The preferred addresses of a demo's parts.
 const SITE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000);
 const ACCELERATOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
 
-/// Starts an accelerator on `listen` before the site at `origin`; its address, and what ends it when dropped.
+/// Starts an accelerator on `listen` in front of the site at `origin`; returns its address, and a guard that stops it
+/// when dropped.
 pub trait Accelerate {
-    /// What ends the accelerator when dropped.
+    /// A guard that stops the accelerator when dropped.
     type Guard;
 
-    /// Starts it. Fails with [`ErrorKind::AddrInUse`] where the address is taken.
+    /// Starts it. Fails with [`ErrorKind::AddrInUse`] if the address is taken.
     fn start(&self, listen: SocketAddr, origin: SocketAddr) -> io::Result<(SocketAddr, Self::Guard)>;
 }
 
@@ -63,7 +64,7 @@ pub fn demo(args: &DemoArgs, accelerate: impl Accelerate) -> Result<(), Failure>
     }
 }
 
-/// Starts something on `asked`, or where nothing is asked on `usual`, or on a free port where that is taken.
+/// Starts a part on `asked`; without it, on `usual`, or on a free port if that is taken.
 fn start<T>(
     what: &str,
     asked: Option<SocketAddr>,

@@ -1,5 +1,5 @@
-//! The content of the sample site: a small magazine about resins and finishes. The same on every start, so that
-//! a load driver can tell a right page from a wrong one.
+//! The content of the sample site: a small magazine about resins and finishes. It is the same on every start, so that a
+//! load driver can check pages.
 
 use sandarac_balance::Random;
 
@@ -10,7 +10,7 @@ pub struct Article {
     pub number: usize,
     /// The headline.
     pub title: &'static str,
-    /// The section it stands in, one of [`SECTIONS`].
+    /// Its section, one of [`SECTIONS`].
     pub section: &'static str,
     /// One sentence under the headline.
     pub lead: String,

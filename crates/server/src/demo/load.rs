@@ -1,4 +1,5 @@
-//! A bounded load: so many visitors, each asking for the next page as soon as the last has come, for so long.
+//! A bounded load: a number of visitors, each requesting the next page as soon as the last has arrived, for a fixed
+//! time.
 
 use std::fmt;
 use std::io;
@@ -13,16 +14,16 @@ use tokio::time::{Instant, sleep, timeout};
 use super::visitors::{Kind, Visitor, Wrong};
 use crate::load_client::{self, LoadClient, LoadResponse};
 
-/// How long one answer may take before it counts as an error.
+/// How long one response may take before it counts as an error.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a visitor waits after an error; a site that is down is not asked in a tight loop.
+/// How long a visitor waits after an error, so that a site that is down is not requested in a tight loop.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// How many errors are kept in words; all are counted.
+/// How many errors are kept as messages; all are counted.
 const MAX_EXAMPLES: usize = 3;
 
-/// Who visits, and for how long.
+/// The visitors and the duration.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Visitors who read without signing in.
@@ -31,7 +32,7 @@ pub struct Plan {
     pub members: usize,
     /// Visitors of the page that no cache may keep.
     pub watchers: usize,
-    /// How long new requests are begun; those under way are then waited for.
+    /// How long new requests are sent; requests in progress then finish.
     pub duration: Duration,
     /// The seed of every choice.
     pub seed: u64,
@@ -43,40 +44,40 @@ impl Plan {
         Plan { readers: 56, members: 6, watchers: 2, duration, seed: 2026 }
     }
 
-    /// How many visitors there are in all.
+    /// The total number of visitors.
     pub fn visitors(&self) -> usize {
         self.readers + self.members + self.watchers
     }
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Whole and right answers.
+    /// Complete and correct responses.
     pub answers: u64,
-    /// Time from the first request to the last answer.
+    /// Time from the first request to the last response.
     pub elapsed: Duration,
-    /// Time from sending a request to the end of its answer, of right answers; to 1/16.
+    /// Time from sending a request to the end of its response, of correct responses; to 1/16.
     pub latencies: Histogram<4>,
-    /// Answers that said in `Cache-Status` how they came about.
+    /// Responses with `Cache-Status`.
     pub labelled: u64,
-    /// Answers that said they came from memory.
+    /// Responses that `Cache-Status` reports as hits.
     pub hits: u64,
-    /// Requests that got no answer or a wrong one; leaks included.
+    /// Requests without a response or with a wrong one, including leaks.
     pub errors: u64,
-    /// Private answers that reached somebody else, or came from a cache at all.
+    /// Private responses that reached another visitor, or came from a cache at all.
     pub leaks: u64,
-    /// The first errors in words.
+    /// The first errors, as messages.
     pub examples: Vec<String>,
 }
 
 impl Measured {
-    /// Right answers per second.
+    /// Correct responses per second.
     pub fn rate(&self) -> f64 {
         self.answers as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON)
     }
 
-    /// The share of answers that came from memory; `None` where no cache was in between.
+    /// The share of responses from memory; `None` if there was no cache.
     pub fn hit_ratio(&self) -> Option<f64> {
         (self.labelled > 0).then(|| self.hits as f64 / self.answers.max(1) as f64)
     }
@@ -101,14 +102,14 @@ impl Measured {
 
     fn leak(&mut self, what: impl fmt::Display) {
         self.leaks += 1;
-        // A leak displaces lesser errors: it must be among the examples.
+        // A leak replaces lesser errors: it must be among the examples.
         self.examples.insert(0, what.to_string());
         self.examples.truncate(MAX_EXAMPLES);
         self.errors += 1;
     }
 }
 
-/// Drives the load at `target` and waits for its end. It runs on the calling thread alone.
+/// Drives the load against `target` and waits for its end. It runs on the calling thread alone.
 pub fn drive(target: SocketAddr, plan: &Plan) -> io::Result<Measured> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     Ok(runtime.block_on(visit(target, *plan)))
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_site_alone_answers_everyone_rightly_and_counts_what_it_answered() {
-        // A busy machine may get little done in so short a time: then once more, with a site that has counted nothing yet.
+        // A busy machine may get little done in so short a time: then repeat it, with a new site.
         let (site, measured) = within("more than 20 answers", || {
             let site = site();
             let measured = drive(site.address(), &plan()).unwrap();
@@ -262,7 +263,7 @@ mod tests {
         within("a leak", || (drive(careless, &plan()).unwrap().leaks > 0).then_some(()));
     }
 
-    /// A cache that keeps the first answer for each target and gives it to whoever asks.
+    /// A cache that keeps the first response for each target and serves it to every client.
     fn careless_cache(origin: SocketAddr) -> SocketAddr {
         use std::collections::HashMap;
         use std::io::{BufRead, BufReader, Read, Write};

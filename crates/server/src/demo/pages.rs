@@ -1,4 +1,4 @@
-//! The sample site's HTML: a frame and what goes into it.
+//! The sample site's HTML: a frame and its content.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use super::content::{Article, SECTIONS, articles};
 /// The style sheet of every page.
 pub(super) const STYLE: &str = include_str!("assets/style.css");
 
-/// The script that tells, in the footer, how a page was answered.
+/// The script that shows, in the footer, how a page was served.
 pub(super) const SCRIPT: &str = include_str!("assets/answered.js");
 
-/// How a page came to be, shown at its foot.
+/// How a page was made, shown in its footer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
     /// When it was finished.
     pub(super) at: Civil,
     /// How long it took, waiting for a worker included.
     pub(super) took: Duration,
-    /// How many requests the site had answered by then, this one included.
+    /// The number of requests that the site had answered by then, including this one.
     pub(super) serial: u64,
 }
 
-/// A whole page. `name` identifies it to the load driver; `visitor` is who is signed in.
+/// A complete page. `name` identifies it to the load driver; `visitor` is the signed-in visitor.
 pub(super) fn frame(name: &str, title: &str, visitor: Option<&str>, made: Made, main: &str) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -103,7 +103,7 @@ pub(super) fn article(article: &Article, thanks: u64) -> String {
     html
 }
 
-/// The form to sign in, with what was wrong about the last try.
+/// The form to sign in, with the error of the last attempt.
 pub(super) fn login(complaint: Option<&str>) -> String {
     let complaint = complaint.map(|text| format!("<p><strong>{}</strong></p>\n", escape(text)));
     format!(
@@ -125,7 +125,7 @@ pub(super) fn account(visitor: &str) -> String {
     )
 }
 
-/// The page that no cache may ever keep.
+/// The page that no cache may keep.
 pub(super) fn clock(now: Civil) -> String {
     format!(
         "<section class=\"panel\">\n<p class=\"meta\">The time at the site, UTC</p>\n<p class=\"clock\">{}</p>\n\
@@ -134,7 +134,7 @@ pub(super) fn clock(now: Civil) -> String {
     )
 }
 
-/// What a page says when there is nothing to show.
+/// The text of a page that has nothing to show.
 pub(super) fn message(title: &str, text: &str) -> String {
     format!(
         "<section class=\"panel\">\n<h1>{title}</h1>\n<p>{text}</p>\n<p><a href=\"/\">Front page</a></p></section>"

@@ -8,9 +8,9 @@ use crate::human::{grouped, milliseconds, percent};
 /// Both runs of the demo.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The load that both were given.
+    /// The load of both runs.
     pub plan: Plan,
-    /// The site by itself.
+    /// The site alone.
     pub alone: Run,
     /// The site behind the accelerator, whose memory was empty at the start.
     pub accelerated: Run,
@@ -19,14 +19,14 @@ pub struct Comparison {
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What the visitors saw.
+    /// The visitors' results.
     pub measured: Measured,
-    /// How many requests the site itself answered meanwhile.
+    /// The number of requests that the site itself answered meanwhile.
     pub site_requests: u64,
 }
 
 impl Comparison {
-    /// Whether every answer was right and no private one reached anybody else.
+    /// Whether every response was right and no private one was leaked.
     pub fn is_sound(&self) -> bool {
         [&self.alone, &self.accelerated].iter().all(|run| run.measured.errors == 0 && run.measured.leaks == 0)
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Comparison {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         let latency = |run: &Measured, fraction| or_none(quantile(run, fraction).map(milliseconds));
         let hits = |run: &Measured| or_none(run.hit_ratio().map(percent));
-        // Per answer, because the accelerated site serves many more visitors in the same time.
+        // Per response, because the accelerated site serves many more visitors in the same time.
         let per_answer = |run: &Run| run.site_requests as f64 / run.measured.answers.max(1) as f64;
         let rows = [
             (

@@ -1,4 +1,4 @@
-//! Sessions of the sample site: a name and a keyed digest of it in a cookie, nothing kept on the site.
+//! Sessions of the sample site: a cookie holds a name and a keyed digest of it; the site keeps nothing.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -8,7 +8,7 @@ use sandarac_message::members;
 const MAX_NAME: usize = 24;
 const DIGEST_LEN: usize = 32;
 
-/// Makes and checks session cookies. Those of another process do not hold.
+/// Makes and checks session cookies. Cookies of another process are invalid.
 #[derive(Debug)]
 pub(super) struct Sessions {
     key: [u8; 32],
@@ -28,7 +28,7 @@ impl Sessions {
         blake3::keyed_hash(&self.key, name.as_bytes()).to_hex()[..DIGEST_LEN].to_owned()
     }
 
-    /// The `Set-Cookie` value that signs `name` in; `None` where that is no acceptable name.
+    /// The `Set-Cookie` value that signs `name` in; `None` if the name is not acceptable.
     pub(super) fn open(&self, name: &str) -> Option<String> {
         let acceptable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(acceptable) {

@@ -1,7 +1,7 @@
-//! The sample site: a slow web application, as real ones are, served on a thread of its own.
+//! The sample site: a slow web application, served on its own thread.
 //!
-//! It marks what it sends as a good application does: public pages with a lifetime for caches, private ones as
-//! private, what must never be kept as `no-store`, everything with validators and tags where they mean something.
+//! Its responses are marked as in a good application: public pages with a lifetime for caches, private ones as private,
+//! uncacheable ones as `no-store`, all with validators and tags where useful.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -24,7 +24,8 @@ use super::pages::{self, Made};
 use super::session::{Sessions, none_match_hits};
 use crate::http_service::HttpService;
 
-/// What a page that everyone sees the same says to caches: browsers ask again each time, shared caches keep it.
+/// The `Cache-Control` of a page that is the same for all visitors: browsers revalidate each time, shared caches keep
+/// it.
 const SHARED: &[(&str, &str)] = &[
     ("cache-control", "public, max-age=0"),
     ("cdn-cache-control", "max-age=600, stale-while-revalidate=60, stale-if-error=3600"),
@@ -43,12 +44,12 @@ const MISSING: &[(&str, &str)] =
 /// The longest form body, in bytes.
 const MAX_FORM: usize = 1024;
 
-/// How the sample site is run.
+/// The options of the sample site.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many pages it can make at a time; further requests queue, as before any pool of application workers.
+    /// How many pages it can make at a time; further requests queue, as in any pool of application workers.
     pub workers: usize,
-    /// What the time to make a page is multiplied by; 1.0 makes pages in 100 to 300 ms.
+    /// The factor for the time to make a page; 1.0 makes pages in 100 to 300 ms.
     pub slowness: f64,
 }
 
@@ -94,12 +95,12 @@ impl Site {
         Ok(Site { address, shared, _service: service })
     }
 
-    /// The address it listens on.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many requests have reached the site itself.
+    /// The number of requests that have reached the site itself.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Relaxed)
     }
@@ -128,7 +129,7 @@ fn router(shared: Arc<Shared>) -> Router {
 }
 
 impl Shared {
-    /// Takes a worker for `milliseconds`, as making a page does.
+    /// Occupies a worker for `milliseconds`, as making a page does.
     async fn work(&self, milliseconds: u64) -> Made {
         let begun = Instant::now();
         let serial = self.count();
@@ -137,7 +138,7 @@ impl Shared {
         Made { at: now(), took: begun.elapsed(), serial }
     }
 
-    /// Takes `milliseconds` without a worker, as sending a file does: those are not the application's business.
+    /// Waits `milliseconds` without a worker, as for sending a file, which needs no application.
     async fn send_file(&self, milliseconds: u64) -> Made {
         let begun = Instant::now();
         let serial = self.count();
@@ -150,7 +151,7 @@ impl Shared {
     }
 
     async fn take_time(&self, milliseconds: u64, serial: u64) {
-        // A few per cent up or down, so that equal pages do not run in step.
+        // A few per cent up or down, so that equal pages do not run in lockstep.
         let jitter = 0.95 + (serial % 11) as f64 / 100.0;
         tokio::time::sleep(Duration::from_millis(milliseconds).mul_f64(jitter * self.options.slowness)).await;
     }
@@ -163,7 +164,7 @@ impl Shared {
             .find_map(|cookies| self.sessions.visitor(cookies))
     }
 
-    /// A page that is the same for all who are not signed in, and greets by name those who are.
+    /// A page that is the same for all visitors who are not signed in, and greets the others by name.
     async fn page(&self, request: &HeaderMap, page: Page<'_>, main: impl FnOnce() -> String) -> Reply {
         let visitor = self.visitor(request);
         let validator = request.get(header::IF_NONE_MATCH).filter(|_| visitor.is_none());
@@ -186,7 +187,7 @@ impl Shared {
     }
 }
 
-/// The time to find out that a page has not changed.
+/// The time to determine that a page has not changed.
 const CHECK_MS: u64 = 20;
 
 struct Page<'a> {
@@ -322,7 +323,7 @@ async fn script(State(site): SiteState) -> Reply {
 }
 
 impl Shared {
-    /// An answer that is made anew for each request and concerns its visitor alone.
+    /// A response that is made for each request and concerns only its visitor.
     async fn personal(&self, request: &HeaderMap, name: &str, milliseconds: u64, main: String) -> Building {
         let made = self.work(milliseconds).await;
         let visitor = self.visitor(request);
@@ -399,7 +400,7 @@ fn as_json(article: &Article) -> serde_json::Value {
 }
 
 impl Shared {
-    /// A JSON answer with a strong validator, made from its content.
+    /// A JSON response with a strong validator derived from its content.
     async fn json(
         &self,
         request: &HeaderMap,

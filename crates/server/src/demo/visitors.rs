@@ -1,4 +1,4 @@
-//! Visitors of the sample site under load: their requests, and the check that each answer is theirs.
+//! Visitors of the sample site under load: their requests, and the check of each response.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use sandarac_balance::Random;
 use super::content;
 use crate::load_client::LoadResponse;
 
-/// What a visitor is after.
+/// The kind of a visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Reads without signing in.
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Watcher,
 }
 
-/// One thing to ask for, and how to know the right answer.
+/// A request, with the means to check its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Page { path: String, name: String },
@@ -48,10 +48,10 @@ impl Wish {
     }
 }
 
-/// What was wrong with an answer.
+/// An error in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// The page greets somebody else: a private answer reached a second visitor.
+    /// The page greets another visitor: a private response was leaked.
     Leak { path: String, asked: String, greeted: String },
     /// A page that must not be kept was seen before.
     Kept { path: String },
@@ -78,7 +78,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// One visitor: what they choose next, and what they remember.
+/// One visitor, with the choice of the next page and the state to check it.
 #[derive(Debug)]
 pub(super) struct Visitor {
     pub(super) kind: Kind,
@@ -111,7 +111,7 @@ impl Visitor {
         Visitor { kind, name, cookie: None, random, last_serial: 0 }
     }
 
-    /// What they ask for next.
+    /// The next request.
     pub(super) fn choose(&mut self) -> Wish {
         let share = self.random.fraction();
         match self.kind {
@@ -158,11 +158,11 @@ impl Visitor {
         .into_bytes()
     }
 
-    /// Whether `answer` is the one this visitor wished for.
+    /// Whether `answer` is the right response for this visitor.
     pub(super) fn check(&mut self, wish: &Wish, answer: &LoadResponse) -> Result<(), Wrong> {
         let path = wish.path();
         let body = answer.body.as_slice();
-        // Whose page it is comes first: a leak is worse than a wrong status, and must not hide behind one.
+        // The visitor's name is checked first: a leak is worse than a wrong status, and must not hide behind one.
         let greeted = attribute(body, b"data-visitor=\"");
         if let Some(greeted) = greeted
             && greeted != self.name.as_bytes()

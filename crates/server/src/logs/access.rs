@@ -1,4 +1,4 @@
-//! The access log in force, which a reload exchanges for another, or for none, while cores write.
+//! The access log in force, which a reload replaces or removes while cores write.
 
 use std::io;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use sandarac_proxy::Record;
 use super::Format;
 use super::writer::{Batch, Counts, Destination, Log};
 
-/// What is written where. `None` is no access log at all.
+/// Destination and format. `None` is no access log at all.
 pub type Target = Option<(Destination, Format)>;
 
-/// The access log in force. Clones are the same one.
+/// The access log in force. Clones share it.
 #[derive(Clone)]
 pub struct AccessLog(Arc<Shared>);
 
 struct Shared {
-    /// Grows with every exchange: it is all that cores look at until it has.
+    /// Incremented with every replacement: cores check only this.
     turn: AtomicU64,
     current: Mutex<Opened>,
     counts: Arc<Counts>,
 }
 
-/// An access log that can be written, but is not in force yet.
+/// An access log that was opened, but is not in force yet.
 pub struct Opened {
     target: Target,
     log: Option<Log>,
@@ -47,7 +47,7 @@ impl AccessLog {
         Ok(AccessLog(Arc::new(Shared { turn: AtomicU64::new(0), current, counts })))
     }
 
-    /// Opens `target` where it is another than the one in force; `None` where it is the same, and can still be opened.
+    /// Opens `target` if it differs from the one in force; `None` if it is the same, and can still be opened.
     pub fn prepare(&self, target: Target) -> io::Result<Option<Opened>> {
         if self.0.current.lock().target == target {
             return target.map_or(Ok(None), |(destination, _)| destination.check().map(|()| None));
@@ -55,34 +55,35 @@ impl AccessLog {
         Opened::open(target, &self.0.counts).map(Some)
     }
 
-    /// Puts `opened` in force. What was recorded before is still written to the old one.
+    /// Puts `opened` in force. Earlier records are still written to the old one.
     pub fn exchange(&self, opened: Opened) {
         let before = std::mem::replace(&mut *self.0.current.lock(), opened);
-        // Whoever sees the turn finds the new log behind the lock.
+        // A core that sees the new number finds the new log behind the lock.
         self.0.turn.fetch_add(1, Ordering::Release);
         drop(before);
     }
 
-    /// Opens the file anew, after a rotation.
+    /// Reopens the file, after a rotation.
     pub fn reopen(&self) {
         if let Some(log) = &self.0.current.lock().log {
             log.reopen();
         }
     }
 
-    /// Waits for what was handed over, whoever may hold the log besides; no longer than it is worth.
+    /// Waits for sent batches, even if others hold the log; with the timeout of shutdown.
     pub fn finish(&self) {
         if let Some(log) = &self.0.current.lock().log {
             log.finish();
         }
     }
 
-    /// Lines lost since the start, because they came faster than they could be written or could not be written at all.
+    /// Lines lost since the start, because they arrived faster than they could be written, or could not be written at
+    /// all.
     pub fn dropped(&self) -> u64 {
         self.0.counts.dropped()
     }
 
-    /// A core's own way to the log. Each core keeps one.
+    /// A core's handle to the log. Each core keeps one.
     pub fn outlet(&self) -> Outlet {
         let (turn, batch) = self.batch();
         Outlet { access: self.clone(), turn, batch }
@@ -95,7 +96,7 @@ impl AccessLog {
     }
 }
 
-/// One core's lines for whatever access log is in force.
+/// One core's lines for the access log in force.
 pub struct Outlet {
     access: AccessLog,
     turn: u64,
@@ -118,7 +119,7 @@ impl Outlet {
         }
     }
 
-    /// Hands the lines over, without waiting, and lets go of a log that is no longer in force.
+    /// Sends the lines, without waiting, and drops a log that is no longer in force.
     pub fn send(&mut self) {
         if let Some(batch) = &mut self.batch {
             batch.send();
@@ -126,7 +127,7 @@ impl Outlet {
         self.keep_up();
     }
 
-    /// Takes up the log in force if it is another by now. Dropping the old batch hands over what it holds.
+    /// Switches to the log in force if it has changed. Dropping the old batch sends its lines.
     fn keep_up(&mut self) {
         if self.access.0.turn.load(Ordering::Acquire) != self.turn {
             (self.turn, self.batch) = self.access.batch();

@@ -1,4 +1,4 @@
-//! Records for those who watch live. While nobody does, publishing costs one load.
+//! Records for live watchers. Without watchers, publishing costs one load.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -12,25 +12,26 @@ use super::{Filter, Format};
 /// One JSON line of a record, with its line feed.
 pub type Line = Bytes;
 
-/// How many lines may wait for one watcher; more are skipped and counted.
+/// The most lines that wait for one watcher; more are skipped and counted.
 const MAX_WAITING_LINES: usize = 4096;
 
-/// How many may watch at a time: each costs every exchange, and holds a place of the admin interface, of which others are to find some.
+/// The most watchers at a time: each adds work to every exchange, and holds one of the admin interface's connections,
+/// which other callers need too.
 const MAX_WATCHERS: usize = 16;
 
-/// How many of them may be readers only: the others are for those who also run the process.
+/// The most read-only watchers: the other places are for operators.
 const MAX_READERS: usize = 12;
 
-/// What a watcher may do besides.
+/// A watcher's other permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer {
-    /// Everything.
+    /// Full access.
     Operator,
-    /// Only read.
+    /// Read-only access.
     Reader,
 }
 
-/// Carries records to all who watch. Clones share their watchers.
+/// Delivers records to all watchers. Clones share their watchers.
 #[derive(Clone, Default)]
 pub struct Feed(Arc<Shared>);
 
@@ -46,9 +47,9 @@ struct Watcher {
     viewer: Viewer,
     lines: mpsc::Sender<Line>,
     skipped: Arc<AtomicU64>,
-    /// At most this many lines in a second; the rest is skipped before it is formatted.
+    /// The most lines in a second; more are skipped before they are formatted.
     limit: u64,
-    /// Others are not for this watcher, and not counted as skipped.
+    /// Records that do not match are not sent to this watcher, and not counted as skipped.
     filter: Filter,
     second: u64,
     in_second: u64,
@@ -65,17 +66,18 @@ impl Watcher {
 }
 
 impl Feed {
-    /// A feed that nobody watches yet.
+    /// A feed without watchers.
     pub fn new() -> Feed {
         Feed::default()
     }
 
-    /// Whether anybody watches.
+    /// Whether there is a watcher.
     pub fn is_watched(&self) -> bool {
         self.0.watching.load(Relaxed) > 0
     }
 
-    /// Gives `record` to all who watch. It never waits: what a watcher cannot take is counted as skipped for it.
+    /// Sends `record` to all watchers. It never waits: records that a watcher cannot take are counted as skipped for
+    /// it.
     pub fn publish(&self, record: &Record<'_>) {
         if !self.is_watched() {
             return;
@@ -83,7 +85,7 @@ impl Feed {
         let mut watchers = match self.0.watchers.try_lock() {
             Ok(watchers) => watchers,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another core is at it. Its watchers miss this line, which they see by the counters in any case.
+            // Another core holds the lock. Its watchers miss this line, and get the number of skipped lines anyway.
             Err(TryLockError::WouldBlock) => return,
         };
         let second = record.time.plus(record.duration).as_secs();
@@ -103,7 +105,7 @@ impl Feed {
         }
     }
 
-    /// Begins to watch what `filter` takes, at most `limit` records a second; `None` where as many watch as may.
+    /// Begins to watch records that match `filter`, at most `limit` a second; `None` if there are too many watchers.
     pub fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
         let (lines, receiver) = mpsc::channel(MAX_WAITING_LINES);
         let number = self.0.next.fetch_add(1, Relaxed);
@@ -127,7 +129,7 @@ impl Feed {
     }
 }
 
-/// One watcher's end. Dropping it ends the watch.
+/// A watcher's handle. Dropping it ends the watch.
 pub struct Subscription {
     feed: Feed,
     number: u64,
@@ -136,7 +138,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The next line, as a poll; ready with `None` when the feed is gone.
+    /// Polls for the next line; ready with `None` when the feed is gone.
     pub fn poll_next(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Option<Line>> {
         self.receiver.poll_recv(context)
     }

@@ -1,10 +1,10 @@
-//! Filters of those who watch the log.
+//! Filters for watchers of the log.
 
 use sandarac_message::glob::Glob;
 use sandarac_proxy::{Outcome, Record};
 
-/// Conditions on a record. Those of one name are alternatives; those of different names have to be met together. Without any,
-/// every record meets them.
+/// Conditions on a record. Conditions of one name are alternatives; those of different names must all match. An empty
+/// filter matches every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     hosts: Vec<Glob>,
@@ -25,11 +25,11 @@ impl Filter {
     /// The names of conditions, as [`Filter::add`] takes them.
     pub const NAMES: [&str; 5] = ["host", "path", "status", "backend", "outcome"];
 
-    /// The most conditions of a filter, and the most bytes of one: every exchange is held against them.
+    /// The most conditions of a filter, and the most bytes of one: every exchange is compared with them.
     const MOST: usize = 16;
     const LONGEST: usize = 256;
 
-    /// Adds a condition; an error says what to write instead.
+    /// Adds a condition; an error suggests what to write instead.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
         if value.len() > Filter::LONGEST {
             return Err(format!("a condition has at most {} bytes", Filter::LONGEST));
@@ -60,8 +60,8 @@ impl Filter {
         Ok(())
     }
 
-    /// Whether a record meets the conditions. A host is compared in lower case, with its port and without; a path without the
-    /// query, unless the pattern has one.
+    /// Whether a record matches the conditions. A host is compared in lower case, with its port and without; a path
+    /// without the query, unless the pattern has one.
     pub fn takes(&self, record: &Record<'_>) -> bool {
         let host = || {
             let host = record.host.to_ascii_lowercase();
@@ -89,7 +89,7 @@ impl Filter {
     }
 }
 
-/// A host without its port. That of an IPv6 address stands after brackets.
+/// A host without its port. The port of an IPv6 address follows brackets.
 fn without_port(host: &[u8]) -> &[u8] {
     match host.iter().rposition(|&byte| byte == b':') {
         Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => &host[..colon],

@@ -1,5 +1,5 @@
-//! Records as lines. Whatever bytes a client sends, a line stays one line, its fields stay apart, and a terminal
-//! that shows it is not driven by it.
+//! Records as lines. For any bytes from a client, a line stays one line, its fields stay separate, and it cannot
+//! control a terminal.
 
 use std::io::Write as _;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use sandarac_proxy::Record;
 
 use super::basic_user;
 
-/// How an access log writes an record.
+/// The format of an access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// The NCSA combined format, as Apache and nginx write it.
+    /// The NCSA combined format, as in Apache and nginx.
     #[default]
     Combined,
-    /// One JSON object per line, with everything known of the exchange.
+    /// One JSON object per line, with all fields of the exchange.
     Json,
 }
 
@@ -51,7 +51,7 @@ fn version(version: Version) -> &'static str {
     }
 }
 
-/// Writing to a vector does not fail; this says so once.
+/// Writing to a vector cannot fail; this is the one place that relies on it.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => { write!($out, $($format)*).expect("a vector takes what is written to it") };
 }
@@ -80,7 +80,7 @@ fn combined(record: &Record<'_>, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// An unquoted value; its spaces are escaped, since they part the fields.
+/// An unquoted value; its spaces are escaped, because they separate the fields.
 fn word(value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         None | Some(b"") => out.push(b'-'),
@@ -95,7 +95,7 @@ fn word(value: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// As Apache escapes: quotes and backslashes with a backslash, what is not printable ASCII as `\xHH`.
+/// Escapes as Apache does: quotes and backslashes with a backslash, bytes other than printable ASCII as `\xHH`.
 fn escape(value: &[u8], out: &mut Vec<u8>) {
     for &byte in value {
         match byte {
@@ -136,7 +136,8 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-/// A member with a text; left out where there is none. What is not UTF-8 is written as the four characters `\xHH`.
+/// A member with a string; left out if there is none. Bytes that are not UTF-8 are written as the four characters
+/// `\xHH`.
 fn text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(value) = value else {
         return;
@@ -146,7 +147,7 @@ fn text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
         for letter in chunk.valid().chars() {
             match letter {
                 '"' | '\\' => out.extend_from_slice(&[b'\\', letter as u8]),
-                // JSON would allow DEL, the C1 controls and what turns the direction of writing as they are; terminals obey them.
+                // JSON allows DEL, the C1 controls and bidirectional controls unescaped; terminals obey them.
                 letter if is_unseen(letter) => put!(out, "\\u{:04x}", letter as u32),
                 letter => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
             }
@@ -178,7 +179,8 @@ mod tests {
         );
     }
 
-    /// Regression: what turns the direction of writing, and what ends a line for some readers, went out as it came.
+    /// Regression: bidirectional controls, and characters that some readers take for a line end, were written
+    /// unescaped.
     #[test]
     fn json_escapes_what_is_not_to_be_seen() {
         let record = Record { target: "/a\u{202e}gpj\u{2028}é".as_bytes(), ..example() };

@@ -1,4 +1,4 @@
-//! The thread that writes the access log, and the batches that cores hand to it.
+//! The thread that writes the access log, and the batches that cores send to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,34 +16,35 @@ use sandarac_proxy::Record;
 use super::Format;
 use crate::stderr::print_line;
 
-/// A batch is handed over when it holds this many bytes.
+/// A batch is sent when it holds this many bytes.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// How many batches may wait for the writer: 8 MiB of lines, some 40 000 of them.
+/// The most batches that wait for the writer: 8 MiB of lines, some 40 000 of them.
 const MAX_WAITING_BATCHES: usize = 256;
 
-/// How many batches are merged at most.
+/// The most batches that are merged.
 const MAX_MERGED_BATCHES: usize = 16;
 
-/// How often the writer looks whether the file was moved away, and whether a failed one can be opened again.
+/// How often the writer checks whether the file was moved away, and whether a failed one can be opened again.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where the access log goes.
+/// The destination of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// Standard output.
     Stdout,
     /// Standard error.
     Stderr,
-    /// A file, appended to; opened anew when it has been moved away, or when [`AccessLog::reopen`](super::AccessLog::reopen) says so.
+    /// A file, appended to; reopened when it has been moved away, or by
+    /// [`AccessLog::reopen`](super::AccessLog::reopen).
     File(PathBuf),
 }
 
 impl Destination {
-    /// Opens it for a moment, as the writer will.
+    /// Opens it for a moment, in the same way as the writer.
     ///
     /// # Errors
-    /// With the name of a file that cannot be opened.
+    /// The name of a file that cannot be opened.
     pub(super) fn check(self) -> io::Result<()> {
         Sink::open(self).map(drop)
     }
@@ -59,7 +60,7 @@ enum Message {
 #[derive(Default)]
 struct Lines {
     bytes: Vec<u8>,
-    /// Of each line, the time of its record, and where it ends.
+    /// For each line, the time of its record, and its end.
     ends: Vec<(Timestamp, usize)>,
 }
 
@@ -80,7 +81,7 @@ impl Lines {
     }
 }
 
-/// The lines of several batches, by the time of their records.
+/// The lines of several batches, sorted by the time of their records.
 fn merge(batches: &[Lines]) -> Vec<u8> {
     let mut lines: Vec<(Timestamp, &[u8])> = batches.iter().flat_map(Lines::each).collect();
     lines.sort_by_key(|&(time, _)| time);
@@ -89,33 +90,33 @@ fn merge(batches: &[Lines]) -> Vec<u8> {
     merged
 }
 
-/// What became of lines, of all logs that one process had.
+/// Counts of lines, of all logs of a process.
 #[derive(Default)]
 pub(super) struct Counts {
     dropped: AtomicU64,
     written: AtomicU64,
-    /// A batch could not be handed over and nothing has gone through since: told once, not line by line.
+    /// A batch could not be sent and none has been sent since: reported once, not for each line.
     overflowing: AtomicBool,
 }
 
 impl Counts {
-    /// Lines lost, because they came faster than they could be written or could not be written at all.
+    /// Lines lost because they arrived faster than they could be written, or could not be written at all.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 }
 
-/// How long the end waits for what was handed over.
+/// How long shutdown waits for sent batches.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One log. Dropping it waits for what was handed over; the thread ends when the last handle is gone, too.
+/// One log. Dropping it waits for sent batches; the thread ends when the last handle is gone, too.
 pub(super) struct Log {
     handle: LogHandle,
-    /// The end was waited for: not twice, where it does not come.
+    /// Shutdown was waited for; not repeated if it timed out.
     finished: AtomicBool,
 }
 
-/// What a core needs to write lines.
+/// A core's handle for writing lines.
 #[derive(Clone)]
 pub(super) struct LogHandle {
     sender: SyncSender<Message>,
@@ -125,7 +126,7 @@ pub(super) struct LogHandle {
 
 impl Log {
     /// Opens `destination` and starts the thread that writes to it. A file that cannot be opened is an error now, which
-    /// names it; later failures are told on standard error and cost lines, never requests.
+    /// names it; later failures are reported on standard error and lose lines, never requests.
     pub(super) fn open(destination: Destination, format: Format, counts: Arc<Counts>) -> io::Result<Log> {
         let mut sink = Sink::open(destination)?;
         let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
@@ -138,18 +139,18 @@ impl Log {
         Ok(Log { handle, finished: AtomicBool::new(false) })
     }
 
-    /// What a core needs to write lines.
+    /// A core's handle for writing lines.
     pub(super) fn handle(&self) -> LogHandle {
         self.handle.clone()
     }
 
-    /// Makes the writer open its file anew, after a rotation.
+    /// Makes the writer reopen its file, after a rotation.
     pub(super) fn reopen(&self) {
-        // A full channel only delays it: the writer looks every second by itself.
+        // A full channel only delays it: the writer checks every second anyway.
         let _ = self.handle.sender.try_send(Message::Reopen);
     }
 
-    /// Waits until everything handed over so far has been written, at most `limit`. `false` where that was too short.
+    /// Waits until everything sent so far has been written, at most `limit`. `false` on a timeout.
     pub(super) fn flush(&self, limit: Duration) -> bool {
         let (done, flushed) = sync_channel(1);
         let until = Instant::now() + limit;
@@ -164,7 +165,7 @@ impl Log {
         flushed.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
     }
 
-    /// Waits for what was handed over, as dropping does, whoever may hold the log besides; no longer than it is worth.
+    /// Waits for sent batches, as dropping does, even if others hold the log; with the timeout of shutdown.
     pub(super) fn finish(&self) {
         if !self.finished.swap(true, Relaxed) && !self.flush(FLUSH_TIMEOUT) {
             print_line("sandarac: the last lines of the access log could not be written in time");
@@ -185,14 +186,14 @@ impl LogHandle {
     }
 }
 
-/// Lines of one core, not handed over yet. Dropping it hands them over.
+/// Lines of one core that were not sent yet. Dropping it sends them.
 pub(super) struct Batch {
     handle: LogHandle,
     lines: Lines,
 }
 
 impl Batch {
-    /// Appends one record; a full batch is handed over.
+    /// Appends one record; sends a full batch.
     pub(super) fn push(&mut self, record: &Record<'_>) {
         self.lines.push(record, self.handle.format);
         if self.lines.bytes.len() >= BATCH_BYTES {
@@ -200,7 +201,7 @@ impl Batch {
         }
     }
 
-    /// Hands the lines over, without waiting. Where the writer is too far behind, they are dropped and counted.
+    /// Sends the lines, without waiting. If the writer is too far behind, they are dropped and counted.
     pub(super) fn send(&mut self) {
         if self.lines.ends.is_empty() {
             return;
@@ -229,7 +230,7 @@ impl Drop for Batch {
     }
 }
 
-/// Where lines go, and what is known of it.
+/// The destination of lines, and its state.
 enum Sink {
     Stdout,
     Stderr,
@@ -237,7 +238,7 @@ enum Sink {
         path: PathBuf,
         file: File,
         identity: (u64, u64),
-        /// The last write or opening failed: told once, until one succeeds.
+        /// The last write or opening failed: reported once, until one succeeds.
         failing: bool,
     },
 }
@@ -282,7 +283,7 @@ impl Sink {
             }
             match received {
                 Ok(Message::Reopen) => self.reopen(),
-                // The receiver of the answer may have given up; nothing depends on it.
+                // The receiver of the reply may have timed out; nothing depends on it.
                 Ok(Message::Flush(done)) => drop(done.try_send(())),
                 Ok(Message::Lines(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -294,7 +295,7 @@ impl Sink {
         }
     }
 
-    /// Writes `all` those lines. Returns how many were written: none of them in part, as far as a file is concerned.
+    /// Writes `all` lines. Returns the number written; a file never gets part of a line.
     fn write(&mut self, lines: &[u8], all: u64) -> u64 {
         match self {
             Sink::Stdout => {
@@ -315,7 +316,7 @@ impl Sink {
         }
     }
 
-    /// Opens the file anew if another, or none, stands at its path by now.
+    /// Reopens the file if another, or none, is at its path now.
     fn look(&mut self) {
         if let Sink::File { path, identity, failing, .. } = self {
             let moved = std::fs::metadata(&*path).map_or(true, |now| (now.dev(), now.ino()) != *identity);
@@ -329,15 +330,15 @@ impl Sink {
         if let Sink::File { path, file, identity, failing } = self {
             match append_to(path) {
                 Ok(opened) => (*file, *identity) = opened,
-                // The old file stays open: its lines are not lost, only in a place that was moved away.
+                // The old file stays open: its lines are not lost, but written to the moved file.
                 Err(error) => complain(failing, path, &error),
             }
         }
     }
 }
 
-/// Writes lines at the end of a file. An error comes with the bytes of whole lines that were written: what was written of the next
-/// line is taken back, because the line after it would be appended to it.
+/// Writes lines at the end of a file. An error comes with the bytes of complete lines that were written: a partial line
+/// is removed, because the next line would be appended to it.
 fn write_whole(file: &mut File, lines: &[u8]) -> Result<(), (usize, io::Error)> {
     let mut written = 0;
     while written < lines.len() {
@@ -357,7 +358,7 @@ fn take_back(file: &File, written: &[u8], error: io::Error) -> (usize, io::Error
     if part > 0
         && let Ok(metadata) = file.metadata()
     {
-        // What cannot be cut, such as a pipe, keeps the part.
+        // A file that cannot be truncated, such as a pipe, keeps the part.
         let _ = file.set_len(metadata.len().saturating_sub(part));
     }
     (whole, error)
@@ -404,7 +405,7 @@ mod tests {
         assert_eq!((written(&log), log.handle.counts.dropped(), lines(&path)), (4000, 0, 4000));
     }
 
-    /// Regression: a batch stood as its exchanges had ended.
+    /// Regression: a batch was written in the order in which its exchanges had ended.
     #[test]
     fn lines_that_are_written_together_stand_by_time() {
         let mut batches = [Lines::default(), Lines::default()];
@@ -417,7 +418,7 @@ mod tests {
         assert!(times.len() == 4 && times.is_sorted(), "{text}");
     }
 
-    /// Regression: after a disk had been full, half a line and the next one stood as one.
+    /// Regression: after a disk had been full, half a line and the next one were written as one.
     #[test]
     fn a_line_that_is_written_in_part_is_taken_back() {
         let dir = TempDir::new();

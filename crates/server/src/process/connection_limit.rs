@@ -1,4 +1,4 @@
-//! The most client connections, and the limit on open files that it goes by.
+//! The limit on client connections, and the limit on open files from which it follows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandarac_config::Config;
@@ -6,17 +6,18 @@ use sandarac_config::Config;
 use crate::human::count;
 use crate::stderr::print_line;
 
-/// Descriptors that are not for connections, whatever the number of cores: logs, the admin interface, sources of pools.
+/// Descriptors for other uses, independent of the number of cores: logs, the admin interface, sources of pools.
 const OWN_DESCRIPTORS: u64 = 64;
 
-/// Client connections below which a limit on open files is warned of, where no number is configured.
+/// A warning is given if the limit on open files allows fewer client connections than this, and no number is
+/// configured.
 const FEW_CONNECTIONS: u64 = 256;
 
-/// Descriptors of each core's runtime. Beside them, a core has a socket for each listener.
+/// Descriptors of each core's runtime. In addition, a core has a socket for each listener.
 const CORE_DESCRIPTORS: u64 = 4;
 
-/// The most client connections: what is configured, or as many as the limit on open files allows, where each may need
-/// a connection to a backend too. The limit itself is raised as far as the system lets it.
+/// The most client connections: the configured number, or as many as the limit on open files allows if each also needs
+/// a connection to a backend. The limit itself is raised as far as the system allows.
 pub(super) fn connection_limit(config: &Config, cores: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {

@@ -1,4 +1,4 @@
-//! Orders of the admin interface to the running process.
+//! Commands of the admin interface to the running process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

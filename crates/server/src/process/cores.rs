@@ -1,4 +1,4 @@
-//! The cores: threads that serve connections, each with a runtime and listening sockets of its own.
+//! The cores: threads that serve connections, each with its own runtime and listening sockets.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::logs::{AccessLog, Feed};
 use crate::recorder::CoreRecorder;
 use crate::stderr::print_line;
 
-/// The cores of the process, by what they take commands from. Commands to a core that has ended are ignored.
+/// The command channels of the cores. Commands to a core that has ended are ignored.
 pub(super) struct Cores(Vec<UnboundedSender<Command>>);
 
 impl Cores {
@@ -65,7 +65,7 @@ impl Cores {
         }
     }
 
-    /// Takes no more connections, and waits until every exchange has ended.
+    /// Stops accepting connections, and waits until every exchange has ended.
     pub(super) async fn drain(&self) {
         let drained = self.0.iter().filter_map(|core| {
             let (done, drained) = oneshot::channel();
@@ -77,7 +77,7 @@ impl Cores {
         }
     }
 
-    /// Ends every core at once.
+    /// Stops every core at once.
     pub(super) fn stop(&self) {
         for core in &self.0 {
             let _ = core.send(Command::Stop);

@@ -1,4 +1,4 @@
-//! Binding the listeners of a configuration, and which of them take the sockets that were passed to the process.
+//! Binding the listeners of a configuration, including those whose sockets were passed to the process.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,17 +10,17 @@ use sandarac_net::{Inherited, ListenAddress, Listeners};
 
 use crate::stderr::print_line;
 
-/// What to do where a port is refused.
+/// The hint for a port that is refused.
 const LOW_PORT: &str = "; a port below 1024 takes the capability CAP_NET_BIND_SERVICE \
                         (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit)";
 
-/// Binds the listeners of the configuration, each for so many cores.
+/// Binds the listeners of the configuration, each for this number of cores.
 pub(super) fn bind_all(config: &Config, inherited: &Inherited, cores: usize) -> io::Result<Vec<Listeners>> {
     check_inherited(config, inherited)?;
     config.listeners.iter().map(|listener| bind(listener, inherited, cores)).collect()
 }
 
-/// Every socket that was passed to the process has a listener in the configuration.
+/// Checks that every socket passed to the process has a listener in the configuration.
 pub(super) fn check_inherited(config: &Config, inherited: &Inherited) -> io::Result<()> {
     let listens_at =
         |address: &&ListenAddress| config.listeners.iter().any(|listener| is_for(&listener.address, address));
@@ -61,8 +61,8 @@ pub(super) fn is_at(address: &ListenAddress, path: &Path) -> bool {
     matches!(address, ListenAddress::Unix(bound, _) if bound == path)
 }
 
-/// Binds a listener, unless its socket is inherited. One without a host takes all addresses: IPv6 and IPv4 together, or IPv4 alone
-/// where the system has no IPv6.
+/// Binds a listener, unless its socket is inherited. A listener without a host takes all addresses: IPv6 and IPv4
+/// together, or only IPv4 if the system has no IPv6.
 pub(super) fn bind(
     listener: &sandarac_config::Listener,
     inherited: &Inherited,
@@ -93,7 +93,7 @@ pub(super) fn bind(
     })
 }
 
-/// A mode that is configured for a socket that was passed to the process, and that its file has not.
+/// Reports a configured mode for a socket passed to the process, if its file has another.
 pub(super) fn warn_of_mode(path: &Path, mode: Option<u32>) {
     let Some(mode) = mode else { return };
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o777 != mode) {

@@ -1,10 +1,10 @@
-//! The access log as it is configured.
+//! The configured access log.
 
 use sandarac_config::{Log, LogFormat, LogTarget};
 
 use crate::logs::{Destination, Format, Target};
 
-/// Destination and format of the access log that is configured; `None` for none.
+/// Destination and format of the configured access log; `None` for none.
 pub(super) fn log_target(log: &Log) -> Target {
     let destination = match &log.access {
         LogTarget::Off => return None,

@@ -1,4 +1,4 @@
-//! Reports on pools and orders to them, for the admin interface.
+//! Reports on pools and commands to them, for the admin interface.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::admin::{
     ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
 };
 
-/// How each pool is, in short.
+/// The state of each pool, in short.
 pub(super) fn status(shared: &Shared) -> Vec<PoolStatus> {
     let now = shared.now();
     let status = |pool: &SitePool| {
@@ -38,7 +38,7 @@ pub(super) fn status(shared: &Shared) -> Vec<PoolStatus> {
     shared.site().pools().iter().map(status).collect()
 }
 
-/// All that is known of the pools that are meant.
+/// The full state of the selected pools.
 pub(super) fn pools(shared: &Shared, ask: &AskPools) -> Result<Pools, Refusal> {
     let site = shared.site();
     for name in &ask.names {
@@ -74,7 +74,7 @@ pub(super) fn remove(shared: &Shared, order: &RemoveBackend) -> Result<Ordered, 
     Ok(ordered(pool, &address, in_flight))
 }
 
-/// Gives a backend no new requests, or gives it some again.
+/// Stops or resumes new requests to a backend.
 pub(super) fn drain(shared: &Shared, order: &DrainBackend) -> Result<Ordered, Refusal> {
     let site = shared.site();
     let pool = find(&site, &order.pool)?;
@@ -94,7 +94,7 @@ fn in_flight(pool: &Pool, address: &Address) -> u64 {
     backend.map_or(0, |backend| u64::from(backend.in_flight()))
 }
 
-/// The pool of a name, or what to say instead.
+/// The pool of a name, or an error with a suggestion.
 fn find<'a>(site: &'a Site, name: &str) -> Result<&'a SitePool, Refusal> {
     site.pool(name).ok_or_else(|| {
         let names: Vec<String> = site.pools().iter().map(SitePool::name).collect();
@@ -126,7 +126,7 @@ fn refusal(pool: &SitePool, address: &Address, why: PoolRefusal) -> Refusal {
     }
 }
 
-/// A list for a sentence, with what does not fit left to a number.
+/// A list for a sentence; items that do not fit are given as a number.
 fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
     const MOST: usize = 20;
     let more = items.len().saturating_sub(MOST);
@@ -190,13 +190,13 @@ fn detail(pool: &SitePool, now: Duration, ask: &AskPools) -> PoolDetail {
     }
 }
 
-/// What the backends are called, by their numbers.
+/// The addresses of the backends, by their numbers.
 fn addresses(pool: &Pool) -> HashMap<BackendId, String> {
     let address = |backend: &sandarac_balance::Backend| backend.address().to_string();
     pool.ids().iter().copied().zip(pool.backends().iter().map(address)).collect()
 }
 
-/// What is in force of the settings that sources may change.
+/// The values of the settings that sources may change.
 fn settings(live: &Live) -> BTreeMap<String, f64> {
     by_name(LiveSettings::in_force(&live.settings().resume))
 }
@@ -273,7 +273,7 @@ fn choices(live: &Live, now: Duration, names: &HashMap<BackendId, String>) -> Ve
     live.choices().into_iter().map(detail).collect()
 }
 
-/// Thousandths are all that anyone reads.
+/// Three decimals are enough.
 fn rounded(value: f32) -> f64 {
     (f64::from(value) * 1000.0).round() / 1000.0
 }

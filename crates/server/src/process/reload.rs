@@ -1,4 +1,4 @@
-//! Taking up another configuration while the process runs.
+//! Reload of the configuration while the process runs.
 
 use std::fs;
 use std::mem;
@@ -22,8 +22,8 @@ use crate::service_manager;
 use crate::stderr::print_line;
 
 impl ProcessState {
-    /// Reads the configuration again and takes it up if it is valid; otherwise nothing changes. Exchanges in flight end
-    /// under the old one, and the store stays as it is. Whoever asked for it, standard error is told what came of it.
+    /// Reads the configuration again and applies it if it is valid; otherwise nothing changes. Exchanges in flight end
+    /// under the old one, and the store is kept. The result is always reported on standard error, too.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
         if self.draining.load(Relaxed) {
             self.log.reopen();
@@ -52,7 +52,7 @@ impl ProcessState {
         outcome
     }
 
-    /// Carries out an order to a pool. Not while a reload puts another pool in its place, which would not know of it.
+    /// Executes a command to a pool, but not during a reload, whose new pool would not know of it.
     pub(super) fn order<T>(&self, order: impl FnOnce() -> T) -> T {
         let _no_reload = self.reloading.lock();
         order()
@@ -80,7 +80,7 @@ impl ProcessState {
         if let Some(log) = log {
             self.log.exchange(log);
         }
-        // Without any, callers of an interface on TCP, which stays until the next start, keep theirs.
+        // Without a new token, callers of an interface on TCP, which stays until the next start, keep theirs.
         if config.admin.token.is_some() || config.admin.read_token.is_some() {
             self.token.set(config.admin.token.as_deref());
             self.read_token.set(config.admin.read_token.as_deref());
@@ -88,14 +88,14 @@ impl ProcessState {
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config, self.cores.count()));
         let site = site(config, &binding.bound, Some(&before));
-        // Before anything is asked of it: a pool that is new finds its backends first.
+        // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);
         warnings.extend(self.listen_on(binding));
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }
 
-    /// Binds listeners that are new. Where one cannot be bound, nothing changes.
+    /// Binds new listeners. If one cannot be bound, nothing changes.
     fn bind(&self, config: &Config, before: &Site) -> Result<Binding, Refusal> {
         let mut current = self.listeners.lock();
         let mut kept = vec![false; current.len()];
@@ -127,12 +127,12 @@ impl ProcessState {
         Ok(Binding { bound, fresh, modes, gone: gone.collect() })
     }
 
-    /// Listens on what was bound, and closes the listeners that are gone. Returns what could not be done.
+    /// Listens on the bound sockets, and closes removed listeners. Returns the failures.
     fn listen_on(&self, binding: Binding) -> Vec<String> {
-        // While the sockets are open, so that no other file can be taken for theirs.
+        // Done while the sockets are open, so that no other file can be taken for theirs.
         let mut files = socket_files(&binding.bound, &self.inherited);
         let mut current = self.socket_files.lock();
-        // Another process may have put its own file in the place of one that stays.
+        // Another process may have replaced the file of a socket that stays.
         for (path, file) in &mut files {
             *file = current.get(path).copied().unwrap_or(*file);
         }
@@ -180,8 +180,8 @@ impl ProcessState {
     }
 }
 
-/// For each listener of a configuration, the place of the one before whose socket it keeps. One that is configured as before keeps its
-/// own before any other of the same address: several may ask for a free port.
+/// For each listener of a configuration, the index of the previous one whose socket it keeps. An unchanged listener
+/// keeps its own before any other of the same address: several may use port 0.
 fn kept_places(listeners: &[ConfiguredListener], before: &[ConfiguredListener]) -> Vec<Option<usize>> {
     let mut is_free = vec![true; before.len()];
     let mut places = vec![None; listeners.len()];
@@ -199,14 +199,14 @@ fn kept_places(listeners: &[ConfiguredListener], before: &[ConfiguredListener]) 
     places
 }
 
-/// What becomes of the listeners with another configuration.
+/// The changes to listeners for another configuration.
 struct Binding {
     /// The listeners, in the order of the configuration.
     bound: Vec<Listener>,
-    /// The sockets of those that are new.
+    /// The sockets of new listeners.
     fresh: Vec<Listeners>,
-    /// The paths of sockets that stay, and the mode that they have from now on, where one is configured.
+    /// The paths of sockets that stay, and their new mode, if one is configured.
     modes: Vec<(PathBuf, Option<u32>)>,
-    /// Those that are none any more.
+    /// The removed listeners.
     gone: Vec<ListenerId>,
 }

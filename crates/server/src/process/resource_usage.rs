@@ -1,4 +1,4 @@
-//! Resources that the process takes of the system, under the names that Prometheus client libraries use.
+//! Resources used by the process, under the names that Prometheus client libraries use.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use sandarac_message::Timestamp;
 
 use crate::admin::{Metric, MetricKind};
 
-/// Adds the metrics. What the system does not tell is left out.
+/// Adds the metrics. Values that the system does not provide are left out.
 pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
     let build = Metric::gauge("build_info", "The version that runs; always 1.", 1);
     metrics.push(build.with("version", env!("CARGO_PKG_VERSION")));
@@ -36,7 +36,7 @@ pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
         ));
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        // One of them is the directory that is read.
+        // One of them is the open directory itself.
         let open = open.count().saturating_sub(1) as u64;
         metrics.push(Metric::gauge("process_open_fds", "Descriptors that are open.", open));
     }

@@ -1,4 +1,4 @@
-//! A configuration made ready for the process: what a start and a reload have in common.
+//! The site of a configuration, as used by a start and a reload.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) fn site(config: Config, bound: &[Listener], before: Option<&Site>) ->
     Site::new(config, bound, before, seed())
 }
 
-/// A seed for choices among equals: two processes should not choose alike.
+/// A random seed: two processes should not make the same choices.
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,4 +1,4 @@
-//! The files of Unix sockets that the process has made.
+//! The files of Unix sockets created by the process.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use sandarac_net::{Inherited, ListenAddress, Listener};
 
 use super::listeners::is_at;
 
-/// Device and inode. As long as a socket is open, no other file has those of its own.
+/// Device and inode. While a socket is open, no other file has the same.
 pub(super) type FileIdentity = (u64, u64);
 
 /// The identity of the file at a path, if there is one.
@@ -23,19 +23,19 @@ pub(super) fn identity(path: &Path) -> Option<FileIdentity> {
 /// Sets the permission bits of a socket's file.
 ///
 /// # Errors
-/// Where another file, or a link to one, has taken its place: that keeps its own.
+/// If another file, or a link, has replaced it: that file is left unchanged.
 pub(super) fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
     let opened = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let stat = fstat(&opened)?;
     if (stat.st_dev, stat.st_ino) != file {
         return Err(io::Error::other("another file has taken its place"));
     }
-    // A descriptor of this kind can be changed by way of its link alone.
+    // A descriptor of this kind can be changed only through its link.
     let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
     fs::set_permissions(link, fs::Permissions::from_mode(mode))
 }
 
-/// The files of those of the sockets `bound` that were not passed to the process.
+/// The files of the sockets in `bound` that were not passed to the process.
 pub(super) fn socket_files(bound: &[Listener], inherited: &Inherited) -> HashMap<PathBuf, FileIdentity> {
     let made = bound.iter().filter_map(|listener| match &listener.address {
         ListenAddress::Unix(path, _) if !inherited.addresses().any(|passed| is_at(passed, path)) => {

@@ -17,26 +17,26 @@ use crate::admin::Token;
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Feed};
 
-/// What the admin interface and the signals act on.
+/// The state on which the admin interface and the signals act.
 pub(super) struct ProcessState {
     pub(super) shared: Arc<Shared>,
     pub(super) cores: Cores,
     /// The addresses bound, in the order of the configuration's listeners.
     pub(super) listeners: Mutex<Vec<Listener>>,
-    /// The files of Unix sockets that this process has made, by what tells each from another file at its path.
+    /// The files of Unix sockets created by this process, each with its identity.
     pub(super) socket_files: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// Listening sockets that were passed to the process.
     pub(super) inherited: Inherited,
     pub(super) log: AccessLog,
     pub(super) feed: Feed,
-    /// What a reload reads again; nothing where there is no file.
+    /// The arguments for a reload; `None` without a file.
     pub(super) args: Option<RunArgs>,
     pub(super) started: Instant,
     pub(super) started_at: Timestamp,
     pub(super) admin: Mutex<String>,
-    /// What callers of the admin interface present on TCP.
+    /// The token for callers of the admin interface on TCP.
     pub(super) token: Token,
-    /// What callers present that only read.
+    /// The token for read-only callers.
     pub(super) read_token: Token,
     pub(super) draining: AtomicBool,
     /// Held during a reload.

@@ -10,11 +10,11 @@ use sandarac_net::wall;
 use super::state::ProcessState;
 use crate::failure::with_context;
 
-/// How often the store is swept, and for how many places each time: a million objects in about a minute.
+/// The interval of sweeps, and the places of each: a million objects in about a minute.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 const SWEEP_PLACES: usize = 2048;
 
-/// Starts the thread that sweeps the store for as long as the process is there.
+/// Starts the thread that sweeps the store until the process ends.
 pub(super) fn start_sweeper(state: Weak<ProcessState>) -> io::Result<()> {
     let thread = thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
         while let Some(state) = state.upgrade() {

@@ -1,4 +1,4 @@
-//! A log before live backends: through a Sandarac in this process, as it ships.
+//! A log played against live backends, through a complete Sandarac in this process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,10 +22,10 @@ use crate::human::{count, grouped, percent};
 use crate::process::Process;
 use crate::stderr::print_line;
 
-/// How long backends that are discovered are waited for.
+/// How long to wait for discovered backends.
 const DISCOVERY_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Plays the log, with each algorithm that is asked for.
+/// Plays the log with each requested algorithm.
 pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
     if args.is_stdin() && args.balance.len() > 1 {
         let what = "standard input can be played once: for several algorithms, name a file";
@@ -35,7 +35,7 @@ pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
         [] => vec![None],
         names => names.iter().map(|name| Some(name.as_str())).collect(),
     };
-    // What is wrong with any of them is told before the first is played.
+    // Errors in any of them are reported before the first is played.
     let configs: Result<Vec<_>, Failure> = algorithms.iter().map(|name| configured(args, *name)).collect();
     let configs = configs?;
     if let Some((_, warnings)) = configs.first() {
@@ -65,13 +65,13 @@ pub(super) fn play(args: &ReplayArgs) -> Result<(), Failure> {
     failure.map_or(Ok(()), Err)
 }
 
-/// What came of one run.
+/// The results of one run.
 struct Run {
     played: Played,
     pools: Vec<Share>,
 }
 
-/// How a pool's requests were shared.
+/// The distribution of a pool's requests.
 struct Share {
     pool: String,
     /// Each backend, its requests and its weight.
@@ -83,7 +83,7 @@ impl Share {
         self.backends.iter().map(|(_, picks, _)| picks).sum()
     }
 
-    /// Jain's fairness of what backends bore, for what they weigh.
+    /// Jain's fairness index of requests relative to weights.
     fn fairness(&self) -> f64 {
         fairness(self.backends.iter().map(|(_, picks, weight)| *picks as f64 / f64::from(*weight)))
     }
@@ -128,7 +128,7 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
 }
 
 impl Run {
-    /// Why there is no answer but errors, by the first example.
+    /// The reason why all responses are errors, from the first example.
     fn why_none(&self) -> String {
         let Played { error_examples, examples, .. } = &self.played;
         let first = error_examples.first().or(examples.first());
@@ -180,8 +180,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// The configuration that the log is played under: what was asked for, but that it listens where only this process looks, and
-/// leaves nothing behind.
+/// The configuration under which the log is played: the given one, but with a private listener, and without any output.
 fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<Warning>), Failure> {
     let flags = args.flags(balance)?;
     let (mut config, warnings) = match &args.config {
@@ -192,14 +191,14 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
         address: ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         mode: None,
         proxy_protocol: false,
-        // Applications answer otherwise where they are told of another scheme.
+        // Applications respond differently to another scheme.
         scheme: config.listeners.first().map_or(Scheme::Http, |listener| listener.scheme),
         trusted_proxies: Vec::new(),
     }];
     config.log.access = LogTarget::Off;
     config.cache.cache_status = true;
     for pool in &mut config.pools {
-        // What is inferred under this load is not what the real one would teach.
+        // Skills inferred under this load differ from those of real traffic.
         pool.skills_file = None;
         if let (Some(class), Some(_)) = (&args.class, &pool.classifier) {
             *pool = pool.clone().with_classifier(class.clone());
@@ -220,7 +219,7 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
     Ok((config, warnings))
 }
 
-/// The place of the pool of that name.
+/// The index of the pool with that name.
 pub(super) fn pool_called(name: &str, config: &Config) -> Result<usize, Failure> {
     config.pools.iter().position(|pool| pool.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.pools.iter().map(|pool| pool.name.as_str()).collect();
@@ -228,7 +227,7 @@ pub(super) fn pool_called(name: &str, config: &Config) -> Result<usize, Failure>
     })
 }
 
-/// A route for all requests to one pool: as the first that leads there, but for what it matches.
+/// A route for all requests to one pool: the first that leads there, but matching everything.
 fn only(place: usize, routes: &Routes) -> Route {
     let id = PoolId::at(place);
     let leads_there = |route: &&Route| matches!(route.action, Action::Forward { pool, .. } if pool == id);
@@ -248,7 +247,7 @@ fn only(place: usize, routes: &Routes) -> Route {
     }
 }
 
-/// The requests that each backend of each pool was given so far.
+/// The number of requests given to each backend of each pool so far.
 fn picks(shared: &Shared) -> HashMap<(String, String), u64> {
     let (site, now) = (shared.site(), shared.now());
     let of = |pool: &SitePool| {
@@ -259,7 +258,7 @@ fn picks(shared: &Shared) -> HashMap<(String, String), u64> {
     site.pools().iter().flat_map(of).collect()
 }
 
-/// How the requests since `before` were shared, in pools that had any.
+/// The distribution of requests since `before`, in pools that had any.
 fn shares(shared: &Shared, before: &HashMap<(String, String), u64>) -> Vec<Share> {
     let now = picks(shared);
     let share = |pool: &SitePool| {
@@ -276,7 +275,7 @@ fn shares(shared: &Shared, before: &HashMap<(String, String), u64>) -> Vec<Share
     shared.site().pools().iter().map(share).filter(|share| share.total() > 0).collect()
 }
 
-/// The algorithms of the pools that had requests; of all, where none had.
+/// The algorithms of the pools that had requests; of all, if none had.
 fn algorithms(shared: &Shared, used: &[Share]) -> String {
     let site = shared.site();
     let used = |pool: &&SitePool| used.is_empty() || used.iter().any(|share| share.pool == pool.name());
@@ -286,7 +285,7 @@ fn algorithms(shared: &Shared, used: &[Share]) -> String {
     names.join(", ")
 }
 
-/// How far the requests in flight to the backends of a pool differ now: their standard deviation, the largest of all pools.
+/// The spread of requests in flight to the backends of a pool: their standard deviation, the largest of all pools.
 fn spread(shared: &Shared) -> Option<f64> {
     let of_pool = |pool: &SitePool| {
         let live = pool.live();

@@ -1,4 +1,4 @@
-//! A bounded load: the requests of a log, each when its time has come and a connection is free.
+//! A bounded load: the requests of a log, each sent when it is due and a connection is free.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,84 +19,85 @@ use crate::human::count;
 use crate::load_client::{LoadClient, LoadResponse, is_hit};
 use crate::signals::{Event, Signals};
 
-/// Requests read ahead of those that are made.
+/// The number of requests read ahead.
 const MAX_READ_AHEAD: usize = 1024;
 
-/// How long one answer may take. The balancer gives up before.
+/// How long one response may take. The balancer times out earlier.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a connection rests after it failed: what is not there is not asked in a tight loop.
+/// How long a connection pauses after a failure, so that an unavailable target is not requested in a tight loop.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// A request that is made by so much later than it should be is late.
+/// A request sent this much after its due time is late.
 const LATE_AFTER: Duration = Duration::from_millis(100);
 
-/// How often backlogs are looked at.
+/// The sampling interval of backlogs.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long the reader may take to tell what it read, once nobody wants more.
+/// How long the reader may take to report what it read, once no more requests are needed.
 const READER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long what is in flight at the end of the time asked for may take to be answered. Longer than most answers, and no longer than
-/// somebody waits who asked for an end.
+/// How long requests in flight at the end of the requested time may take. Longer than most responses, and no longer
+/// than a user waits after asking for an end.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Nothing is waited for longer.
+/// No wait is longer.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// How many failures, and how many errors, are kept in words; all are counted.
+/// How many failures, and how many errors, are kept as messages; all are counted.
 const MAX_EXAMPLES: usize = 3;
 
 /// How a log is played.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// How many times as fast as the log says; as fast as answers come where it is `None`.
+    /// The pace relative to the log; `None` for as fast as responses arrive.
     pub(super) pace: Option<f64>,
     /// The most requests in flight at a time.
     pub(super) connections: u32,
     /// The most requests in all.
     pub(super) requests: u64,
-    /// How long requests are begun; those in flight then have [`END_TIMEOUT`] left.
+    /// How long new requests are sent; requests in flight then have [`END_TIMEOUT`] left.
     pub(super) span: Option<Duration>,
 }
 
-/// What came of it.
+/// The results.
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    /// Whole answers that are no errors: below 500.
+    /// Complete responses that are not errors: below 500.
     pub(super) answers: u64,
     /// The same by status.
     pub(super) statuses: BTreeMap<u16, u64>,
-    /// Whole answers that are errors, by status: from 500 on.
+    /// Complete responses that are errors, by status: 500 and above.
     pub(super) errors: BTreeMap<u16, u64>,
-    /// The first of these in words.
+    /// The first of these, as messages.
     pub(super) error_examples: Vec<String>,
     /// Requests in flight.
     in_flight: u64,
-    /// Requests that had no whole answer, those that were in flight at the end among them.
+    /// Requests without a complete response, including those in flight at the end.
     pub(super) failures: u64,
-    /// The first of these in words.
+    /// The first of these, as messages.
     pub(super) examples: Vec<String>,
-    /// Requests that were made late, since all connections were in use.
+    /// Requests that were sent late because all connections were in use.
     pub(super) late: u64,
-    /// From when a request was due, or was made where none is, to the end of its answer, if that is no error; to 1/16.
+    /// The time from when a request was due, or sent if the log has no times, to the end of its response, unless that
+    /// is an error; to 1/16.
     pub(super) latencies: Histogram<4>,
-    /// Answers, errors left out, that came from memory.
+    /// Responses from memory, without errors.
     pub(super) hits: u64,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last response.
     pub(super) elapsed: Duration,
     /// The mean of the samples taken.
     pub(super) spread: f64,
     /// Whether a signal ended it.
     pub(super) interrupted: bool,
-    /// What was read of the log; nothing where its reader still waits for more of it.
+    /// What was read of the log; `None` if its reader still waits for more of it.
     pub(super) log: LogTally,
-    /// Why the log was not read to its end.
+    /// The reason why the log was not read to its end.
     pub(super) error: Option<LogError>,
 }
 
-/// Plays a log at `target`, and looks at `sample`, which may be `None` for now, again and again. It runs on the calling
-/// thread, beside one that reads.
+/// Plays a log against `target`, and repeatedly calls `sample`, which may return `None`. It runs on the calling thread,
+/// beside one that reads.
 pub(super) fn play(
     target: SocketAddr,
     log: Log,
@@ -117,7 +118,7 @@ async fn drive(
     let (sender, receiver) = mpsc::channel(MAX_READ_AHEAD);
     let (told, read) = oneshot::channel();
     thread::Builder::new().name("log-reader".to_owned()).spawn(move || {
-        // Nobody listens any more after a signal.
+        // No receiver is left after a signal.
         let _ = told.send(send_all(log, plan.requests, &sender));
     })?;
     let shared = Arc::new(Load {
@@ -165,7 +166,7 @@ async fn drive(
     Ok(played)
 }
 
-/// Reads the log until its end, until there are so many, or until nobody wants more.
+/// Reads the log until its end, until the number of requests is reached, or until no more are needed.
 fn send_all(mut log: Log, most: u64, sender: &mpsc::Sender<LogRequest>) -> (LogTally, Result<(), LogError>) {
     for _ in 0..most {
         match log.next_request() {
@@ -181,25 +182,24 @@ fn send_all(mut log: Log, most: u64, sender: &mpsc::Sender<LogRequest>) -> (LogT
     (log.tally().clone(), Ok(()))
 }
 
-/// What all connections share.
+/// The state shared by all connections.
 struct Load {
     target: SocketAddr,
     plan: Plan,
-    /// When the first request was made.
+    /// The time of the first request.
     begun: OnceLock<Instant>,
-    /// Held by the one connection that waits for the next request's time, so that they are made in their order.
+    /// Held by the one connection that waits for the next request's due time, so that requests are sent in order.
     requests: tokio::sync::Mutex<mpsc::Receiver<LogRequest>>,
     played: Mutex<Played>,
 }
 
 impl Load {
-    /// When no more requests are begun, if the time for that is limited and the first was made.
+    /// The time after which no new requests are sent, if limited and the first was sent.
     fn end(&self) -> Option<Instant> {
         self.begun.get().zip(self.plan.span).and_then(|(begun, span)| begun.checked_add(span))
     }
 
-    /// The next request, when its time has come, and when that was or ought to have been; `None` where there is none, or none
-    /// that is still to be made.
+    /// The next request once it is due, with its due time; `None` if there is none, or no more are to be sent.
     async fn next(&self) -> Option<(LogRequest, Instant)> {
         let mut requests = self.requests.lock().await;
         let end = self.end().unwrap_or_else(|| Instant::now() + MAX_WAIT);
@@ -222,7 +222,7 @@ impl Load {
         Some((request, due))
     }
 
-    /// Makes requests over one connection, one after the other.
+    /// Sends requests over one connection, one after the other.
     async fn visit(self: Arc<Load>) {
         let mut client = LoadClient::without_bodies(self.target);
         let mut text = Vec::new();
@@ -249,7 +249,7 @@ impl Load {
         }
     }
 
-    /// Counts a request that has ended, and returns whether it was answered.
+    /// Counts a finished request, and returns whether it was answered.
     fn note(
         &self,
         request: &LogRequest,
@@ -291,7 +291,7 @@ impl Load {
     }
 }
 
-/// Writes a request as a client would send it. The log has nothing in it that could break out of its place.
+/// Writes a request as a client would send it. Values of the log cannot contain characters that would break its syntax.
 fn write(request: &LogRequest, out: &mut Vec<u8>) {
     let method: &[u8] = if request.head { b"HEAD " } else { b"GET " };
     let agent = request.user_agent.as_deref().unwrap_or(b"sandarac-replay");

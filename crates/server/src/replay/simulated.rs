@@ -1,4 +1,4 @@
-//! A log before simulated workers.
+//! A log played against simulated workers.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::human::{count, span};
 use crate::simulate::{prepare, show};
 
-/// Plays the log with every algorithm, as the scenario at `path` says, if there is one.
+/// Plays the log with every algorithm, by the scenario at `path` if there is one.
 pub(super) fn simulate(args: &ReplayArgs, path: Option<&Path>) -> Result<(), Failure> {
     if args.flat_out && args.span.is_some() {
         let what =
@@ -58,13 +58,13 @@ pub(super) fn simulate(args: &ReplayArgs, path: Option<&Path>) -> Result<(), Fai
     show(&scenario.title, &facts.concat(), &reports, args.svg.as_deref())
 }
 
-/// How much time of the log is played.
+/// The time span of the log that is played.
 fn logged_time(args: &ReplayArgs) -> Duration {
     let seconds = args.span.map(|span| span.as_secs_f64() * args.pace);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::MAX)
 }
 
-/// The pool of the configuration at `path` that is meant.
+/// The selected pool of the configuration at `path`.
 fn pool(path: &Path, args: &ReplayArgs) -> Result<PoolConfig, Failure> {
     let (mut config, _) = check::load_with(path, &args.flags(None)?)?;
     let place = match (&args.pool, config.pools.len()) {
@@ -80,7 +80,7 @@ fn pool(path: &Path, args: &ReplayArgs) -> Result<PoolConfig, Failure> {
     Ok(config.pools.swap_remove(place))
 }
 
-/// What makes classes: what the flag says, or what the pool goes by, or hosts.
+/// The classifier: from the flag, or the pool, or hosts.
 fn classifier(args: &ReplayArgs, pool: Option<&PoolConfig>) -> Result<Classifier, Failure> {
     let configured = || pool.and_then(|pool| pool.classifier.clone());
     let usual = || sandarac_config::classifier("host").map_err(Failure::Failed);
@@ -91,7 +91,7 @@ fn classifier(args: &ReplayArgs, pool: Option<&PoolConfig>) -> Result<Classifier
     read_class_table(&classifier, &table).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// What is played before what.
+/// A description of the log and the workers.
 fn facts(trace: &Trace, scenario: &Scenario) -> String {
     let classes = match trace.classes() {
         1 => "1 class".to_owned(),
@@ -108,7 +108,7 @@ fn facts(trace: &Trace, scenario: &Scenario) -> String {
     )
 }
 
-/// What makes the comparison mean less than it seems to.
+/// Warnings about a comparison that is less meaningful than it seems.
 fn remarks(trace: &Trace, classifier: &Classifier) -> String {
     let mut remarks = String::new();
     if trace.unclassified() > 0 {

@@ -1,21 +1,21 @@
-//! The sample of the log that `top` shows: which URLs are busy, and how they are answered.
+//! The sample of the log shown by `top`: the busiest URLs and their outcomes.
 
 use std::collections::HashMap;
 
-/// How much a URL's past counts a second later: what was busy ten seconds ago is down to a third.
+/// The weight of a URL's past after a second: requests of ten seconds ago have a third of their weight.
 const FADE_FACTOR: f64 = 0.9;
 
-/// URLs that fade below this are dropped.
+/// URLs whose weight falls below this are dropped.
 const MIN_ANSWERS: f64 = 0.2;
 
-/// The most URLs that are kept count of; others wait until some have faded.
+/// The most URLs that are counted; others wait until some have been dropped.
 pub(super) const MAX_URLS: usize = 20_000;
 
-/// The requests of the last seconds, as the log has them.
+/// The requests of the last seconds, from the log.
 #[derive(Default)]
 pub(super) struct LogSample {
     pub(super) urls: HashMap<String, Row>,
-    /// Answers by the first digit of their status.
+    /// Responses by the first digit of their status.
     pub(super) classes: [f64; 6],
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Row {
 }
 
 impl LogSample {
-    /// Takes one JSON line of the log.
+    /// Adds one JSON line of the log.
     pub(super) fn add(&mut self, line: &str) {
         let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else {
             return;
@@ -49,7 +49,7 @@ impl LogSample {
         row.us += entry["duration_us"].as_f64().unwrap_or_default();
     }
 
-    /// Lets the past count less. Called once a second.
+    /// Reduces the weight of the past. Called once a second.
     pub(super) fn fade(&mut self) {
         for row in self.urls.values_mut() {
             for value in [&mut row.answers, &mut row.hits, &mut row.us] {

@@ -1,8 +1,8 @@
-//! Readings of a process that `top` shows.
+//! Readings of a process, for `top`.
 
 use crate::admin::{Stats, Status};
 
-/// The state of a process, and two successive readings of its statistics: rates are what lies between them.
+/// The state of a process, and two successive readings of its statistics, whose difference gives the rates.
 pub(super) struct Readings {
     pub(super) status: Status,
     pub(super) before: Stats,

@@ -33,7 +33,7 @@ pub(super) fn render(readings: &Readings, sample: &LogSample, width: usize, heig
 
 fn head(readings: &Readings, sample: &LogSample) -> Vec<String> {
     let Readings { status, before, now } = readings;
-    // Over a busy second the readings are not exactly a second apart.
+    // Under load the readings are not exactly a second apart.
     let seconds = (now.at_ms.saturating_sub(before.at_ms) as f64 / 1000.0).max(0.001);
     let grown = |name: &str| now.get(name).saturating_sub(before.get(name));
     let rate = |name: &str| grouped((grown(name) as f64 / seconds).round() as u64);
@@ -84,7 +84,7 @@ fn head(readings: &Readings, sample: &LogSample) -> Vec<String> {
     lines
 }
 
-/// The pools of several backends, and those with one that is not healthy; of many, the busiest.
+/// The pools with several backends or an unhealthy one; of many, the busiest.
 fn pools(pools: &[PoolStatus]) -> Vec<String> {
     const MOST: usize = 4;
     let in_flight = |pool: &PoolStatus| pool.backends.iter().map(|backend| backend.in_flight).sum::<u64>();
@@ -123,7 +123,7 @@ fn statuses(sample: &LogSample) -> String {
     line
 }
 
-/// Counters that are 0 on a good day, where they grow.
+/// Counters that are normally 0, if they grow.
 fn troubles(before: &Stats, now: &Stats) -> Option<String> {
     let names = [
         "refused",
