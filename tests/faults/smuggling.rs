@@ -64,7 +64,9 @@ fn a_refusal_ends_the_connection_while_the_client_goes_on() {
     client.response().expect(400);
     client.expect_end();
     proxy.get("/sentinel");
-    assert_eq!((origin.count_of("/before"), origin.count_of("/smuggled"), origin.count()), (1, 0, 2));
+    assert_eq!(origin.count_of("/before"), 1);
+    assert_eq!(origin.count_of("/smuggled"), 0);
+    assert_eq!(origin.count(), 2);
 }
 
 /// Whether `outcome` is how a refused response reaches the client: as 502, or cut short where its head had gone on.
@@ -196,5 +198,6 @@ fn a_forwarded_request_is_written_anew() {
     let request = origin.last();
     assert_eq!(request.text(), "hello");
     assert_eq!(request.fields.all("transfer-encoding"), ["chunked"]);
-    assert_eq!((request.field("host"), request.field("x-y")), (Some("www.example"), Some("z")));
+    assert_eq!(request.field("host"), Some("www.example"));
+    assert_eq!(request.field("x-y"), Some("z"));
 }

@@ -117,7 +117,8 @@ fn a_url_is_purged_with_all_its_variants() {
 fn everything_is_purged() {
     let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
     let ask = || ["/a", "/b", "/c"].map(|path| proxy.get(path).text());
-    assert_eq!((ask(), ask()), (["1", "2", "3"].map(str::to_owned), ["1", "2", "3"].map(str::to_owned)));
+    assert_eq!(ask(), ["1", "2", "3"].map(str::to_owned));
+    assert_eq!(ask(), ["1", "2", "3"].map(str::to_owned));
     proxy.admin(&["purge", "--all"]).success();
     assert_eq!(ask(), ["4", "5", "6"]);
 }
@@ -321,7 +322,8 @@ fn an_admin_interface_over_tcp_wants_its_token() {
     let proxy = sandarac().without_admin().config(site(&origin.url(), "", &tables)).start();
     let address = admin_address(&proxy);
     Conn::to(&Address::parse(&address)).get("/status").expect(401);
-    assert_eq!((asked_with(&address, "wrong"), asked_with(&address, TOKEN)), (401, 200));
+    assert_eq!(asked_with(&address, "wrong"), 401);
+    assert_eq!(asked_with(&address, TOKEN), 200);
 }
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -349,7 +351,8 @@ fn an_admin_interface_over_tcp_is_had_with_flags_alone() {
     let from_file = setup.option("--admin-token-file", "./token").start();
     for proxy in [from_variable, from_file] {
         let address = admin_address(&proxy);
-        assert_eq!((asked_with(&address, TOKEN), asked_with(&address, "another")), (200, 401));
+        assert_eq!(asked_with(&address, TOKEN), 200);
+        assert_eq!(asked_with(&address, "another"), 401);
         let status = || sandarac().arg("status").option("--admin", &address);
         status().variable("SANDARAC_TOKEN", TOKEN).run().success();
         let said = status().run().failure().stderr;
@@ -379,7 +382,8 @@ fn a_reload_takes_up_a_new_token() {
     proxy.write_config(&text(other));
     proxy.signal(Signal::Hangup);
     proxy.says("reloaded");
-    assert_eq!((asked_with(&address, TOKEN), asked_with(&address, other)), (401, 200));
+    assert_eq!(asked_with(&address, TOKEN), 401);
+    assert_eq!(asked_with(&address, other), 200);
 }
 
 const READ_TOKEN: &str = "fedcba9876543210fedcba9876543210";
@@ -412,7 +416,8 @@ fn a_token_that_a_reload_revokes_watches_the_log_no_longer() {
     let (proxy, address, text) = with_both_tokens(&origin);
     let (mut reader, seen) = watching(&address, READ_TOKEN);
     let (mut operator, also) = watching(&address, TOKEN);
-    assert_eq!((seen, also), (200, 200));
+    assert_eq!(seen, 200);
+    assert_eq!(also, 200);
     proxy.write_config(&text("0000000000000000ffffffffffffffff"));
     proxy.signal(Signal::Hangup);
     proxy.says("reloaded");

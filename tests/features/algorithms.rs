@@ -92,7 +92,8 @@ fn what_is_drawn_at_random_heeds_weights() {
 
 #[test]
 fn peak_ewma_heeds_weights() {
-    // Weights count against latencies: an answer that a busy machine holds up is not to be a thousand times as late.
+    // Weights are set against latencies. Both backends are slow on purpose, so that a busy machine cannot make an answer of the
+    // one a thousand times as late as an answer of the other.
     let backends = ["a", "b"].map(|name| {
         Origin::new(move |_| {
             thread::sleep(Duration::from_millis(5));
@@ -159,7 +160,7 @@ fn least_requests_leaves_the_busier_of_two_alone() {
 
 #[test]
 fn peak_ewma_leaves_a_slow_backend_alone() {
-    // For longer than a busy machine holds up an answer of the other.
+    // Slow on purpose, by more than a busy machine delays an answer of the fast backend.
     let slow = Origin::new(|_| {
         thread::sleep(Duration::from_secs(1));
         reply(200).cache("no-store").body("slow")

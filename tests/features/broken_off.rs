@@ -92,10 +92,12 @@ fn what_had_come_is_completed_by_the_next_request() {
         assert_eq!(response.field("content-length"), Some("100000"));
         assert_eq!(response.cache_parameter("fwd").as_deref(), Some("partial"));
         let asked = origin.last();
-        assert_eq!((first(&asked), asked.field("if-range")), (Some(COME), Some("\"v1\"")), "{breaks:?}");
+        assert_eq!(first(&asked), Some(COME), "{breaks:?}");
+        assert_eq!(asked.field("if-range"), Some("\"v1\""), "{breaks:?}");
         let hit = proxy.get("/").expect(200);
         assert!(hit.is_hit() && hit.body == whole());
-        assert_eq!((origin.count(), stat(&proxy, "cache_parts_kept")), (2, 1));
+        assert_eq!(origin.count(), 2, "{breaks:?}");
+        assert_eq!(stat(&proxy, "cache_parts_kept"), 1, "{breaks:?}");
     }
 }
 
@@ -159,7 +161,8 @@ fn last_modified_will_do_where_it_is_strong() {
     let (proxy, origin) = start(Break::Announced, &[("Last-Modified", "Sun, 01 Nov 2020 00:00:00 GMT")]);
     see_it_break_off(&proxy);
     assert!(proxy.get("/").expect(200).body == whole());
-    assert_eq!((origin.last().field("if-range"), first(&origin.last())), (Some(modified), Some(COME)));
+    assert_eq!(origin.last().field("if-range"), Some(modified));
+    assert_eq!(first(&origin.last()), Some(COME));
 }
 
 #[test]
@@ -174,11 +177,8 @@ fn without_a_strong_validator_nothing_is_kept() {
         let (proxy, origin) = start(Break::Announced, fields);
         see_it_break_off(&proxy);
         assert!(proxy.get("/").expect(200).body == whole());
-        assert_eq!(
-            (origin.last().field("range"), origin.last().field("if-range")),
-            (None, None),
-            "{fields:?}"
-        );
+        assert_eq!(origin.last().field("range"), None, "{fields:?}");
+        assert_eq!(origin.last().field("if-range"), None, "{fields:?}");
         assert_eq!(stat(&proxy, "cache_parts_kept"), 0);
     }
 }
@@ -236,7 +236,8 @@ fn what_is_malformed_is_not_kept() {
     let proxy = sandarac().before(&origin).rfc().start();
     see_it_break_off(&proxy);
     assert!(proxy.get("/").expect(200).body == whole());
-    assert_eq!((origin.last().field("range"), stat(&proxy, "cache_parts_kept")), (None, 0));
+    assert_eq!(origin.last().field("range"), None);
+    assert_eq!(stat(&proxy, "cache_parts_kept"), 0);
 }
 
 #[test]

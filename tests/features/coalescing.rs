@@ -31,7 +31,8 @@ fn clients_that_come_together_cause_one_fetch() {
     assert!(responses.iter().all(|response| response.text() == "shared"));
     let collapsed: Vec<_> =
         responses.iter().filter(|response| response.cache_parameter("collapsed").is_some()).collect();
-    assert_eq!((origin.count(), collapsed.len()), (1, CLIENTS - 1));
+    assert_eq!(origin.count(), 1);
+    assert_eq!(collapsed.len(), CLIENTS - 1);
     // RFC 9211 §2.7: of a request that was forwarded, if only by way of another's.
     for response in collapsed {
         assert!(!response.is_hit(), "{}", response.cache_status());
@@ -494,8 +495,6 @@ fn a_part_that_arrives_in_chunks_is_cut_for_those_who_want_less_of_it() {
     proxy.counts("hits", 1);
     gate.open();
     let response = second.response().expect(206);
-    assert_eq!(
-        (response.text().as_str(), response.field("content-range")),
-        ("56789abcde", Some("bytes 505-514/1024"))
-    );
+    assert_eq!(response.text(), "56789abcde");
+    assert_eq!(response.field("content-range"), Some("bytes 505-514/1024"));
 }

@@ -26,10 +26,8 @@ fn flags_count_more_than_the_file() {
         .start();
     assert_eq!(proxy.get("/").expect(200).text(), "ok");
     let status = proxy.admin_json(&["status", "--json"]);
-    assert_eq!(
-        (status["cache"]["limit_bytes"].as_u64(), status["profile"].as_str()),
-        (Some(32 << 20), Some("rfc"))
-    );
+    assert_eq!(status["cache"]["limit_bytes"].as_u64(), Some(32 << 20));
+    assert_eq!(status["profile"].as_str(), Some("rfc"));
 }
 
 #[test]

@@ -24,7 +24,9 @@ fn fields_that_are_to_be_removed_are_removed_from_responses_of_every_kind() {
         "HTTP/1.1 103 Early Hints\r\n{secret}\r\nHTTP/1.1 200 OK\r\n{secret}Connection: close\r\nContent-Length: 0\r\n\r\n"
     ));
     let hints = client.response_head();
-    assert_eq!((hints.status, hints.field("x-kept"), hints.field("x-set")), (103, Some("yes"), None));
+    assert_eq!(hints.status, 103);
+    assert_eq!(hints.field("x-kept"), Some("yes"));
+    assert_eq!(hints.field("x-set"), None);
     let last = client.response().expect(200);
     assert_eq!(last.field("x-set"), Some("ours"));
     let mut tunnel = proxy.connect();
@@ -35,10 +37,9 @@ fn fields_that_are_to_be_removed_are_removed_from_responses_of_every_kind() {
         "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{secret}\r\n"
     ));
     let switched = tunnel.response_head();
-    assert_eq!(
-        (switched.status, switched.field("x-kept"), switched.field("x-set")),
-        (101, Some("yes"), Some("ours"))
-    );
+    assert_eq!(switched.status, 101);
+    assert_eq!(switched.field("x-kept"), Some("yes"));
+    assert_eq!(switched.field("x-set"), Some("ours"));
     for response in [hints, last, switched] {
         assert!(!response.fields.has("x-internal") && !response.fields.has("x-pass"), "{response:?}");
     }
@@ -138,7 +139,8 @@ fn connection_cannot_take_away_what_a_message_needs() {
         assert!(origin.last().fields.has("x-forwarded-for"));
         assert_eq!(response.text(), "whole");
     } else {
-        assert_eq!((response.status, origin.count()), (400, 0));
+        assert_eq!(response.status, 400);
+        assert_eq!(origin.count(), 0);
     }
 }
 
@@ -148,7 +150,8 @@ fn a_cached_response_has_no_fields_of_the_connection_it_came_on() {
         cache(|_| reply(200).cache("max-age=60").with("Connection", "A").with("A", "1").with("B", "2"));
     for _ in 0..2 {
         let response = proxy.get("/");
-        assert_eq!((response.field("a"), response.field("b")), (None, Some("2")));
+        assert_eq!(response.field("a"), None);
+        assert_eq!(response.field("b"), Some("2"));
     }
 }
 
@@ -190,7 +193,8 @@ fn empty_and_odd_values_survive() {
     assert_eq!(request.field("x-empty"), Some(""));
     assert_eq!(request.field("x-padded"), Some("a\tb"));
     assert_eq!(request.field("x-latin"), Some("caf\u{e9}"));
-    assert_eq!((response.field("x-empty"), response.field("x-odd")), (Some(""), Some("a:b \"c\"")));
+    assert_eq!(response.field("x-empty"), Some(""));
+    assert_eq!(response.field("x-odd"), Some("a:b \"c\""));
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn a_check_is_a_get_for_the_path_at_the_backends_own_address() {
     let _proxy = sandarac().config(text).start();
     backend.is_checked(1);
     let check = backend.origin.requests().remove(0);
-    assert_eq!((check.method.as_str(), check.target.as_str()), ("GET", "/health?deep=1"));
+    assert_eq!(check.method, "GET");
+    assert_eq!(check.target, "/health?deep=1");
     assert_eq!(check.fields.all("host"), [backend.origin.address().to_string()]);
     assert!(!check.fields.has("request-class") && !check.fields.has("x-forwarded-for"), "{check:?}");
 }
@@ -190,7 +191,9 @@ fn never_are_all_backends_out() {
     assert_eq!(answers(&proxy).len(), 1, "one stays, whichever");
     // But nobody is told that all is well.
     let sum = |metric: &str| proxy.metric(metric);
-    assert_eq!((sum("backend_healthy"), sum("backend_failing"), sum("backend_down")), (0, 1, 1));
+    assert_eq!(sum("backend_healthy"), 0);
+    assert_eq!(sum("backend_failing"), 1);
+    assert_eq!(sum("backend_down"), 1);
     let check = proxy.admin(&["check-pool"]);
     assert_eq!(check.status.code(), Some(2), "{check:?}");
     a.set(200);

@@ -14,11 +14,11 @@ use crate::{pool, sandarac};
 
 const KEYS: &str = "balance = \"resume\"\nclass = \"path_segment(1)\"\nresume = { skills = \"inferred\", exploration = 0.0 }";
 
-/// Longer than anything else in these tests takes, be the machine as busy as it may. What is done by those who are that slow is
-/// done once or twice only.
+/// How long a slow backend takes, on purpose: longer than anything else in these tests, even on a busy machine. A test asks such a
+/// backend only once or twice.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// A backend that has to look for what it needs for all classes but `home`.
+/// A backend that is slow on purpose for every class but `home`, as if it had to load what it needs.
 fn at_home_in(home: &'static str) -> Origin {
     Origin::new(move |request| {
         if !request.path().starts_with(home) {
@@ -51,6 +51,7 @@ fn a_class_goes_where_it_is_answered_fastest() {
 fn a_backend_that_fails_fast_is_not_taken_for_the_best() {
     let failing = Origin::new(|_| reply(500).body("failing"));
     let slow = Origin::new(|_| {
+        // Slow on purpose: much slower than a failure.
         thread::sleep(Duration::from_millis(50));
         reply(200).cache("no-store")
     });
@@ -64,6 +65,7 @@ fn a_backend_that_fails_fast_is_not_taken_for_the_best() {
 #[test]
 fn a_backend_that_talks_of_skills_is_not_asked_nor_believed() {
     let boasting = Origin::new(|request| {
+        // Slow on purpose where it claims to be best.
         if !request.path().starts_with("/b") {
             thread::sleep(SLOW);
         }

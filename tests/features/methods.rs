@@ -18,7 +18,8 @@ fn any_method_is_passed_on() {
 fn options_for_the_server_is_passed_on_as_it_is() {
     let (proxy, origin) = before(|_| reply(200).with("Allow", "GET, HEAD"));
     let response = proxy.exchange(&request("OPTIONS", "*")).expect(200);
-    assert_eq!((origin.last().target.as_str(), response.field("allow")), ("*", Some("GET, HEAD")));
+    assert_eq!(origin.last().target, "*");
+    assert_eq!(response.field("allow"), Some("GET, HEAD"));
 }
 
 #[test]
@@ -70,7 +71,8 @@ fn head_under_safe_fetches_by_get_and_fills() {
     });
     let mut client = proxy.connect();
     let response = client.exchange(&head("/page").with("Range", "bytes=0-1")).expect(200);
-    assert_eq!((response.field("content-length"), response.field("etag")), (Some("13"), Some("\"one\"")));
+    assert_eq!(response.field("content-length"), Some("13"));
+    assert_eq!(response.field("etag"), Some("\"one\""));
     assert!(origin.last().method == "GET" && !origin.last().fields.has("range"));
     assert_eq!(client.get("/page").text(), "body of /page");
     assert!(client.exchange(&head("/page")).expect(200).is_hit());

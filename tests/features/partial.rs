@@ -65,8 +65,10 @@ fn the_whole_is_completed_with_what_a_part_lacks() {
         let (proxy, origin) = tagged();
         range(&proxy, first);
         let whole = proxy.get("/").expect(200);
-        assert_eq!((whole.text().as_str(), whole.field("content-length")), (WHOLE, Some("16")));
-        assert_eq!((whole.field("content-range"), whole.field("x-serial")), (None, Some("2")));
+        assert_eq!(whole.text(), WHOLE);
+        assert_eq!(whole.field("content-length"), Some("16"));
+        assert_eq!(whole.field("content-range"), None);
+        assert_eq!(whole.field("x-serial"), Some("2"));
         assert_eq!(whole.cache_parameter("fwd").as_deref(), Some("partial"));
         assert_eq!(ranges(&origin), [asks(first, None), asks(lacks, Some("\"v1\""))]);
         let hit = proxy.get("/").expect(200);
@@ -96,7 +98,8 @@ fn a_part_grows_by_what_a_longer_range_lacks() {
     let lacked = ["bytes=7-9", "bytes=2-3", "bytes=10-"].map(|lacks| asks(lacks, v1));
     assert_eq!(ranges(&origin)[1..], lacked);
     let all = proxy.exchange(&get("/").with("Range", "bytes=2-")).expect(206);
-    assert_eq!((all.text().as_str(), all.field("content-range")), (&WHOLE[2..], Some("bytes 2-15/16")));
+    assert_eq!(all.text(), &WHOLE[2..]);
+    assert_eq!(all.field("content-range"), Some("bytes 2-15/16"));
     assert_eq!(origin.count(), 4);
 }
 
@@ -134,7 +137,8 @@ fn a_whole_of_another_version_replaces_the_part() {
     });
     range(&proxy, "bytes=0-4");
     let whole = proxy.get("/").expect(200);
-    assert_eq!((whole.text().as_str(), whole.field("etag")), (WHOLE, Some("\"v2\"")));
+    assert_eq!(whole.text(), WHOLE);
+    assert_eq!(whole.field("etag"), Some("\"v2\""));
     assert_eq!(range(&proxy, "bytes=0-4"), "01234");
     assert_eq!(ranges(&origin), [asks("bytes=0-4", None), asks("bytes=5-", Some("\"v1\""))]);
 }
@@ -168,7 +172,8 @@ fn a_rest_that_does_not_belong_to_the_part_is_fetched_anew_with_it() {
         });
         range(&proxy, "bytes=0-4");
         let whole = proxy.get("/").expect(200);
-        assert_eq!((whole.text().as_str(), whole.field("etag")), (WHOLE, Some("\"v2\"")), "{case}");
+        assert_eq!(whole.text(), WHOLE, "{case}");
+        assert_eq!(whole.field("etag"), Some("\"v2\""), "{case}");
         assert_eq!(ranges(&origin)[1..], [asks("bytes=5-", Some("\"v1\"")), ANEW], "{case}");
         assert!(proxy.get("/").is_hit(), "{case}");
     }
@@ -477,7 +482,8 @@ fn a_part_that_is_all_of_it_is_no_part_to_those_who_want_the_whole() {
     let (proxy, _origin) = tagged();
     assert_eq!(range(&proxy, "bytes=0-15"), WHOLE);
     let whole = proxy.get("/").expect(200);
-    assert_eq!((whole.text().as_str(), whole.field("content-range")), (WHOLE, None));
+    assert_eq!(whole.text(), WHOLE);
+    assert_eq!(whole.field("content-range"), None);
     assert_eq!(range(&proxy, "bytes=0-15"), WHOLE);
     let short = |request: &Request| match request.serial {
         1 => reply(206).cache("max-age=60").with("Content-Range", "bytes 0-15/16").body(&WHOLE[..9]),

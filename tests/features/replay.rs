@@ -129,7 +129,8 @@ fn a_log_before_live_backends_is_played_through_the_balancer() {
     assert_eq!(counts.iter().sum::<usize>(), 600, "each algorithm plays the whole log: {}", output.stdout);
     for algorithm in ["round_robin", "least_requests"] {
         let row = row(&output, algorithm);
-        assert_eq!((row[1], row[5]), ("–", "–"), "nobody knows what live workers load");
+        assert_eq!(row[1], "–", "nobody knows what live workers load");
+        assert_eq!(row[5], "–", "nobody knows what live workers load");
         assert!(row[2].parse::<f64>().unwrap() > 0.0, "{row:?}");
         // In turn is even whatever happens; on a busy machine one of two backends may be held up, and gets less.
         let even = if algorithm == "round_robin" { 0.9 } else { 0.1 };
@@ -203,7 +204,8 @@ fn a_pool_can_be_played_past_the_routes() {
     let text = site(&origin.url(), "", &format!("[pool.other]\nbackends = [\"{}\"]", other.url()));
     let config = played.file("sandarac.toml", &text).display().to_string();
     replay(&path, &["-c", &config, "--pool", "other", "--flat-out"]).run().success();
-    assert_eq!((origin.count(), other.count()), (0, 20));
+    assert_eq!(origin.count(), 0);
+    assert_eq!(other.count(), 20);
 }
 
 #[test]

@@ -141,7 +141,8 @@ fn head_is_answered_from_a_stored_get() {
     let mut client = proxy.connect();
     let response = client.exchange(&head("/")).expect(200);
     assert!(response.is_hit());
-    assert_eq!((response.field("content-length"), response.field("x-kind")), (Some("1"), Some("page")));
+    assert_eq!(response.field("content-length"), Some("1"));
+    assert_eq!(response.field("x-kind"), Some("page"));
     assert_eq!(client.get("/").text(), "1");
     assert_eq!(origin.count(), 1);
 }
@@ -179,7 +180,8 @@ fn a_response_to_a_post_about_its_own_target_serves_later_gets() {
     proxy.exchange(&post("/form", "x"));
     assert_eq!(proxy.get("/form").text(), "1");
     assert_eq!(proxy.exchange(&post("/form", "y")).text(), "2");
-    assert_eq!((proxy.get("/form").text().as_str(), origin.count()), ("2", 2));
+    assert_eq!(proxy.get("/form").text(), "2");
+    assert_eq!(origin.count(), 2);
 }
 
 #[test]
@@ -198,12 +200,12 @@ fn fields_that_no_cache_names_are_for_the_first_client_alone() {
         reply(200).cache("max-age=60, no-cache=\"X-Own, X-Private\"").with("X-Own", "1").with("X-All", "2")
     });
     let first = proxy.get("/");
-    assert_eq!((first.field("x-own"), first.field("x-all")), (Some("1"), Some("2")));
+    assert_eq!(first.field("x-own"), Some("1"));
+    assert_eq!(first.field("x-all"), Some("2"));
     let second = proxy.get("/");
-    assert_eq!(
-        (second.text().as_str(), second.field("x-own"), second.field("x-all")),
-        ("1", None, Some("2"))
-    );
+    assert_eq!(second.text(), "1");
+    assert_eq!(second.field("x-own"), None);
+    assert_eq!(second.field("x-all"), Some("2"));
 }
 
 #[test]

@@ -9,10 +9,12 @@ fn an_absolute_target_overrides_host() {
     let (proxy, origin) = before(|_| reply(200));
     proxy.exchange(&get("http://other.example:8080/x?y=z").host("www.example")).expect(200);
     let request = origin.last();
-    assert_eq!((request.target.as_str(), request.fields.all("host")), ("/x?y=z", vec!["other.example:8080"]));
+    assert_eq!(request.target, "/x?y=z");
+    assert_eq!(request.fields.all("host"), ["other.example:8080"]);
     proxy.exchange(&get("HTTP://third.example")).expect(200);
     let request = origin.last();
-    assert_eq!((request.target.as_str(), request.field("host")), ("/", Some("third.example")));
+    assert_eq!(request.target, "/");
+    assert_eq!(request.field("host"), Some("third.example"));
 }
 
 /// Regression: any client could say https, and the origin was told so (RFC 9110 §7.4).
