@@ -56,7 +56,7 @@ fn backends_that_died_together_are_passed_over_together() {
     let dir = TempDir::new();
     let origin = Origin::new(|_| reply(200).cache("no-store"));
     let dead = (0..5).map(|number| format!("unix:{}", dir.join(&number.to_string()).display()));
-    // In their order, so that the one that serves is the last that is tried.
+    // `fallback` tries backends in their order, so the one that serves is tried last.
     let setup =
         dead.fold(sandarac().option("--balance", "fallback"), |setup, url| setup.option("--backend", url));
     let proxy = setup.before(&origin).start();
@@ -178,8 +178,8 @@ fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
     assert_eq!(client.response().text(), "b");
 }
 
-/// Sandarac before a backend that takes one request at a time; `queue` says how the others wait. One worker, so that a connection
-/// that has become free is the one used next.
+/// Sandarac before a backend that takes one request at a time; `queue` has the settings of the queue. There is one core, so that a
+/// connection that has become free is the one used next.
 fn before_one_at_a_time(listener: &Listener, queue: &str) -> Sandarac {
     let url = listener.url();
     let text = format!(

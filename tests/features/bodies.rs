@@ -1,4 +1,4 @@
-//! Bodies, both ways, and what may come before them.
+//! Bodies of requests and responses, and interim responses.
 
 use sandarac_test_support::{Gate, Listener, Origin, get, head, post, reply, request};
 
@@ -38,12 +38,12 @@ fn a_chunked_response_comes_with_its_trailers() {
     assert_eq!(response.fields.all("transfer-encoding"), ["chunked"]);
 }
 
-/// A request whose trailers would be another request, fields, or a rule's business.
+/// A request whose trailers could be taken for another request, for header fields, or for fields that a rule edits.
 const WITH_TRAILERS: &str = "POST /in HTTP/1.1\r\nHost: www.example\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n\
      6\r\nhello \r\n5;name=value\r\nworld\r\n0\r\nSum: 11\r\nX: /smuggled HTTP/1.1\r\nX-Remote-User: admin\r\nX_Remote_User: admin\r\n\
      X-Secret: set\r\nX-Original-URL: /admin\r\nAuthorization: Basic eA==\r\nIf-Match: *\r\nContent-Length: 5\r\n\r\n";
 
-/// Regression: servers that leave trailers unread took them for the next request, others for fields.
+/// Regression: servers that leave trailers unread took them for the next request, and other servers took them for header fields.
 #[test]
 fn trailers_of_requests_stay_here() {
     let listener = Listener::new();

@@ -1,7 +1,8 @@
-//! Where the current source of the public cache tests wants something else than the package that `conformance/` runs, or more.
+//! Cases in which the current source of the public cache tests expects more than the package that `conformance/` runs, or something
+//! else.
 //!
-//! As there, a response is reused when a second request does not reach the origin, in the profile in which RFC 9111 alone
-//! decides.
+//! As there, a response counts as reused when a second request does not reach the origin. All tests use the profile `rfc`, in which
+//! RFC 9111 alone decides.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use sandarac_test_support::{Listener, Origin, Reply, Request, get, http_date_in,
 
 use crate::{before, cache, sandarac};
 
-/// Whether a second GET gets the response that `first` made of the first one.
+/// Whether a second GET gets the response that `first` gave to the first one.
 fn is_reused(first: impl Fn() -> Reply + Send + Sync + 'static) -> bool {
     let (proxy, _origin) = cache(move |_| first());
     proxy.get("/");
@@ -71,7 +72,7 @@ fn expires_in_any_valid_form_counts() {
         "Thu Aug 18 02:01:18 2050",
         "Mon Aug  8 02:01:18 2050",
         "Tue, 19 Jan 2038 14:14:08 GMT",
-        // The days of the week of these two are wrong; they are not looked at.
+        // The days of the week of these two are wrong; the parser ignores them.
         "Sun, 21 Nov 2286 04:46:39 GMT",
         "Thu Aug  8 02:01:18 2050",
         "Fri, 31 Dec 9999 23:59:59 GMT",

@@ -1,4 +1,4 @@
-//! Connections: how long they live, in what order they are answered, over what they run.
+//! Connections: how long they live, in what order requests are answered, and over which sockets they run.
 
 use sandarac_test_support::{Conn, Gate, Listener, Origin, TempDir, get, http_date_in, reply, within};
 
@@ -170,7 +170,7 @@ fn date_is_added_only_where_the_origin_sent_none() {
     });
 }
 
-/// Regression: what did not fit the socket's buffer waited with the exchange of the next request.
+/// Regression: bytes that did not fit the socket's buffer waited for the exchange of the next request.
 #[test]
 fn a_large_hit_is_not_held_up_by_the_fetch_of_the_next_request() {
     let gate = Gate::new();

@@ -4,7 +4,7 @@ use sandarac_test_support::{Gate, Origin, Req, Sandarac, get, head, post, reply,
 
 use crate::{before, cache, labelled, sandarac, site};
 
-/// What all of a metric come to, whatever their labels.
+/// The sum of a metric over all labels.
 fn total(proxy: &Sandarac, name: &str) -> u64 {
     let stats = proxy.admin_json(&["stats", "--json"]);
     let metrics = stats["metrics"].as_array().expect("metrics");
@@ -80,16 +80,16 @@ fn head_that_only_wants_what_is_there_is_no_miss() {
     assert_eq!(origin.count(), 0);
 }
 
-/// What became of requests: each is one of these.
+/// The outcomes of requests: each request has exactly one.
 const OUTCOMES: [&str; 9] =
     ["hits", "hits_stale", "revalidated", "misses", "passes", "pipes", "synthetic", "purges", "failed"];
 
-/// Each outcome's count.
+/// The count of each outcome.
 fn outcomes(proxy: &Sandarac) -> [u64; 9] {
     OUTCOMES.map(|name| total(proxy, name))
 }
 
-/// Regression: a response that the origin confirmed counted as a miss too, and others counted twice or never.
+/// Regression: a revalidated response counted as a miss too, and other requests counted twice or never.
 #[test]
 fn each_request_has_one_outcome() {
     let gate = Gate::new();

@@ -8,10 +8,10 @@ use sandarac_test_support::{
 
 use crate::{pool, sandarac};
 
-/// How long something is waited for that must not come.
+/// How long a test waits for a response that must not come.
 const AWHILE: Duration = Duration::from_millis(300);
 
-/// A backend that holds its answers until the gate is open: its name, and what was asked for.
+/// A backend that holds its responses until the gate is open. They contain its name and the path of the request.
 fn held(name: &'static str) -> (Origin, Gate) {
     let gate = Gate::new();
     let before = gate.clone();
@@ -32,7 +32,7 @@ fn a_second_backend_answers_for_one_that_is_slow() {
     let fast = Origin::new(|_| reply(200).cache("no-store").body("fast"));
     let proxy = start(&[&slow, &fast], "hedge_after = \"30ms\"");
     assert_eq!(proxy.get("/a?b").expect(200).text(), "fast");
-    // It was sent first, and may be read last.
+    // The request to the slow backend was sent first, but may be read last.
     gate.reached(1);
     assert_eq!(slow.count_of("/a?b"), 1);
     assert_eq!(fast.count_of("/a?b"), 1);
@@ -141,7 +141,7 @@ fn a_client_that_aborts_takes_both_requests_with_it() {
     proxy.exchange(&post("/", "x")).expect(200);
 }
 
-/// Regression: what it took was never learnt where another had answered first, and it went on being asked first.
+/// Regression: the latency of a backend was not learnt when another had answered first, so that it was still picked first.
 #[test]
 fn a_backend_that_never_wins_is_known_to_be_slow() {
     let (slow, gate) = held("slow");

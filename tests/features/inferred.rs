@@ -1,4 +1,4 @@
-//! `skills = "inferred"`: for workers that know nothing of résumés, the balancer goes by how long answers take.
+//! `skills = "inferred"`: the balancer infers skills from response times, for workers that know nothing of résumés.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -111,7 +111,7 @@ fn a_restarted_balancer_goes_by_the_skills_it_had_saved() {
     }
 
     let after = sandarac().config(pool(&urls, &kept_in(&path))).start();
-    // Read by a thread that nobody waits for at the start.
+    // A thread reads the file, and the start does not wait for it.
     within("the saved skills to be read", || {
         after.admin_json(&["pools", "--json"]).to_string().contains("\"a\"").then_some(())
     });
@@ -125,7 +125,7 @@ fn skills_of(backend: &str, by: &str) -> String {
     json!({"by": by, "workers": {backend: {"a": [9.0, 40.0]}}}).to_string()
 }
 
-/// The classifier's fingerprint, and all there is of classes.
+/// The classifier's fingerprint, and the list of classes as JSON.
 fn classes(proxy: &Sandarac) -> (String, String) {
     let pools = proxy.admin_json(&["pools", "--json"]);
     let fingerprint = pools["pools"][0]["classifier"]["fingerprint"].as_str().expect("a fingerprint");
@@ -161,8 +161,8 @@ fn skills_are_kept_until_the_table_of_their_classes_is_there() {
     assert!(!proxy.stderr().contains("another classifier"), "{}", proxy.stderr());
 }
 
-/// Sandarac that has learnt a class, with a pipe in the place of its file of skills: whoever reads it waits until there is a
-/// writer, and until that has gone.
+/// Sandarac that has learnt a class, with a pipe in place of its skills file: a reader waits until a writer has opened and closed
+/// it.
 fn learning_with_a_pipe(origin: &Origin, path: &Path) -> Sandarac {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is there").success());
     let proxy = sandarac().config(pool(&[origin.url()], &kept_in(path))).start();
@@ -207,7 +207,7 @@ fn a_reload_keeps_the_saved_skills_of_backends_that_are_not_there() {
     proxy.get("/a").expect(200);
     within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
     proxy.reload(&site).success();
-    // What is learnt after it is saved at the end.
+    // Classes learnt after the reload are saved at the end.
     proxy.get("/b").expect(200);
     within("the class to be learnt", || classes(&proxy).1.contains("\"b\"").then_some(()));
     proxy.signal(Signal::Terminate);
@@ -231,7 +231,7 @@ fn a_file_of_skills_that_nobody_can_read_is_told_and_left_as_it_is() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "not skills");
 }
 
-/// Regression: what was inferred of a backend was forgotten when its source lost it for a second.
+/// Regression: the inferred skills of a backend were forgotten when its source lost it for a second.
 #[test]
 fn a_backend_that_comes_back_has_the_skills_it_had() {
     let [a, b] = [at_home_in("/a"), at_home_in("/b")];

@@ -192,7 +192,7 @@ fn a_ban_by_path_finds_what_was_asked_for_with_ignored_parameters() {
     assert_eq!(proxy.get("/b").text(), "2");
 }
 
-/// A page with these tags of Magento's.
+/// A page with these tags in `X-Magento-Tags`.
 fn shop(tags: &'static str) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     numbered(move |_| reply(200).cache("max-age=60").with("X-Magento-Tags", tags).with("xkey", "stock"))
 }
@@ -201,7 +201,7 @@ fn purging(origin: &Origin) -> Sandarac {
     sandarac().config(site(&origin.url(), "", "[purge]\nallow = [\"127.0.0.1\"]")).start()
 }
 
-/// Regression: it was answered that nothing was stored, and the plugin told its user that the cache was empty.
+/// Regression: the response said that nothing was stored, and the plugin told its user that the cache was empty.
 #[test]
 fn plugins_of_wordpress_purge_by_pattern() {
     let origin = Origin::new(shop(""));
@@ -232,7 +232,7 @@ fn plugins_of_wordpress_purge_by_pattern() {
     assert!(proxy.exchange(&unknown).expect(400).text().contains("`X-Purge-Method` is"));
 }
 
-/// Regression: such a request went to the application, which may answer 200, and nothing was removed.
+/// Regression: such a request was forwarded to the application, which may answer 200, and nothing was removed.
 #[test]
 fn methods_that_a_vcl_defines_are_refused_to_those_who_may_purge() {
     let origin = Origin::new(shop(""));

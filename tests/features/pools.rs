@@ -1,4 +1,4 @@
-//! What is told of pools, and orders to them, while requests are under way.
+//! Reports about pools, and orders to them, while requests are under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::sandarac;
 
-/// A pool called `app` of these backends, with `settings` of its own, past the cache.
+/// A pool `app` of these backends, with `settings`; its route bypasses the cache.
 fn before(origins: &[&Origin], settings: &str) -> Sandarac {
     let backends: Vec<String> = origins.iter().map(|origin| format!("\"{}\"", origin.url())).collect();
     let text = format!(
@@ -25,7 +25,7 @@ fn plain() -> Origin {
     Origin::new(|_| reply(200))
 }
 
-/// An origin that is a worker with a résumé: it is skilled in `class`.
+/// A worker with a résumé, skilled in `class`.
 fn worker(id: &'static str, class: &'static str, score: f64) -> Origin {
     Origin::new(move |request| match request.target.split_once("/.well-known/worker-resume?by=") {
         Some((_, by)) => {
@@ -47,7 +47,7 @@ fn told_by(id: &str) -> Reply {
     reply(200).with("Worker-State", &format!("id=\"{id}\", rev=1, inflight=0, version=\"7\""))
 }
 
-/// The pool as `pools --json` tells it.
+/// The pool as `pools --json` shows it.
 fn detail(proxy: &Sandarac, arguments: &[&str]) -> Value {
     let arguments: Vec<&str> = ["pools", "--json"].iter().chain(arguments).copied().collect();
     let pools = proxy.admin_json(&arguments);
@@ -286,7 +286,7 @@ fn pools_are_told_and_ordered_over_http_too() {
     admin.get("/pools?pool=other").expect(400);
 }
 
-/// What `check-pool` says, and its exit status.
+/// The output of `check-pool`, and its exit status.
 fn checked(proxy: &Sandarac, arguments: &[&str]) -> (String, Option<i32>) {
     let arguments: Vec<&str> = ["check-pool"].iter().chain(arguments).copied().collect();
     let Output { status, stdout, .. } = proxy.admin(&arguments);
@@ -346,7 +346,7 @@ fn check_pool_tells_a_process_that_is_gone_from_a_question_that_is_wrong() {
         let (told, code) = checked(&proxy, arguments);
         assert!(told.starts_with("POOL UNKNOWN - ") && told.contains(said) && code == Some(3), "{told}");
     }
-    // Who asks for help knows that it is none of the answers.
+    // Help is no status of a pool.
     let help = proxy.admin(&["check-pool", "--help"]).success();
     assert!(help.stdout.contains("--warn") && !help.stdout.contains("POOL UNKNOWN"), "{help:?}");
     let gone = sandarac().arg("check-pool").option("--admin", "./nobody-here").run().failure();
@@ -354,7 +354,7 @@ fn check_pool_tells_a_process_that_is_gone_from_a_question_that_is_wrong() {
     assert!(gone.stdout.starts_with("POOL CRITICAL - no sandarac answers at "), "{gone:?}");
 }
 
-/// Regression: the time counted anew with each byte.
+/// Regression: each byte restarted the timeout.
 #[test]
 fn check_pool_takes_no_longer_than_it_may_however_slowly_the_answer_comes() {
     let dir = TempDir::new();

@@ -1,4 +1,4 @@
-//! Ranges: served from what is stored, and asked of the origin (RFC 9110 §14, RFC 9111 §3.3, §3.4).
+//! Ranges: served from the store, and requested from the origin (RFC 9110 §14, RFC 9111 §3.3, §3.4).
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, get, head, reply};
 
@@ -181,7 +181,7 @@ fn a_part_never_answers_for_the_whole() {
     assert_eq!(proxy.exchange(&get("/").with("Range", "bytes=8-9")).expect(206).text(), "89");
 }
 
-/// Regression: such a part was stored, and served as what it is not.
+/// Regression: such a part was stored, and served as the range it claims to be.
 #[test]
 fn a_part_that_is_not_as_long_as_it_says_goes_on_as_it_came_and_is_not_stored() {
     let origin =
@@ -194,7 +194,7 @@ fn a_part_that_is_not_as_long_as_it_says_goes_on_as_it_came_and_is_not_stored() 
     }
     assert_eq!(origin.count(), 2);
     assert_eq!(origin.last().field("range"), Some("bytes=-5"));
-    // The same of a part that shows its length at its end only.
+    // The same for a chunked part, whose length shows only at its end.
     let origin = Origin::new(|_| {
         reply(206).cache("max-age=60").with("Content-Range", "bytes 4-9/10").chunked().body("01234")
     });

@@ -1,4 +1,4 @@
-//! The résumé protocol is between balancers and workers: clients neither take part in it nor see it.
+//! The résumé protocol is between balancers and workers: clients can neither use it nor see it.
 
 use sandarac_test_support::{Listener, Origin, Reply, Req, Sandarac, Worker, get, reply, request};
 
@@ -7,7 +7,7 @@ use crate::{pool, sandarac};
 /// The fields of the protocol.
 const FIELDS: [&str; 3] = ["request-class", "worker-state", "worker-skills"];
 
-/// `request` with all fields of the protocol, some of them twice and in odd case.
+/// `request` with all fields of the protocol, some of them twice and in unusual case.
 fn meddling(request: Req) -> Req {
     request
         .with("Request-Class", "\"forged\";by=\"0123456789abcdef\"")
@@ -28,7 +28,7 @@ fn pools(worker: &Worker) -> Vec<Sandarac> {
     .into()
 }
 
-/// Answers with all the fields of the protocol, wherever one can stand.
+/// A response with all fields of the protocol, wherever a field can be.
 fn talkative() -> Reply {
     reply(200)
         .interim(103, "Link: </a>\r\nWorker-State: id=\"w1\", rev=1, inflight=0\r\nRequest-Class: \"a\"\r\n")
@@ -193,7 +193,7 @@ fn clients_do_not_reach_a_workers_resume() {
     assert_eq!(worker.asked().len(), 1);
 }
 
-/// What a worker's server might take for the resource is either forwarded nowhere or plainly something else.
+/// A target that a worker's server might take for the résumé is either refused, or forwarded as plainly another path.
 #[test]
 fn clients_do_not_reach_a_workers_resume_by_slashes_either() {
     let worker = Worker::new("w1", &[]);

@@ -1,4 +1,4 @@
-//! Routes: which requests go where, and what is done to them on the way.
+//! Routes: where requests go, and how they are edited on the way.
 
 use sandarac_test_support::{Origin, get, post, reply, request};
 
@@ -72,7 +72,7 @@ fn answers_of_routes_stand_in_their_place_among_pipelined_ones() {
         }
     }
     assert_eq!(origin.count(), 2);
-    // Those that have a body are answered once it was read.
+    // A request with a body is answered once the body has been read.
     let mut uploading = proxy.connect();
     assert_eq!(uploading.exchange(&post("/fixed", "content")).expect(403).text(), "fixed");
     assert_eq!(uploading.get("/stored").expect(200).text(), "/stored");
@@ -287,7 +287,7 @@ fn a_response_beyond_the_limit_of_its_route_is_streamed_through() {
         let (first, second) = (proxy.get(path).expect(200), proxy.get(path).expect(200));
         assert_eq!(first.body, second.body);
         assert_eq!(second.is_hit(), path == "/small", "{path}");
-        // Nothing is said to be stored that is not, or of which nobody knows yet; and what is too large is said to be.
+        // `stored` appears only when the response is certainly stored, and `detail` says when it is too large.
         assert_eq!(
             first.cache_parameter("stored").is_some(),
             path == "/small",

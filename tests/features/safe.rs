@@ -1,4 +1,4 @@
-//! The safe profile: nobody gets a page that was made for another.
+//! The safe profile: no client gets a page that was made for another.
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, get, reply};
 

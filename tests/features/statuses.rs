@@ -1,4 +1,4 @@
-//! What Cache-Status (RFC 9211) and Proxy-Status (RFC 9209) say.
+//! The contents of Cache-Status (RFC 9211) and Proxy-Status (RFC 9209).
 
 use sandarac_test_support::{Origin, Port, Reply, Response, get, post, reply};
 
@@ -123,7 +123,7 @@ fn a_response_of_the_origin_has_no_proxy_status_of_ours() {
     assert!(!proxy.get("/").expect(503).fields.has("proxy-status"));
 }
 
-/// Regression: the length went on, and was stored (RFC 9110 §8.6).
+/// Regression: the Content-Length of a 204 was forwarded and stored (RFC 9110 §8.6).
 #[test]
 fn a_204_goes_on_without_a_length() {
     for cache in ["no-store", "max-age=60"] {

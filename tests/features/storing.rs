@@ -1,4 +1,4 @@
-//! What is stored, and for how long it is fresh (RFC 9111 §3, §4.2).
+//! Which responses are stored, and for how long they are fresh (RFC 9111 §3, §4.2).
 
 use std::time::Instant;
 
@@ -7,14 +7,14 @@ use sandarac_test_support::{Reply, get, head, http_date_in, post, reply, request
 use crate::{cache, numbered, sandarac};
 use sandarac_test_support::Origin;
 
-/// Whether a second GET gets the response that `first` made of the first one.
+/// Whether a second GET gets the response that `first` gave to the first one.
 fn is_reused(first: impl Fn() -> Reply + Send + Sync + 'static) -> bool {
     let (proxy, _origin) = cache(move |_| first());
     proxy.get("/");
     proxy.get("/").text() == "1"
 }
 
-/// Regression: it was sent twice to the one who had asked, with two lengths where that had asked for a part.
+/// Regression: the first client got the field twice, and after a Range request two different lengths.
 #[test]
 fn a_field_without_which_a_response_is_not_right_is_not_for_one_client_alone() {
     for name in ["Content-Length", "content-type", "Date", "ETag", "Vary", "content-encoding"] {
@@ -92,7 +92,7 @@ fn the_time_since_the_last_modification_suggests_a_lifetime() {
     assert!(is_reused(|| reply(200).with("Last-Modified", &http_date_in(-864_000))));
     assert!(is_reused(|| reply(404).with("Last-Modified", &http_date_in(-864_000))));
     assert!(!is_reused(|| reply(201).with("Last-Modified", &http_date_in(-864_000))));
-    // A tenth of no time at all; the Date is the same, though a second may begin meanwhile.
+    // A tenth of zero is zero. Date is fixed, because a new second may begin meanwhile.
     let now = http_date_in(0);
     assert!(!is_reused(move || reply(200).with("Date", &now).with("Last-Modified", &now)));
 }

@@ -47,7 +47,7 @@ fn a_refused_upgrade_is_an_answer_like_any_other() {
     origin.request();
     origin.send("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno");
     assert_eq!(client.response().expect(426).text(), "no");
-    // What follows may be of another protocol to some servers.
+    // Some servers may take the following bytes for the other protocol.
     origin.expect_end();
     client.send(get("/next").to_bytes());
     assert_eq!(listener.accept().request().target, "/next");
@@ -150,7 +150,7 @@ fn tunnel(proxy: &Sandarac, listener: &Listener) -> (Conn, Conn) {
     (client, origin)
 }
 
-/// Regression: a reset at one side was an orderly end at the other, so that data that was cut looked whole.
+/// Regression: a reset on one side became an orderly close on the other, so that truncated data looked complete.
 #[test]
 fn a_reset_at_one_side_is_a_reset_at_the_other() {
     let listener = Listener::new();

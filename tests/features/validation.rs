@@ -1,10 +1,10 @@
-//! Conditional requests: of clients, answered from the cache, and of the cache, to the origin (RFC 9110 §13, RFC 9111 §4.3).
+//! Conditional requests: from clients, answered from the cache, and from the cache to the origin (RFC 9110 §13, RFC 9111 §4.3).
 
 use sandarac_test_support::{Gate, Origin, Reply, Req, Request, get, head, http_date_in, reply};
 
 use crate::{cache, sandarac, site};
 
-/// An answer of 304 where the request has the validator, and the rule's answer where not.
+/// A 304 with `fields` if the request has the validator `etag`, `otherwise` if not.
 fn validating(request: &Request, etag: &str, otherwise: Reply, fields: &[(&str, &str)]) -> Reply {
     if request.field("if-none-match") == Some(etag) {
         fields.iter().fold(reply(304).with("ETag", etag), |reply, (name, value)| reply.with(name, value))
@@ -252,7 +252,7 @@ fn a_page_freshened_by_head_has_one_age_and_the_edits_of_its_route() {
         _ => reply(200).cache("max-age=0").with("ETag", "\"v\""),
     });
     let keys = "response = { remove = [\"X-Secret\"] }";
-    // Under safe the page would be fetched.
+    // The profile `safe` would fetch the page.
     let proxy = sandarac().config(site(&origin.url(), keys, "")).rfc().start();
     proxy.get("/");
     proxy.exchange(&head("/")).expect(200);
@@ -386,7 +386,7 @@ fn what_a_304_begins_to_withhold_is_taken_out_of_the_store() {
     assert_eq!(other.field("x-p"), None);
 }
 
-/// Regression: the client got the stored Cache-Control, and stored for others what is for it alone.
+/// Regression: the client got the stored Cache-Control, and could store for others a response meant for itself.
 #[test]
 fn a_304_that_forbids_to_store_reaches_the_one_who_asked() {
     for directives in ["private, max-age=60", "no-store"] {
