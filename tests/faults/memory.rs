@@ -124,7 +124,7 @@ fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {
             conn
         })
         .collect();
-    // All stored objects are held by clients, but do not count as held for them while they are in the store.
+    // Clients hold all of these objects, but an object that is still in the store does not count as held.
     within("all to be stored", || (stat(&proxy, "cache_flights") == 0).then_some(()));
     assert_eq!(held() / MIB, 0);
     assert_eq!(stat(&proxy, "clients_slow"), 0);

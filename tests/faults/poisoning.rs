@@ -17,7 +17,7 @@ fn start(origin: &Origin, listener: &str, route: &str) -> Sandarac {
     sandarac().config(config).start()
 }
 
-/// An origin that shows the value of a field in a page with a shared lifetime.
+/// An origin that shows the value of a field in a page that any cache may store.
 fn echo(field: &'static str) -> impl Fn(&Request) -> sandarac_test_support::Reply + Send + Sync + 'static {
     move |request| reply(200).cache("max-age=60").body(request.fields.list(field))
 }
