@@ -112,7 +112,7 @@ fn thousands_of_small_objects_are_all_found() {
             client.send(targets.iter().flat_map(|target| get(target).to_bytes()).collect::<Vec<u8>>());
             for target in &targets {
                 let response = client.response().expect(200);
-                assert_eq!(&response.text(), target);
+                assert_eq!(response.text(), *target);
                 assert_eq!(response.is_hit(), round == 1);
             }
         }
