@@ -11,8 +11,8 @@ fn start(tables: &str, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static)
     (sandarac().config(site(&origin.url(), "", tables)).start(), origin)
 }
 
-/// A connection on which a request was answered, so that what it does next is timed from its own first byte. The time for that
-/// request runs from the connecting: where the machine was too slow for it, another connection is made.
+/// A connection on which one request was answered, so that the timeout of the next request starts at its first byte. The timeout of
+/// the first request starts at the connect; if the machine was too slow for that, another connection is made.
 fn used(proxy: &Sandarac) -> Conn {
     within("a connection that is used in time", || {
         let mut client = proxy.connect();
@@ -97,7 +97,7 @@ fn a_client_that_takes_nothing_is_also_too_slow() {
     assert!(received < 32 << 20, "all {received} bytes were delivered");
 }
 
-/// Regression: the session waited for it a second time, and counted it again.
+/// Regression: the session waited for the client a second time, and counted it again.
 #[test]
 fn a_client_that_takes_nothing_is_waited_for_once() {
     let (proxy, _origin) =
@@ -179,13 +179,13 @@ fn a_client_that_resets_while_its_request_waits_frees_the_backend_at_once() {
         client.reset();
         within("the exchange with the origin to end", || (origin.open_connections() == 0).then_some(()));
     }
-    // The connection goes a moment before the place does.
+    // The connection closes a moment before the place is freed.
     let backend = || proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0].clone();
     within("the place at the backend to be free", || (backend()["in_flight"] == 0).then_some(()));
     assert_eq!(backend()["state"], "untried");
 }
 
-/// Regression: it held its place among the connections for as long as the fetch took that it only waited for.
+/// Regression: the client held its place among the connections until the fetch it waited for was over.
 #[test]
 fn a_client_that_leaves_while_it_waits_for_the_fetch_of_another_is_let_go() {
     let gate = Gate::new();
@@ -210,7 +210,7 @@ fn a_client_that_leaves_while_it_waits_for_the_fetch_of_another_is_let_go() {
     assert_eq!(origin.count(), 1);
 }
 
-/// Regression: it held its place among the connections until the fetch was over.
+/// Regression: the client held its place among the connections until the fetch was over.
 #[test]
 fn a_client_that_leaves_while_its_request_fills_the_cache_is_let_go_and_the_fetch_goes_on() {
     let gate = Gate::new();
@@ -230,7 +230,7 @@ fn a_client_that_leaves_while_its_request_fills_the_cache_is_let_go_and_the_fetc
     assert_eq!(origin.count(), 1);
 }
 
-/// Clients that ask and leave hold no place among the connections: without a bound of their own, any number of fetches would go on.
+/// Clients that have left hold no place among the connections, so fetches without a client need a limit of their own.
 #[test]
 fn few_fetches_go_on_without_their_clients() {
     let origin = Origin::new(|_| Reply::verbatim("").hang());
@@ -247,7 +247,7 @@ fn few_fetches_go_on_without_their_clients() {
     proxy.counts("fetches_detached", 2);
 }
 
-/// The time for a response is kept by a timer that moves from the exchange to a task of its own.
+/// The timer for the response moves from the exchange to a task of its own.
 #[test]
 fn a_fetch_whose_client_has_left_ends_in_its_time() {
     let origin = Origin::new(|_| Reply::verbatim("").hang());
@@ -293,7 +293,7 @@ fn a_client_that_resets_mid_request_leaves_nothing_behind() {
     );
 }
 
-/// HTTP/1.0 has no other way to tell that a body of unknown length is not whole.
+/// HTTP/1.0 has no other way to show that a body of unknown length is truncated.
 #[test]
 fn a_client_of_http10_sees_that_a_body_was_cut_as_the_process_ended() {
     let gate = Gate::new();
@@ -326,8 +326,8 @@ fn a_client_of_http10_that_is_too_slow_sees_that_its_body_was_cut() {
     assert!(matches!(end, Some(Trouble::Reset(_))), "{end:?}");
 }
 
-/// Regression: such a connection was closed at once, and what the client sent to it then was answered with a reset, which took what
-/// was still on its way to the client.
+/// Regression: such a connection was closed at once, and the client's next bytes caused a reset, which destroyed the part of the
+/// response that was still on its way.
 #[test]
 fn a_client_that_sends_on_after_the_last_response_is_not_reset() {
     let (proxy, _origin) = start("[limits]\nrequests_per_connection = 2", move |request| {
@@ -356,14 +356,15 @@ fn a_client_that_sends_on_after_the_last_response_is_not_reset() {
     }
 }
 
-/// Regression: a purge, or a reload that takes memory away, makes clients hurry that read what has left the store; and those who read
-/// steadily were not seen to, as the system said that there was room when a third of megabytes had drained.
+/// Regression: after a purge, or a reload with less memory, clients that read purged objects have to keep a minimum rate. Steady
+/// readers seemed to read nothing, because the system reports room in a socket's buffer only after a third of it, megabytes, has
+/// drained.
 #[test]
 fn a_client_that_reads_steadily_is_not_cut_off_by_a_purge() {
     let tables = "[cache]\nmemory = \"64MiB\"\nmax_object = \"32MiB\"";
     let (proxy, _origin) = start(tables, |_| reply(200).cache("max-age=60").body(vec![b'x'; 16 << 20]));
     proxy.get("/large").expect(200);
-    // 320 KiB in a second, ten times what is asked of those who are to hurry.
+    // 320 KiB per second, ten times the minimum rate.
     let mut client = proxy.connect().paced(32 << 10, std::time::Duration::from_millis(100));
     client.send(get("/large").to_bytes()).read(512 << 10);
     proxy.admin(&["purge", "--all"]).success();

@@ -1,4 +1,4 @@
-//! More connections than descriptors.
+//! More connections than file descriptors.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
 use crate::{sandarac, site};
 
-/// How long connections that were asked on together have for their answers. Some get none: they wait to be accepted.
+/// How long the test waits for the responses to simultaneous requests. Some get none, because their connections are not accepted.
 const TOGETHER: Duration = Duration::from_secs(2);
 
-/// Asks on each of `clients`, and gives the statuses of the answers that come.
+/// Sends a request on each of `clients`, and returns the clients that got a response, and the statuses.
 fn ask_all(clients: Vec<Conn>, target: impl Fn(usize) -> String) -> (Vec<Conn>, Vec<u16>) {
     let mut clients = clients;
     for (number, client) in clients.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ fn an_origin_that_cannot_be_reached_for_want_of_descriptors_is_an_error_and_no_c
     serves_again(&proxy);
 }
 
-/// Regression: the backend was held to have failed, was ejected, and the error had no name.
+/// Regression: the lack of descriptors counted as a failure of the backend, which was ejected, and the error had no name.
 #[test]
 fn that_no_descriptor_is_left_is_not_held_against_a_backend() {
     let origins = [0; 2].map(|_| Origin::new(|_| reply(200).cache("no-store").with("Connection", "close")));
@@ -88,7 +88,7 @@ fn that_no_descriptor_is_left_is_not_held_against_a_backend() {
     assert!(!proxy.stderr().contains("is down"), "{}", proxy.stderr());
 }
 
-/// Regression: each was kept for a fifth of a second, whatever their number, and used what is kept for backends.
+/// Regression: each refused connection was kept for 200 ms, however many there were, and used descriptors reserved for backends.
 #[test]
 fn clients_that_are_turned_away_hold_few_descriptors() {
     let origin = Origin::new(|_| reply(200));

@@ -1,4 +1,4 @@
-//! Limits on what a client may send, and on how many may come.
+//! Limits on the requests of a client, and on the number of connections.
 
 use sandarac_test_support::{Conn, Gate, Origin, get, reply, request, within};
 
@@ -90,7 +90,7 @@ fn more_connections_than_allowed_are_told_so() {
     });
 }
 
-/// Regression: a client that was told so and stayed held its descriptor for two seconds more.
+/// Regression: a refused client that stayed connected held its descriptor for two more seconds.
 #[test]
 fn those_that_are_too_many_are_let_go_soon() {
     let origin = Origin::new(|_| reply(200));
@@ -127,7 +127,7 @@ fn hundreds_of_idle_connections_cost_little() {
     let origin = Origin::new(|_| reply(200).cache("max-age=60").body("x".repeat(1000)));
     let proxy = sandarac().before(&origin).start();
     let connect = |count: usize| -> Vec<Conn> {
-        // Each is used at once: the time for its request runs from the connecting.
+        // Each connection is used at once, because the timeout of its request starts at the connect.
         let used = (0..count).map(|_| {
             let mut client = proxy.connect();
             client.get("/").expect(200);

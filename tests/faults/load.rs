@@ -10,7 +10,7 @@ use crate::{sandarac, site};
 
 const CLIENTS: usize = 8;
 
-/// An origin whose pages say what was asked for; every third is not stored.
+/// An origin whose pages name their target; every third is not stored.
 fn origin() -> Origin {
     Origin::new(|request| {
         let number = request.target.bytes().map(usize::from).sum::<usize>();
@@ -19,7 +19,7 @@ fn origin() -> Origin {
     })
 }
 
-/// Clients that ask, check and count until they are stopped.
+/// Clients that send requests, check the responses and count them until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ impl Load {
                             answered.fetch_add(1, Ordering::SeqCst);
                             conn = Some(open);
                         }
-                        // Closed between two requests: what a client of HTTP/1.1 tries again.
+                        // The connection closed between two requests; an HTTP/1.1 client retries.
                         Ok(None) if keep_alive => {}
                         other => faults.push(format!("{target}: {other:?}")),
                     }
@@ -61,7 +61,7 @@ impl Load {
         Load { stop, answered, threads }
     }
 
-    /// Waits for `more` answers, in portions: a busy machine may take long for many.
+    /// Waits for `more` responses, in portions, because many may take long on a busy machine.
     fn reaches(&self, more: usize) {
         let begun = self.answered.load(Ordering::SeqCst);
         for goal in (begun..begun + more).step_by(50).map(|begin| begin + 50) {
@@ -75,7 +75,7 @@ impl Load {
     }
 }
 
-/// The body of a response of 200 for `target`; `None` if the connection had been closed before.
+/// The body of the 200 response for `target`; `None` if the connection had been closed before.
 fn ask(conn: &mut Conn, target: &str) -> Result<Option<String>, String> {
     if conn.try_send(get(target).to_bytes()).is_err() {
         return Ok(None);
@@ -149,7 +149,7 @@ fn nothing_accepted_is_lost_by_sigterm_under_load() {
     let origin = origin();
     let mut proxy = sandarac().before(&origin).start();
     let address = proxy.address().clone();
-    // Each has been accepted before the signal comes, however late its thread began.
+    // The signal comes after each client was accepted, however late its thread began.
     let accepted = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {

@@ -1,4 +1,4 @@
-//! What must not happen: ambiguous messages, slow and broken peers, floods, and every way to get at another's page.
+//! Tests of what must not happen: ambiguous messages, slow and broken peers, floods, and access to the pages of another client.
 
 mod clients;
 #[path = "../../crates/wire/tests/support/corpus.rs"]
@@ -17,7 +17,7 @@ mod uploads;
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, Setup};
 
-/// The binary under test, yet to be started.
+/// The binary under test, not started yet.
 pub(crate) fn sandarac() -> Setup {
     Setup::new(env!("CARGO_BIN_EXE_sandarac"))
 }

@@ -1,4 +1,4 @@
-//! How much memory the process takes, beside what it says the cache holds.
+//! The resident memory of the process, compared to the limit of the cache.
 
 use std::thread;
 
@@ -8,22 +8,22 @@ use crate::{sandarac, site, stat};
 
 const MIB: u64 = 1 << 20;
 
-/// A body of which the system takes no more than a part on behalf of a client that does not read.
+/// A body of which the socket buffers take only a part for a client that does not read.
 const LARGE: usize = 12 << 20;
 
-/// The cache's limit: enough that what the process has for itself weighs little.
+/// The cache's limit: large enough that the process's own memory weighs little.
 const LIMIT: u64 = 64 * MIB;
 
-/// What the manual states: the peak of the resident set is at most so many percent of the limit …
+/// The manual's bound: the peak of the resident set is at most this many percent of the limit …
 const PERCENT: u64 = 150;
 
-/// … and this for the process itself, its threads and connections …
+/// … plus this for the process itself, its threads and connections …
 const OWN: u64 = 24 * MIB;
 
-/// … and this for each response that comes faster than its client takes it.
+/// … plus this for each response that arrives faster than its client reads it.
 const FOR_A_SLOW_CLIENT: u64 = 2 * MIB;
 
-/// An origin whose bodies have as many bytes as the target says after its last slash.
+/// An origin whose bodies have the length given after the last slash of the target.
 fn origin() -> Origin {
     let bytes = vec![b'x'; LARGE];
     Origin::new(move |request| {
@@ -36,7 +36,7 @@ fn origin() -> Origin {
 fn the_resident_set_stays_within_what_the_manual_states() {
     let origin = origin();
     let proxy = sandarac().before(&origin).option("--memory", "64MiB").option("--threads", "2").start();
-    // Four times the limit in objects of every size, each asked for once, by several clients at a time.
+    // Four times the limit in objects of every size, each requested once, by several clients at a time.
     let clients = (0..4).map(|client| {
         let address = proxy.address().clone();
         thread::spawn(move || {
@@ -58,7 +58,7 @@ fn the_resident_set_stays_within_what_the_manual_states() {
     println!("full: peak {} KiB of {} KiB", peak / 1024, bound / 1024);
     assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
 
-    // Clients that ask for more than their sockets take, and read nothing.
+    // Clients that request more than their sockets take, and read nothing.
     let slow: Vec<Conn> = (0..32)
         .map(|number| {
             let mut conn = Conn::to(proxy.address());
@@ -68,7 +68,7 @@ fn the_resident_set_stays_within_what_the_manual_states() {
         })
         .collect();
     origin.reached(4 * 1200 + slow.len());
-    // What is fetched meanwhile passes through the same memory.
+    // Objects fetched meanwhile go through the same memory.
     for number in 0..200 {
         proxy.get(&format!("/meanwhile/{number}/100000")).expect(200);
     }
@@ -78,7 +78,7 @@ fn the_resident_set_stays_within_what_the_manual_states() {
     assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
 }
 
-/// Regression: memory that the allocator kept stayed resident.
+/// Regression: memory that the allocator had kept stayed resident.
 #[test]
 fn the_resident_set_follows_a_limit_that_is_lowered() {
     const LOWERED: u64 = 32 * MIB;
@@ -104,7 +104,7 @@ fn the_resident_set_follows_a_limit_that_is_lowered() {
     within("the memory to be given back", || (proxy.resident_bytes() <= LOWERED + AT_REST).then_some(()));
 }
 
-/// Regression: clients that do not read kept what had left the cache for as long as they liked, and with it the memory.
+/// Regression: clients that do not read kept purged objects, and their memory, without a limit of time.
 #[test]
 fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {
     let origin = origin();
@@ -124,13 +124,14 @@ fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {
             conn
         })
         .collect();
-    // All that is stored is held, but as long as it is stored it serves others, too.
+    // Clients hold all of these objects, but an object that is still in the store does not count as held.
     within("all to be stored", || (stat(&proxy, "cache_flights") == 0).then_some(()));
-    assert_eq!((held() / MIB, stat(&proxy, "clients_slow")), (0, 0));
+    assert_eq!(held() / MIB, 0);
+    assert_eq!(stat(&proxy, "clients_slow"), 0);
     proxy.admin(&["purge", "--all"]).success();
     within("the memory to be free again", || (held() <= LIMIT / 20).then_some(()));
     assert!(stat(&proxy, "clients_slow") > 0);
-    // Those who read are served meanwhile and afterwards.
+    // Clients that read are still served.
     assert_eq!(proxy.get(&format!("/0/{LARGE}")).expect(200).body.len(), LARGE);
     drop(slow);
 }

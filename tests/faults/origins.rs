@@ -1,4 +1,4 @@
-//! Origins that refuse, hang, truncate, reset, flood or talk nonsense.
+//! Origins that refuse, hang, truncate, reset, flood or send nonsense.
 
 use sandarac_test_support::{
     Gate, Listener, Origin, Port, Reply, Response, Sandarac, Trouble, get, post, reply, within,
@@ -11,7 +11,8 @@ fn error_of(response: &Response) -> String {
     status.split(';').find_map(|part| part.trim().strip_prefix("error=")).unwrap_or_default().to_owned()
 }
 
-/// Sandarac with a second for `timeout`, and for nothing else: an origin that is only slow to begin has not failed yet.
+/// Sandarac with `timeout` set to one second and the default for all others, so that an origin that is merely slow at another step
+/// has not failed.
 fn with_a_second_for(
     timeout: &str,
     rule: impl Fn(&sandarac_test_support::Request) -> Reply + Send + Sync + 'static,

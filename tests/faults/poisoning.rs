@@ -1,13 +1,13 @@
-//! Cache poisoning and deception: what one client sends must not decide what another gets.
+//! Cache poisoning and deception: one client's request must not decide another client's response.
 
 use sandarac_test_support::{Origin, Request, Sandarac, get, head, post, reply, request};
 
 use crate::{before, sandarac};
 
-/// A listener that trusts the tests.
+/// A listener's setting that trusts the tests as a proxy.
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1\"]";
 
-/// A proxy before `origin`, with keys of its own for the listener and the route.
+/// A proxy before `origin`, with the keys `listener` and `route`.
 fn start(origin: &Origin, listener: &str, route: &str) -> Sandarac {
     let config = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n{listener}\n[pool.app]\nbackends = [\"{}\"]\n\
@@ -17,7 +17,7 @@ fn start(origin: &Origin, listener: &str, route: &str) -> Sandarac {
     sandarac().config(config).start()
 }
 
-/// An origin that shows the value of a field in a page it lets anyone cache.
+/// An origin that shows the value of a field in a page that any cache may store.
 fn echo(field: &'static str) -> impl Fn(&Request) -> sandarac_test_support::Reply + Send + Sync + 'static {
     move |request| reply(200).cache("max-age=60").body(request.fields.list(field))
 }
@@ -205,7 +205,7 @@ fn fields_with_underscores_pass_for_no_others() {
         proxy.exchange(&if passed { request.with("Cookie", "session=1") } else { request }).expect(200);
         assert!(!origin.last().fields.has(field), "{field} reached the origin of {path}");
     }
-    // Nor for one that a rule removes or sets, unless such names are asked for.
+    // Names with underscores are also dropped where a rule removes or sets the field, unless `underscores` is set.
     let request =
         || get("/").with("Api_Key", "1").with("X_Forwarded_Host", "evil").with("Cookie", "session=1");
     let (proxy, origin) = before(echo("host"));
@@ -244,7 +244,7 @@ fn what_a_client_says_of_itself_is_replaced_and_what_chooses_for_all_stays_here(
     }
     proxy.get("/without").expect(200);
     assert!(!origin.last().fields.has("x-real-ip"));
-    // A trusted proxy has set it.
+    // X-Real-IP from a trusted proxy is forwarded.
     let origin = Origin::new(echo("host"));
     let proxy = start(&origin, TRUSTING, "");
     proxy.exchange(&get("/").with("X-Real-IP", "192.0.2.1").with("Cookie", "session=1")).expect(200);
@@ -365,7 +365,7 @@ fn a_trusted_proxy_may_tell_the_scheme_in_forwarded() {
     assert_eq!([proxy.exchange(&secure).text(), proxy.get("/").text()], ["https", "http"]);
 }
 
-/// Regression: a server that sets Cache-Control for whatever it answers made one client's error everybody's.
+/// Regression: with a server that sets Cache-Control on every response, one client's error was stored for all clients.
 #[test]
 fn an_error_that_one_clients_fields_provoked_is_not_stored() {
     let (proxy, origin) = before(|request| {
@@ -383,7 +383,8 @@ fn an_error_that_one_clients_fields_provoked_is_not_stored() {
         let target = format!("/{status}");
         proxy.exchange(&get(&target).with("X-Provokes", status));
         let before = origin.count();
-        assert_eq!((proxy.get(&target).status.to_string().as_str(), origin.count()), (status, before));
+        assert_eq!(proxy.get(&target).status.to_string(), status);
+        assert_eq!(origin.count(), before);
     }
     let origin = Origin::new(|_| reply(403).cache("max-age=60").body("page"));
     let proxy = start(&origin, "", "cache = { status_ttl = { 403 = \"5s\" } }");
@@ -391,7 +392,7 @@ fn an_error_that_one_clients_fields_provoked_is_not_stored() {
     assert_eq!(origin.count(), 1);
 }
 
-/// Regression: what is malformed in Cache-Control counted as absent, so that a default lifetime applied.
+/// Regression: malformed directives in Cache-Control counted as absent, so that a default lifetime applied.
 #[test]
 fn a_sloppy_origins_private_pages_are_not_shared() {
     let (proxy, origin) = before(|request| {
@@ -412,7 +413,7 @@ fn a_sloppy_origins_private_pages_are_not_shared() {
     }
 }
 
-/// Regression: gunicorn and Go's mux run `/admin/users` for what no route took for it.
+/// Regression: gunicorn and Go's mux run `/admin/users` for paths that no route recognised as that.
 #[test]
 fn a_path_that_a_backend_may_read_otherwise_evades_no_route() {
     let origin = Origin::new(|request| reply(200).body(&request.target));
@@ -445,7 +446,7 @@ fn a_path_that_a_backend_may_read_otherwise_evades_no_route() {
         assert!(refused.field("proxy-status").is_some_and(|why| why.contains("path")), "{target}");
     }
     assert_eq!(origin.count(), 0);
-    // Where all readings have one route, the path goes on as it came.
+    // If all readings of a path have the same route, the path is forwarded unchanged.
     for target in
         ["/a%2fb", "/a;b/c", "/a.", "/a//b", "/admin/a%2fb", "/admin;x".replace("admin", "other").as_str()]
     {

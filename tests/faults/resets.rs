@@ -1,7 +1,7 @@
-//! Clients that reset their connection: whatever was on its way to them reaches nobody else.
+//! Clients that reset their connection: bytes on their way to them reach no other client.
 //!
-//! One core serves everybody here, so that every client uses the memory of the one before. The process stands still while a
-//! client sends and resets: it then reads the request, and fails to write the response, every time.
+//! One core serves all clients here, so that each uses the memory of the one before. The process is paused while a client sends and
+//! resets, so that it reads the request and fails to write the response every time.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::{sandarac, stat};
 /// A body that no socket takes at once.
 const LARGE: usize = 8 << 20;
 
-/// The page at a target: it names the target, and is large where that says so.
+/// The page at `target`: it names the target, and is large if the target begins with `/large`.
 fn page(target: &str) -> Vec<u8> {
     let length = if target.starts_with("/large") { LARGE } else { 100 + target.len() };
     let mut page = format!("page {target} ").into_bytes();
@@ -20,12 +20,12 @@ fn page(target: &str) -> Vec<u8> {
     page
 }
 
-/// Pages that are stored, but for those below `/private`.
+/// Pages that are stored, except those below `/private`.
 fn site() -> (Sandarac, Origin) {
     site_with(|_| {})
 }
 
-/// The same, where `first` sees each request that reaches the origin.
+/// The same; `first` is called with each request that reaches the origin.
 fn site_with(first: impl Fn(&Request) + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(move |request| {
         first(request);
@@ -43,7 +43,7 @@ fn expect_page(client: &mut Conn, target: &str) {
     assert!(response.body == page(target), "{target}: {:?}", String::from_utf8_lossy(&response.body[..60]));
 }
 
-/// Other clients, and one that was there before, get exactly what they ask for, request after request.
+/// Asserts that other clients, and one that was connected before, get exactly the pages they request.
 #[track_caller]
 fn others_get_their_own(proxy: &Sandarac, before: &mut Conn) {
     let mut new = proxy.connect();
@@ -59,7 +59,7 @@ fn others_get_their_own(proxy: &Sandarac, before: &mut Conn) {
     }
 }
 
-/// Sends `requests` on a new connection and resets it, before the process reads any of that.
+/// Sends `requests` on a new connection and resets it before the process reads any of them.
 fn send_and_reset(proxy: &Sandarac, requests: &[u8]) {
     proxy.paused(|| {
         let mut client = proxy.connect();
@@ -72,7 +72,7 @@ fn bytes(requests: &[Req]) -> Vec<u8> {
     requests.iter().flat_map(Req::to_bytes).collect()
 }
 
-/// Regression: what could not be written to one client stayed in memory that the next one on the core was answered from.
+/// Regression: bytes that could not be written to one client stayed in the buffer from which the core's next client was answered.
 #[test]
 fn a_hit_that_cannot_be_written_is_written_to_nobody() {
     let (proxy, _origin) = site();
@@ -155,7 +155,7 @@ fn responses_that_come_for_a_client_that_has_gone_reach_nobody_else() {
         }
     });
     let mut before = proxy.connect();
-    // Both wait at the origin as their clients reset: one for the store, one for its client alone.
+    // Two requests wait at the origin when their clients reset: one fills the store, one is private.
     for target in ["/held", "/private/held"] {
         let mut client = proxy.connect();
         client.send(bytes(&[get("/alice"), get(target), get("/alice")]));
@@ -183,7 +183,7 @@ fn clients_that_are_turned_away_and_reset_leave_nothing_behind() {
     within("all to be turned away", || (stat(&proxy, "connections_refused") == 10).then_some(()));
 }
 
-/// The same without the process ever standing still, so that resets fall between any two steps of it.
+/// The same without pauses, so that resets fall between any two steps of the process.
 #[test]
 fn resets_at_any_point_reach_nobody_else() {
     let (proxy, _origin) = site();

@@ -1,6 +1,6 @@
-//! Messages whose end or meaning two readers could disagree on (RFC 9112 §11), over the network.
+//! Messages on whose end or meaning two parsers could disagree (RFC 9112 §11), over the network.
 //!
-//! The corpus is that of the codec; here it is the whole binary that must refuse, close, and let nothing through.
+//! The corpus is that of the codec. Here the whole binary must refuse, close, and let nothing through.
 
 use sandarac_test_support::{Conn, Listener, Origin, Sandarac, Trouble, get, reply, request};
 
@@ -14,7 +14,7 @@ fn start(backend: &str) -> Sandarac {
     sandarac().config(site(backend, "", LIMITS)).start()
 }
 
-/// Collects what went wrong, so that one run names all cases that fail.
+/// Fails with a list of all failed cases of a run.
 fn report(faults: Vec<String>) {
     assert!(faults.is_empty(), "{} cases failed:\n{}", faults.len(), faults.join("\n"));
 }
@@ -26,7 +26,7 @@ fn every_request_of_the_corpus_is_refused_and_its_connection_closed() {
     let mut faults = Vec::new();
     for case in corpus::load("requests.txt") {
         let mut client = proxy.connect();
-        // The refusal may come, and the connection close, before all is sent.
+        // The refusal and the close may come before all is sent.
         let _ = client.try_send(&case.bytes);
         client.finish();
         match client.try_response("GET") {
@@ -46,7 +46,7 @@ fn every_request_of_the_corpus_is_refused_and_its_connection_closed() {
         }
     }
     proxy.get("/sentinel").expect(200);
-    // Not even the beginning of one whose fault stands in its body.
+    // Not even the head of a request with a malformed body may reach the origin.
     let through = origin.requests().into_iter().filter(|request| request.target != "/sentinel");
     faults.extend(through.map(|request| format!("{} {} reached the origin", request.method, request.target)));
     report(faults);
@@ -64,10 +64,12 @@ fn a_refusal_ends_the_connection_while_the_client_goes_on() {
     client.response().expect(400);
     client.expect_end();
     proxy.get("/sentinel");
-    assert_eq!((origin.count_of("/before"), origin.count_of("/smuggled"), origin.count()), (1, 0, 2));
+    assert_eq!(origin.count_of("/before"), 1);
+    assert_eq!(origin.count_of("/smuggled"), 0);
+    assert_eq!(origin.count(), 2);
 }
 
-/// Whether `outcome` is how a refused response reaches the client: as 502, or cut short where its head had gone on.
+/// Whether `outcome` is that of a refused response: a 502, or a truncated response if the head had already been forwarded.
 fn is_refused(outcome: &Result<sandarac_test_support::Response, Trouble>) -> bool {
     match outcome {
         Ok(response) => response.status == 502,
@@ -85,7 +87,7 @@ fn answer_with(case: &Case, listener: &Listener, client: &mut Conn, target: &str
     origin
 }
 
-/// Whether a client got what `repaired` says: see the head of the corpus.
+/// Whether the client got the response described in `repaired`; the head of the corpus explains the format.
 fn is_as_repaired(repaired: &str, outcome: &Result<sandarac_test_support::Response, Trouble>) -> bool {
     let (_, message) = repaired.split_once(": ").expect("the repairs stand first");
     let (head, body) = message.rsplit_once(" | ").expect("the body stands last");
@@ -125,7 +127,7 @@ fn every_response_of_the_corpus_is_refused_or_repaired_and_its_connection_closed
         }
         origin.read_to_end();
         let mut second = proxy.connect();
-        // What was repaired may be stored.
+        // A repaired response may be stored, so the second request uses another target.
         let target = if case.repaired.is_some() { format!("{target}/other") } else { target };
         second.send(get(&target).to_bytes());
         let mut origin = listener.accept();
@@ -143,7 +145,7 @@ fn every_response_of_the_corpus_is_refused_or_repaired_and_its_connection_closed
     assert!(repaired.len() == 9 && repaired.iter().all(|metric| metric["value"] != 0), "{repaired:?}");
 }
 
-/// The origin keeps the connection open and sends more: that belongs to no response.
+/// The origin keeps the connection open and sends more bytes, which belong to no response.
 #[test]
 fn nothing_that_follows_a_repaired_response_is_read() {
     let listener = Listener::new();
@@ -196,5 +198,6 @@ fn a_forwarded_request_is_written_anew() {
     let request = origin.last();
     assert_eq!(request.text(), "hello");
     assert_eq!(request.fields.all("transfer-encoding"), ["chunked"]);
-    assert_eq!((request.field("host"), request.field("x-y")), (Some("www.example"), Some("z")));
+    assert_eq!(request.field("host"), Some("www.example"));
+    assert_eq!(request.field("x-y"), Some("z"));
 }

@@ -1,4 +1,4 @@
-//! Bytes that an origin sends without having been asked: they are never taken for the response to another request.
+//! Unsolicited bytes from an origin: they are never taken for the response to another request.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,10 @@ use sandarac_test_support::{
 
 use crate::{sandarac, site, stat};
 
-/// A response to nobody, which would be stored if it were taken for somebody's.
+/// A response to no request, which would be stored if it were taken for the response to one.
 const STRAY: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 5\r\n\r\nstray";
 
-/// Attempts at what takes two parties to meet in time.
+/// The number of attempts at a race.
 const TRIES: usize = 60;
 
 /// One core before an origin that answers by `rule`.
@@ -20,7 +20,7 @@ fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac
     (sandarac().before(&origin).option("--threads", "1").start(), origin)
 }
 
-/// A response that names what was asked for.
+/// A response whose body is the target.
 fn own(request: &Request) -> Reply {
     reply(200).cache("no-store").body(&request.target)
 }
@@ -29,7 +29,7 @@ fn encoded(target: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\r\n{target}", target.len())
 }
 
-/// Regression: a body that followed the response to HEAD in a second write was the response to the next request.
+/// Regression: a body that followed the response to HEAD in a second write was taken for the response to the next request.
 #[test]
 fn a_body_behind_the_response_to_head_answers_nobody() {
     let (proxy, _origin) = before(|request| match &*request.method {
@@ -90,7 +90,8 @@ fn a_second_response_that_comes_while_the_connection_waits_answers_nobody() {
     for number in 0..20 {
         let target = format!("/{number}");
         assert_eq!(client.get(&target).expect(200).body, target.as_bytes());
-        // All of the stray response has been sent: what comes later than a request cannot be told from its response.
+        // Wait until all of the stray response has been sent, because bytes that arrive after the next request look like its
+        // response.
         let gate = std::mem::take(&mut *sent.lock().expect("nobody panics with it"));
         gate.reached(1);
         gate.open();
@@ -105,7 +106,8 @@ fn a_response_that_is_there_before_the_request_answers_nobody() {
     let proxy = sandarac().before_listener(&listener).option("--threads", "1").start();
     let mut client = proxy.connect();
     client.send(post("/", "body").to_bytes());
-    // There is no room for its connection, and it stands still until that has been made, and has brought a response.
+    // The listener's backlog is full, so the proxy's connect is pending. The proxy is paused until the connection is accepted and
+    // has received a response.
     proxy.counts("origin_connections", 1);
     let mut origin = proxy.paused(|| {
         listener.accept();
@@ -121,7 +123,7 @@ fn a_response_that_is_there_before_the_request_answers_nobody() {
     assert_eq!(stat(&proxy, "origin_connections_stray"), 1);
 }
 
-/// Regression: a worker that answered the question for its version with a body had that taken for the next response.
+/// Regression: a worker's body in the response to the request for its version was taken for the next response.
 #[test]
 fn a_worker_that_answers_the_question_for_its_version_with_a_body_serves() {
     for body in [STRAY, "{\"id\":\"w0\",\"rev\":1,\"by\":\"6f1c0a92d3b4e587\",\"skills\":{}}"] {
@@ -146,7 +148,7 @@ fn a_worker_that_answers_the_question_for_its_version_with_a_body_serves() {
     }
 }
 
-/// What ends the connection comes in one segment with the response, so that it is there before the next request.
+/// The end of the connection arrives in one segment with the response, so that it is there before the next request.
 #[test]
 fn a_connection_that_has_ended_is_not_given_a_request_that_is_sent_once() {
     let (proxy, origin) = before(|request| own(request).corked().cut());
@@ -160,8 +162,8 @@ fn a_connection_that_has_ended_is_not_given_a_request_that_is_sent_once() {
     assert_eq!(origin.connections(), 2 * TRIES);
 }
 
-/// cheroot leaves chunks unread that its application did not read, and takes their first size line for a request; aiohttp does not
-/// read requests that follow one for another protocol. What comes of it would be the response to the next request.
+/// cheroot does not drain chunks that its application left unread, and takes their first size line for a request. aiohttp does not
+/// read requests that follow an upgrade request. Either way, its answer would be taken for the response to the next request.
 #[test]
 fn a_connection_is_not_kept_where_the_backend_may_have_left_a_part_of_the_request() {
     let origin = Origin::new(|_| reply(200).cache("no-store"));
@@ -169,7 +171,7 @@ fn a_connection_is_not_kept_where_the_backend_may_have_left_a_part_of_the_reques
     let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     let upgrade = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
     let length = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
-    // The first in chunks finds the one that was kept.
+    // The first chunked request uses the connection kept from before.
     for (request, connections) in [(length, 1), (chunked, 2), (upgrade, 3)] {
         let before = origin.connections();
         for _ in 0..3 {

@@ -1,5 +1,4 @@
-//! A standard error that cannot be written, as whoever read it is gone. Regression, all of it: what was to be said there was a panic
-//! of whoever said it.
+//! Standard error that cannot be written, because its reader is gone. All are regressions: a write to standard error panicked.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -47,7 +46,7 @@ fn checks_go_on_after_one_has_failed() {
         "/health" => reply(if is_well.load(Ordering::SeqCst) { 200 } else { 503 }),
         _ => reply(200).cache("no-store"),
     });
-    // The last one that is well is spared.
+    // The last healthy backend is never taken out, so there is another one.
     let other = Origin::new(|_| reply(200));
     let both = format!("{}\", \"{}", sick.url(), other.url());
     let check = "check = { path = \"/health\", interval = \"10ms\", rise = 1, fall = 1 }";

@@ -1,4 +1,4 @@
-//! Request bodies that stop, come too late, or are wrong, and backends that do not take them.
+//! Request bodies that stop, are late, or are malformed, and backends that do not read them.
 
 use std::thread::JoinHandle;
 
@@ -12,13 +12,13 @@ fn start(pool_keys: &str, tables: &str) -> (Sandarac, Listener) {
     (sandarac().config(config).start(), listener)
 }
 
-/// Sends until the peer takes no more, or all of it.
+/// Sends `bytes` bytes, or as many as the peer takes.
 fn push(client: &mut Conn, bytes: usize) {
     client.set_write_patience(std::time::Duration::from_millis(200));
     let _ = client.try_send(vec![b'x'; bytes]);
 }
 
-/// Sends a body of so many bytes while the test goes on.
+/// Sends a body of `length` bytes on another thread.
 fn send_aside(mut client: Conn, length: usize) -> JoinHandle<Conn> {
     std::thread::spawn(move || {
         client.send(vec![b'x'; length]);
@@ -26,7 +26,7 @@ fn send_aside(mut client: Conn, length: usize) -> JoinHandle<Conn> {
     })
 }
 
-/// Regression: the time for the body ran while the backend was waited for, and the client got a 408.
+/// Regression: the timeout for the body ran while the proxy waited for the backend, and the client got a 408.
 #[test]
 fn a_backend_that_does_not_take_a_body_is_answered_for_with_504() {
     let (proxy, listener) = start("first_byte_timeout = \"2s\"", "[timeouts]\nbody = \"1s\"");
@@ -37,7 +37,7 @@ fn a_backend_that_does_not_take_a_body_is_answered_for_with_504() {
     client.response().expect(504);
 }
 
-/// Regression: the same, with a backend that goes on in time.
+/// Regression: the same, with a backend that goes on reading in time.
 #[test]
 fn a_backend_may_pause_amid_a_body_for_longer_than_a_client_may() {
     const LENGTH: usize = 32 << 20;
@@ -48,14 +48,14 @@ fn a_backend_may_pause_amid_a_body_for_longer_than_a_client_may() {
     origin.request_head();
     let pause = std::time::Instant::now();
     let sending = send_aside(client, LENGTH);
-    // The pause is what is tested; the first bytes are left in the sockets meanwhile.
+    // The backend pauses on purpose; the first bytes stay in the socket buffers meanwhile.
     within("the time for the body to be over", || (pause.elapsed().as_secs() >= 2).then_some(()));
     assert_eq!(origin.read(LENGTH).len(), LENGTH);
     origin.send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
     sending.join().unwrap().response().expect(201);
 }
 
-/// A client that waits for a word of the backend is not late.
+/// A client that waits for `100 Continue` from the backend is not late.
 #[test]
 fn a_backend_that_never_says_to_go_on_is_answered_for_with_504() {
     let (proxy, listener) = start("first_byte_timeout = \"2s\"", "[timeouts]\nbody = \"1s\"");
@@ -67,7 +67,7 @@ fn a_backend_that_never_says_to_go_on_is_answered_for_with_504() {
 
 const EARLY: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
 
-/// A client that is sending a body in chunks, and the backend, which has begun to answer after the first part of it, `3\r\nabc`.
+/// A client that is sending a body in chunks, and the backend, which has begun to answer after the first chunk, `3\r\nabc`.
 fn answered_early(proxy: &Sandarac, listener: &Listener) -> (Conn, Conn) {
     let mut client = proxy.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc");
@@ -78,16 +78,16 @@ fn answered_early(proxy: &Sandarac, listener: &Listener) -> (Conn, Conn) {
     (client, origin)
 }
 
-/// The backend sees that the request broke off, and the client that the response did.
+/// Asserts that the backend sees the request break off, and the client the response.
 #[track_caller]
 fn both_break_off(client: &mut Conn, origin: &mut Conn) {
-    // Whatever the backend goes on to say is no occasion to look at the body again.
+    // More bytes from the backend must not make the proxy read the body again.
     let _ = origin.try_send("1\r\n.\r\n");
     origin.expect_end();
     assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"), "the response came to an end");
 }
 
-/// Regression: what was refused was read again, from the middle of a chunk size, and went on as another body with an end.
+/// Regression: a refused body was read again from the middle of a chunk size, and forwarded as another body, with an end.
 #[test]
 fn a_body_that_is_malformed_after_an_early_response_breaks_off() {
     let (proxy, listener) = start("", "");
@@ -99,7 +99,7 @@ fn a_body_that_is_malformed_after_an_early_response_breaks_off() {
     assert_eq!(proxy.metric("bodies_truncated"), 0, "the backend is to blame for nothing");
 }
 
-/// Regression: the chunk that was too large was left where it was, and its content was read as the next chunks.
+/// Regression: the content of the chunk that was too large was read as the next chunks.
 #[test]
 fn a_body_that_is_too_large_after_an_early_response_breaks_off() {
     let (proxy, listener) = start("", "[limits]\nbody = \"20B\"");
@@ -109,7 +109,7 @@ fn a_body_that_is_too_large_after_an_early_response_breaks_off() {
     both_break_off(&mut client, &mut origin);
 }
 
-/// Regression: no time counted for the client any more, and the backend's was held against it.
+/// Regression: the client had no timeout any more, and the backend's timeout ran instead.
 #[test]
 fn a_client_that_stops_after_an_early_response_is_late_itself() {
     let (proxy, listener) = start("between_bytes_timeout = \"1s\"", "[timeouts]\nbody = \"2s\"");
@@ -120,7 +120,7 @@ fn a_client_that_stops_after_an_early_response_is_late_itself() {
     proxy.counts("uploads_broken", 1);
 }
 
-/// Regression: the least rate did not hold.
+/// Regression: the minimum rate was not enforced.
 #[test]
 fn a_body_that_trickles_after_an_early_response_breaks_off() {
     let (proxy, listener) = start("", "[limits]\nmin_rate_in = \"100KiB\"\nmin_rate_after = \"1s\"");
@@ -146,7 +146,7 @@ fn a_body_goes_on_to_its_end_after_an_early_response() {
     sending.join().unwrap().read_through("0\r\n\r\n");
 }
 
-/// Regression: the rest of the time for the head of a response was all the time that its body had to begin.
+/// Regression: the body of a response had to begin within what was left of the timeout for its head.
 #[test]
 fn a_backend_has_its_time_for_the_body_from_the_head_on() {
     let (proxy, listener) = start("first_byte_timeout = \"1s\"\nbetween_bytes_timeout = \"60s\"", "");
@@ -162,7 +162,8 @@ fn a_backend_has_its_time_for_the_body_from_the_head_on() {
     client.expect("body");
 }
 
-/// Regression: the answer was stored, and the connection kept for the next request, which the backend took for the rest of the body.
+/// Regression: the response was stored, and the connection reused for the next request, which the backend took for the rest of the
+/// body.
 #[test]
 fn a_connection_whose_request_is_not_whole_is_not_used_again() {
     let (proxy, listener) = start("", "[cache]\nprofile = \"rfc\"");
@@ -183,7 +184,7 @@ fn a_connection_whose_request_is_not_whole_is_not_used_again() {
     other.response().expect(200);
 }
 
-/// Regression: nothing limited how long the connection was kept for the answer to be taken.
+/// Regression: no limit applied to how long the connection was kept for the client to read the response.
 #[test]
 fn a_client_that_sends_a_body_without_end_and_takes_no_answer_is_let_go() {
     let (proxy, listener) = start("", "[timeouts]\nwrite = \"1s\"");
@@ -195,7 +196,7 @@ fn a_client_that_sends_a_body_without_end_and_takes_no_answer_is_let_go() {
     origin.expect("some");
     let length = 6 << 20;
     origin.send(format!("HTTP/1.1 413 Content Too Large\r\nContent-Length: {length}\r\n\r\n"));
-    // How much of it is taken before the client is let go, is the system's to say.
+    // The system decides how much of it is taken before the client is disconnected.
     let _ = origin.try_send(vec![b'x'; length]);
     proxy.counts("connections_open", 0);
     drop(client);

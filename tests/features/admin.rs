@@ -1,4 +1,4 @@
-//! What the running process can be asked and told over its admin socket.
+//! The admin socket: queries and commands to the running process.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -117,7 +117,8 @@ fn a_url_is_purged_with_all_its_variants() {
 fn everything_is_purged() {
     let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
     let ask = || ["/a", "/b", "/c"].map(|path| proxy.get(path).text());
-    assert_eq!((ask(), ask()), (["1", "2", "3"].map(str::to_owned), ["1", "2", "3"].map(str::to_owned)));
+    assert_eq!(ask(), ["1", "2", "3"]);
+    assert_eq!(ask(), ["1", "2", "3"]);
     proxy.admin(&["purge", "--all"]).success();
     assert_eq!(ask(), ["4", "5", "6"]);
 }
@@ -227,7 +228,7 @@ fn metrics_are_there_for_prometheus() {
     }
 }
 
-/// Regression: errors that the application answered with could not be alerted on, and the process itself was not measured.
+/// Regression: no metric counted error responses of the application, and none measured the process itself.
 #[test]
 fn metrics_tell_of_responses_origins_and_the_process() {
     let (proxy, _origin) = cache(|request| match request.path() {
@@ -259,7 +260,7 @@ fn metrics_tell_of_responses_origins_and_the_process() {
     assert!(open > 5.0 && open < value("process_max_fds") && value("process_virtual_memory_bytes") > 1e6);
 }
 
-/// The dashboard and the alert rules ask for metrics that there are.
+/// The dashboard and the alert rules use only metrics that exist.
 #[test]
 fn dashboard_and_alert_rules_name_metrics_that_exist() {
     let (proxy, _origin) = cache(|_| reply(200).cache("max-age=60"));
@@ -321,19 +322,20 @@ fn an_admin_interface_over_tcp_wants_its_token() {
     let proxy = sandarac().without_admin().config(site(&origin.url(), "", &tables)).start();
     let address = admin_address(&proxy);
     Conn::to(&Address::parse(&address)).get("/status").expect(401);
-    assert_eq!((asked_with(&address, "wrong"), asked_with(&address, TOKEN)), (401, 200));
+    assert_eq!(asked_with(&address, "wrong"), 401);
+    assert_eq!(asked_with(&address, TOKEN), 200);
 }
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// The admin address that a process told at its start.
+/// The admin address that a process logged at its start.
 fn admin_address(proxy: &Sandarac) -> String {
     let told = proxy.stderr();
     let line = told.lines().find_map(|line| line.strip_prefix("sandarac: admin on "));
     line.expect("a line that tells the admin address").to_owned()
 }
 
-/// The status that the admin interface at `address` answers to a caller with `token`.
+/// The status with which the admin interface at `address` answers a caller with `token`.
 fn asked_with(address: &str, token: &str) -> u16 {
     let request = get("/status").with("Authorization", &format!("Bearer {token}"));
     Conn::to(&Address::parse(address)).exchange(&request).status
@@ -349,7 +351,8 @@ fn an_admin_interface_over_tcp_is_had_with_flags_alone() {
     let from_file = setup.option("--admin-token-file", "./token").start();
     for proxy in [from_variable, from_file] {
         let address = admin_address(&proxy);
-        assert_eq!((asked_with(&address, TOKEN), asked_with(&address, "another")), (200, 401));
+        assert_eq!(asked_with(&address, TOKEN), 200);
+        assert_eq!(asked_with(&address, "another"), 401);
         let status = || sandarac().arg("status").option("--admin", &address);
         status().variable("SANDARAC_TOKEN", TOKEN).run().success();
         let said = status().run().failure().stderr;
@@ -379,12 +382,13 @@ fn a_reload_takes_up_a_new_token() {
     proxy.write_config(&text(other));
     proxy.signal(Signal::Hangup);
     proxy.says("reloaded");
-    assert_eq!((asked_with(&address, TOKEN), asked_with(&address, other)), (401, 200));
+    assert_eq!(asked_with(&address, TOKEN), 401);
+    assert_eq!(asked_with(&address, other), 200);
 }
 
 const READ_TOKEN: &str = "fedcba9876543210fedcba9876543210";
 
-/// A process whose admin interface on TCP takes both tokens, and the settings of that with the second token left open.
+/// A process whose admin interface on TCP takes both tokens; its address; and its configuration as a function of the second token.
 fn with_both_tokens(origin: &Origin) -> (Sandarac, Address, impl Fn(&str) -> String) {
     let url = origin.url();
     let text = move |read: &str| {
@@ -397,7 +401,7 @@ fn with_both_tokens(origin: &Origin) -> (Sandarac, Address, impl Fn(&str) -> Str
     (proxy, address, text)
 }
 
-/// A connection that has asked for the log with `token`, and the status of the answer.
+/// A connection that has requested the log with `token`, and the status of the response.
 fn watching(address: &Address, token: &str) -> (Conn, u16) {
     let mut watcher = Conn::to(address);
     watcher.send(get("/log").with("Authorization", &format!("Bearer {token}")).to_bytes());
@@ -405,14 +409,15 @@ fn watching(address: &Address, token: &str) -> (Conn, u16) {
     (watcher, status)
 }
 
-/// Regression: whoever had the log open kept it for as long as they liked.
+/// Regression: a caller that had the log open kept it open after its token was revoked.
 #[test]
 fn a_token_that_a_reload_revokes_watches_the_log_no_longer() {
     let origin = Origin::new(|_| reply(200));
     let (proxy, address, text) = with_both_tokens(&origin);
     let (mut reader, seen) = watching(&address, READ_TOKEN);
     let (mut operator, also) = watching(&address, TOKEN);
-    assert_eq!((seen, also), (200, 200));
+    assert_eq!(seen, 200);
+    assert_eq!(also, 200);
     proxy.write_config(&text("0000000000000000ffffffffffffffff"));
     proxy.signal(Signal::Hangup);
     proxy.says("reloaded");
@@ -423,7 +428,7 @@ fn a_token_that_a_reload_revokes_watches_the_log_no_longer() {
     operator.read_through("/later");
 }
 
-/// Regression: readers took all places, and the operator found none.
+/// Regression: callers with the read token took all places, and none was left for the full token.
 #[test]
 fn readers_of_the_log_leave_places_to_the_full_token() {
     let origin = Origin::new(|_| reply(200));
@@ -436,7 +441,7 @@ fn readers_of_the_log_leave_places_to_the_full_token() {
     assert_eq!(watching(&address, TOKEN).1, 500, "sixteen watch");
 }
 
-/// Regression: a command with the read token in the environment said that the configuration was wrong.
+/// Regression: a command with the read token in the environment reported an error in the configuration.
 #[test]
 fn a_command_with_a_configuration_presents_the_read_token_of_the_environment() {
     let origin = Origin::new(|_| reply(200));
@@ -452,7 +457,7 @@ fn a_command_with_a_configuration_presents_the_read_token_of_the_environment() {
     status(TOKEN).success();
     let said = status("another-token-of-24-chars").failure().stderr;
     assert!(said.contains("the token is not the right one"), "{said}");
-    // A process would have it for the token that may do everything.
+    // A server process would take it as the full token.
     let check = sandarac().arg("check").option("-c", proxy.dir().join("sandarac.toml").display().to_string());
     let said = check.variable("SANDARAC_TOKEN", READ_TOKEN).run().failure().stderr;
     assert!(
@@ -512,7 +517,7 @@ fn top_shows_what_goes_on_until_a_key_ends_it() {
             proxy.get(&target);
             top.text().contains(&target).then_some(())
         });
-        // Drawn over and over in one place, each line cleared to its end.
+        // Each picture is drawn over the previous one, and each line is cleared to its end.
         top.shows("\u{1b}[H", 2);
         let text = top.text();
         let lines = text.split("\u{1b}[H").flat_map(|picture| picture.split("\u{1b}[K\r\n"));
@@ -551,7 +556,7 @@ fn commands_say_so_when_nothing_runs() {
     assert!(output.stderr.contains("nobody-here"), "{output:?}");
 }
 
-/// Regression: 64 of them shut everybody out, for a minute and longer.
+/// Regression: 64 silent callers shut out every other caller for a minute or longer.
 #[test]
 fn callers_that_say_nothing_are_no_hindrance() {
     let (proxy, _origin) = before(|_| reply(200));
@@ -570,7 +575,7 @@ fn callers_that_say_nothing_are_no_hindrance() {
     drop((silent, half));
 }
 
-/// Regression: it was kept, for whoever has no token to hold a place with.
+/// Regression: the connection was kept, so that a caller without a token could hold a place.
 #[test]
 fn a_caller_without_a_token_is_let_go() {
     let origin = Origin::new(|_| reply(200));
@@ -581,7 +586,7 @@ fn a_caller_without_a_token_is_let_go() {
     caller.expect_end();
 }
 
-/// Regression: each byte gave it another minute.
+/// Regression: each byte extended the deadline by a minute.
 #[test]
 fn a_callers_request_that_comes_in_drops_gets_no_more_time() {
     let (proxy, _origin) = before(|_| reply(200));

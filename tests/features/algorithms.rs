@@ -1,4 +1,4 @@
-//! The algorithms, by what always holds of where requests go.
+//! The balancing algorithms: properties that always hold of where requests go.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -40,7 +40,7 @@ fn shares(client: &mut Conn, count: usize) -> BTreeMap<String, usize> {
     shares
 }
 
-/// Who answers each of a hundred classes.
+/// The name of the backend that answers each of a hundred classes.
 fn homes(client: &mut Conn) -> Vec<String> {
     (0..100).map(|class| client.get(&format!("/class-{class}/x")).expect(200).text()).collect()
 }
@@ -84,7 +84,7 @@ fn what_is_drawn_at_random_heeds_weights() {
         let text = weighted(algorithm, &[(backends[0].url(), 9), (backends[1].url(), 1)]);
         let proxy = sandarac().config(text).start();
         let shares = shares(&mut proxy.connect(), 300);
-        // Of 300 draws a is to get 270; to get 200, it would have to be 13 standard deviations out of luck.
+        // Of 300 draws, a should get 270. 200 would be 13 standard deviations below that.
         assert!(shares["a"] > 200, "{algorithm}: {shares:?}");
         assert!(algorithm != "random" || shares.contains_key("b"), "{shares:?}");
     }
@@ -92,7 +92,8 @@ fn what_is_drawn_at_random_heeds_weights() {
 
 #[test]
 fn peak_ewma_heeds_weights() {
-    // Weights count against latencies: an answer that a busy machine holds up is not to be a thousand times as late.
+    // Weights are set against latencies. Both backends are slow on purpose, so that a busy machine cannot make an answer of the
+    // one a thousand times as late as an answer of the other.
     let backends = ["a", "b"].map(|name| {
         Origin::new(move |_| {
             thread::sleep(Duration::from_millis(5));
@@ -112,8 +113,8 @@ fn hashes_heed_weights() {
         let text = weighted(algorithm, &[(backends[0].url(), 9), (backends[1].url(), 1)]);
         let proxy =
             sandarac().config(text.replace("balance", "class = \"path_segment(1)\"\nbalance")).start();
-        // Ports are hashed and each time others. Of a hundred classes, none is at b in a run of 40 000; of a thousand, the
-        // stars go out before.
+        // The hash depends on the ports, which differ in each run. With a hundred classes, b gets none in one run of 40 000; with a
+        // thousand, practically never.
         let shares = shares(&mut proxy.connect(), 1000);
         assert!(shares["a"] > 700 && shares.contains_key("b"), "{algorithm}: {shares:?}");
     }
@@ -159,7 +160,7 @@ fn least_requests_leaves_the_busier_of_two_alone() {
 
 #[test]
 fn peak_ewma_leaves_a_slow_backend_alone() {
-    // For longer than a busy machine holds up an answer of the other.
+    // Slow on purpose, by more than a busy machine delays an answer of the fast backend.
     let slow = Origin::new(|_| {
         thread::sleep(Duration::from_secs(1));
         reply(200).cache("no-store").body("slow")
@@ -188,7 +189,7 @@ fn a_class_stays_where_its_hash_puts_it() {
 #[test]
 fn few_classes_move_when_a_backend_goes() {
     let backends = backends();
-    // On a ring nothing else moves; Maglev's table lets a few go.
+    // On a ring no other class moves; in Maglev's table a few do.
     for (algorithm, others) in [("consistent_hash", 0), ("maglev", 20)] {
         let keys = format!("balance = \"{algorithm}\"\nclass = \"path_segment(1)\"");
         let proxy = start(&urls(&backends), &keys);
@@ -240,7 +241,7 @@ fn one_class_does_not_overload_its_backend_where_load_is_bounded() {
             origins.iter().zip(before).map(|(origin, before)| origin.count() - before).collect();
         let used = loads.iter().filter(|&&load| load > 0).count();
         assert_eq!(used, least, "{balance}: {loads:?}");
-        // 16 requests over 4 backends, 1.25 of a share each.
+        // 16 requests over 4 backends; each takes at most 1.25 times its share.
         assert!(balance == "maglev" || loads.iter().all(|&load| load <= 5), "{balance}: {loads:?}");
     }
     gate.open();

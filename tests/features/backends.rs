@@ -30,7 +30,8 @@ fn round_robin_takes_each_in_turn() {
     let proxy = sandarac().config(text).start();
     let mut client = proxy.connect();
     let seen: Vec<String> = (0..9).map(|number| client.get(&format!("/{number}")).text()).collect();
-    assert_eq!((&seen[..3], &seen[..3]), (&seen[3..6], &seen[6..]));
+    assert_eq!(&seen[..3], &seen[3..6]);
+    assert_eq!(&seen[..3], &seen[6..]);
     assert_ne!(seen[0], seen[1]);
 }
 
@@ -55,7 +56,7 @@ fn backends_that_died_together_are_passed_over_together() {
     let dir = TempDir::new();
     let origin = Origin::new(|_| reply(200).cache("no-store"));
     let dead = (0..5).map(|number| format!("unix:{}", dir.join(&number.to_string()).display()));
-    // In their order, so that the one that serves is the last that is tried.
+    // `fallback` tries backends in their order, so the one that serves is tried last.
     let setup =
         dead.fold(sandarac().option("--balance", "fallback"), |setup, url| setup.option("--backend", url));
     let proxy = setup.before(&origin).start();
@@ -129,7 +130,8 @@ fn a_request_that_meets_a_closed_connection_is_sent_again() {
         assert_eq!(client.get(&format!("/{round}")).expect(200).text(), "ok");
         origin.close_idle();
     }
-    assert_eq!((origin.count(), origin.connections()), (5, 5));
+    assert_eq!(origin.count(), 5);
+    assert_eq!(origin.connections(), 5);
 }
 
 #[test]
@@ -142,7 +144,8 @@ fn an_idempotent_request_that_dies_on_a_kept_connection_is_sent_again() {
     let mut client = proxy.connect();
     client.get("/first").expect(200);
     assert_eq!(client.exchange(&request("PUT", "/dies").body("again")).expect(200).text(), "ok");
-    assert_eq!((origin.count_of("/dies"), origin.last().text().as_str()), (2, "again"));
+    assert_eq!(origin.count_of("/dies"), 2);
+    assert_eq!(origin.last().text(), "again");
 }
 
 #[test]
@@ -175,8 +178,8 @@ fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
     assert_eq!(client.response().text(), "b");
 }
 
-/// Sandarac before a backend that takes one request at a time; `queue` says how the others wait. One worker, so that a connection
-/// that has become free is the one used next.
+/// Sandarac before a backend that takes one request at a time; `queue` has the settings of the queue. There is one core, so that a
+/// connection that has become free is the one used next.
 fn before_one_at_a_time(listener: &Listener, queue: &str) -> Sandarac {
     let url = listener.url();
     let text = format!(

@@ -1,4 +1,4 @@
-//! The classes of requests, as workers see them: docs/protocols/resume.md, `Request-Class`.
+//! The classes of requests, as workers see them in `Request-Class` (docs/protocols/resume.md).
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn site(worker: &Worker, class: &str) -> String {
     pool(&[worker.url()], &format!("balance = \"resume\"\nclass = {class}"))
 }
 
-/// What the worker read in `Request-Class` when Sandarac got `request`.
+/// The `Request-Class` that the worker received for `request`.
 fn told(proxy: &Sandarac, worker: &Worker, request: &Req) -> Option<String> {
     proxy.exchange(request).expect(200);
     let served = worker.served().pop().expect("a request at the worker");
@@ -25,14 +25,14 @@ fn told(proxy: &Sandarac, worker: &Worker, request: &Req) -> Option<String> {
     served.field("request-class").map(str::to_owned)
 }
 
-/// The class of `request`, as it was written.
+/// The class of `request`, as written in the field.
 fn class(proxy: &Sandarac, worker: &Worker, request: &Req) -> Option<String> {
     let field = told(proxy, worker, request)?;
     let end = [";by=", ";known="].into_iter().filter_map(|parameter| field.find(parameter)).min();
     Some(field[..end.expect("a fingerprint")].to_owned())
 }
 
-/// The fingerprint that stands beside a class.
+/// The fingerprint in the parameter `by` of a class.
 fn fingerprint(proxy: &Sandarac, worker: &Worker, request: &Req) -> String {
     let field = told(proxy, worker, request).expect("a class");
     let (_, rest) = field.split_once(";by=\"").expect("a fingerprint");
@@ -45,7 +45,7 @@ fn is(proxy: &Sandarac, worker: &Worker, request: &Req, expected: &str) {
     assert_eq!(class(proxy, worker, request).as_deref(), Some(expected), "{request:?}");
 }
 
-/// Asserts that `request` is of no class, and counted as such.
+/// Asserts that `request` has no class, and is counted as unclassified.
 #[track_caller]
 fn is_of_none(proxy: &Sandarac, worker: &Worker, request: &Req) {
     let before = stat(proxy, "unclassified");
@@ -179,7 +179,7 @@ fn a_table_without_a_class_is_a_mistake_and_takes_no_class_away() {
     let path = dir.join("classes");
     fs::write(&path, "example.com front\n").expect("written");
     let (proxy, worker) = classified(&format!("{{ file = {path:?} }}"));
-    // As a program does that truncates the file and then thinks.
+    // The file is empty for a while, as when a program truncates it and writes it later.
     for empty in ["", "# sites\n"] {
         fs::write(&path, empty).expect("written");
         within("it to be told of", || (proxy.metric("pool_table_lost") == 1).then_some(()));
@@ -202,7 +202,8 @@ fn a_table_that_is_lost_is_seen_by_those_who_look() {
     let shown = table();
     assert_eq!(shown["lines"], 0);
     assert!(shown["lost"].as_str().is_some_and(|why| why.starts_with("absent")), "{shown}");
-    assert_eq!((proxy.metric("pool_table_lines"), proxy.metric("pool_table_lost")), (0, 1));
+    assert_eq!(proxy.metric("pool_table_lines"), 0);
+    assert_eq!(proxy.metric("pool_table_lost"), 1);
 
     let new = dir.join("classes.new");
     fs::write(&new, "example.com front\n/api api\n").expect("written");
@@ -222,7 +223,7 @@ fn a_table_that_is_lost_is_seen_by_those_who_look() {
     is(&proxy, &worker, &get("/").host("example.com"), "\"front\"");
 }
 
-/// Regression: a table that had been absent for a while was read only when a back-off of up to 10 s had passed.
+/// Regression: a table that had been absent for a while was read only after a back-off of up to 10 s.
 #[test]
 fn a_table_that_was_lost_time_and_again_is_noticed_as_soon_as_it_appears() {
     let dir = TempDir::new();
@@ -236,7 +237,7 @@ fn a_table_that_was_lost_time_and_again_is_noticed_as_soon_as_it_appears() {
         });
     };
     lost_as("absent");
-    // Each loss makes a back-off longer: after so many it lasts 5 s at least.
+    // Each loss lengthens the back-off: after these it lasts at least 5 s.
     for _ in 0..4 {
         fs::create_dir(&path).expect("made");
         lost_as("unreadable");

@@ -1,7 +1,8 @@
-//! Where the current source of the public cache tests wants something else than the package that `conformance/` runs, or more.
+//! Cases in which the current source of the public cache tests expects more than the package that `conformance/` runs, or something
+//! else.
 //!
-//! As there, a response is reused when a second request does not reach the origin, in the profile in which RFC 9111 alone
-//! decides.
+//! As there, a response counts as reused when a second request does not reach the origin, and the profile is `rfc`, in which RFC 9111
+//! alone decides.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use sandarac_test_support::{Listener, Origin, Reply, Request, get, http_date_in,
 
 use crate::{before, cache, sandarac};
 
-/// Whether a second GET gets the response that `first` made of the first one.
+/// Whether a second GET gets the response that `first` gave to the first one.
 fn is_reused(first: impl Fn() -> Reply + Send + Sync + 'static) -> bool {
     let (proxy, _origin) = cache(move |_| first());
     proxy.get("/");
@@ -71,7 +72,7 @@ fn expires_in_any_valid_form_counts() {
         "Thu Aug 18 02:01:18 2050",
         "Mon Aug  8 02:01:18 2050",
         "Tue, 19 Jan 2038 14:14:08 GMT",
-        // The days of the week of these two are wrong; they are not looked at.
+        // The days of the week of these two are wrong; the parser ignores them.
         "Sun, 21 Nov 2286 04:46:39 GMT",
         "Thu Aug  8 02:01:18 2050",
         "Fri, 31 Dec 9999 23:59:59 GMT",
@@ -328,7 +329,8 @@ fn set_cookie_is_stored_in_the_rfc_profile_and_not_by_default() {
     let (proxy, _origin) = cache(|_| reply(200).cache("max-age=3600").with("Set-Cookie", "a=b"));
     proxy.get("/");
     let second = proxy.get("/");
-    assert_eq!((second.text().as_str(), second.field("set-cookie")), ("1", Some("a=b")));
+    assert_eq!(second.text(), "1");
+    assert_eq!(second.field("set-cookie"), Some("a=b"));
     let (proxy, origin) = before(|_| reply(200).cache("max-age=3600").with("Set-Cookie", "a=b"));
     proxy.get("/");
     proxy.get("/");
@@ -360,16 +362,18 @@ fn an_unknown_transfer_coding_is_refused_rather_than_stored() {
     origin.expect_end();
 }
 
-/// The time it took to come is no secret to whoever asked for it (RFC 9111 §4.2.3): added here, it would count twice.
+/// The client measures the response delay itself (RFC 9111 §4.2.3). If the proxy added it too, it would count twice.
 #[test]
 fn the_age_of_a_response_from_the_origin_is_told_as_it_came() {
     let origin = Origin::new(|_| {
+        // Slow on purpose: the response has to take more than a second, which is what an Age can show.
         thread::sleep(Duration::from_millis(1100));
         reply(200).cache("max-age=3600").with("Age", "1200").body("aged")
     });
     let proxy = sandarac().before(&origin).rfc().start();
     let fetched = proxy.get("/").expect(200);
-    assert_eq!((fetched.fields.all("age"), fetched.text()), (vec!["1200"], "aged".to_owned()));
+    assert_eq!(fetched.fields.all("age"), ["1200"]);
+    assert_eq!(fetched.text(), "aged");
     let hit = proxy.get("/").expect(200);
     let age: u64 = hit.field("age").and_then(|age| age.parse().ok()).expect("an age");
     assert!((1201..1300).contains(&age), "{age}");

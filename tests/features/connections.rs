@@ -1,4 +1,4 @@
-//! Connections: how long they live, in what order they are answered, over what they run.
+//! Connections: how long they live, in what order requests are answered, and over which sockets they run.
 
 use sandarac_test_support::{Conn, Gate, Listener, Origin, TempDir, get, http_date_in, reply, within};
 
@@ -11,7 +11,8 @@ fn a_connection_serves_many_requests_over_one_to_the_origin() {
     for target in ["/a", "/b", "/c", "/d"] {
         assert_eq!(client.get(target).expect(200).text(), target);
     }
-    assert_eq!((origin.count(), origin.connections()), (4, 1));
+    assert_eq!(origin.count(), 4);
+    assert_eq!(origin.connections(), 1);
 }
 
 #[test]
@@ -89,7 +90,8 @@ fn an_http_1_0_client_is_answered_and_the_connection_closed() {
     assert_eq!(response.version, "HTTP/1.1");
     assert!(!response.fields.has("transfer-encoding"), "HTTP/1.0 has no chunks: {response:?}");
     client.expect_end();
-    assert_eq!((origin.last().version.as_str(), origin.last().target.as_str()), ("HTTP/1.1", "/old"));
+    assert_eq!(origin.last().version, "HTTP/1.1");
+    assert_eq!(origin.last().target, "/old");
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn date_is_added_only_where_the_origin_sent_none() {
     });
 }
 
-/// Regression: what did not fit the socket's buffer waited with the exchange of the next request.
+/// Regression: bytes that did not fit the socket's buffer waited for the exchange of the next request.
 #[test]
 fn a_large_hit_is_not_held_up_by_the_fetch_of_the_next_request() {
     let gate = Gate::new();

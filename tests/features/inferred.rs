@@ -1,4 +1,4 @@
-//! `skills = "inferred"`: for workers that know nothing of résumés, the balancer goes by how long answers take.
+//! `skills = "inferred"`: the balancer infers skills from response times, for workers that know nothing of résumés.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -14,11 +14,11 @@ use crate::{pool, sandarac};
 
 const KEYS: &str = "balance = \"resume\"\nclass = \"path_segment(1)\"\nresume = { skills = \"inferred\", exploration = 0.0 }";
 
-/// Longer than anything else in these tests takes, be the machine as busy as it may. What is done by those who are that slow is
-/// done once or twice only.
+/// How long a slow backend takes, on purpose: longer than anything else in these tests, even on a busy machine. A test asks such a
+/// backend only once or twice.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// A backend that has to look for what it needs for all classes but `home`.
+/// A backend that is slow on purpose for every class but `home`, as if it had to load what it needs.
 fn at_home_in(home: &'static str) -> Origin {
     Origin::new(move |request| {
         if !request.path().starts_with(home) {
@@ -51,6 +51,7 @@ fn a_class_goes_where_it_is_answered_fastest() {
 fn a_backend_that_fails_fast_is_not_taken_for_the_best() {
     let failing = Origin::new(|_| reply(500).body("failing"));
     let slow = Origin::new(|_| {
+        // Slow on purpose: much slower than a failure.
         thread::sleep(Duration::from_millis(50));
         reply(200).cache("no-store")
     });
@@ -64,6 +65,7 @@ fn a_backend_that_fails_fast_is_not_taken_for_the_best() {
 #[test]
 fn a_backend_that_talks_of_skills_is_not_asked_nor_believed() {
     let boasting = Origin::new(|request| {
+        // Slow on purpose where it claims to be best.
         if !request.path().starts_with("/b") {
             thread::sleep(SLOW);
         }
@@ -109,7 +111,7 @@ fn a_restarted_balancer_goes_by_the_skills_it_had_saved() {
     }
 
     let after = sandarac().config(pool(&urls, &kept_in(&path))).start();
-    // Read by a thread that nobody waits for at the start.
+    // A thread reads the file, and the start does not wait for it.
     within("the saved skills to be read", || {
         after.admin_json(&["pools", "--json"]).to_string().contains("\"a\"").then_some(())
     });
@@ -123,7 +125,7 @@ fn skills_of(backend: &str, by: &str) -> String {
     json!({"by": by, "workers": {backend: {"a": [9.0, 40.0]}}}).to_string()
 }
 
-/// The classifier's fingerprint, and all there is of classes.
+/// The classifier's fingerprint, and the list of classes as JSON.
 fn classes(proxy: &Sandarac) -> (String, String) {
     let pools = proxy.admin_json(&["pools", "--json"]);
     let fingerprint = pools["pools"][0]["classifier"]["fingerprint"].as_str().expect("a fingerprint");
@@ -159,8 +161,8 @@ fn skills_are_kept_until_the_table_of_their_classes_is_there() {
     assert!(!proxy.stderr().contains("another classifier"), "{}", proxy.stderr());
 }
 
-/// Sandarac that has learnt a class, with a pipe in the place of its file of skills: whoever reads it waits until there is a
-/// writer, and until that has gone.
+/// Sandarac that has learnt a class, with a pipe in place of its skills file: a reader waits until a writer has opened and closed
+/// it.
 fn learning_with_a_pipe(origin: &Origin, path: &Path) -> Sandarac {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is there").success());
     let proxy = sandarac().config(pool(&[origin.url()], &kept_in(path))).start();
@@ -205,7 +207,7 @@ fn a_reload_keeps_the_saved_skills_of_backends_that_are_not_there() {
     proxy.get("/a").expect(200);
     within("the class to be learnt", || classes(&proxy).1.contains(&origin.url()).then_some(()));
     proxy.reload(&site).success();
-    // What is learnt after it is saved at the end.
+    // Classes learnt after the reload are saved at the end.
     proxy.get("/b").expect(200);
     within("the class to be learnt", || classes(&proxy).1.contains("\"b\"").then_some(()));
     proxy.signal(Signal::Terminate);
@@ -229,7 +231,7 @@ fn a_file_of_skills_that_nobody_can_read_is_told_and_left_as_it_is() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "not skills");
 }
 
-/// Regression: what was inferred of a backend was forgotten when its source lost it for a second.
+/// Regression: the inferred skills of a backend were forgotten when its source lost it for a second.
 #[test]
 fn a_backend_that_comes_back_has_the_skills_it_had() {
     let [a, b] = [at_home_in("/a"), at_home_in("/b")];

@@ -102,7 +102,7 @@ fn what_is_configured_for_a_listener_changes_under_its_socket() {
     client.send("PROXY TCP4 192.0.2.7 192.0.2.1 5000 80\r\n").send(get("/").to_bytes());
     client.response().expect(200);
     assert_eq!(origin.last().field("x-forwarded-for"), Some("192.0.2.7"));
-    // A connection that was open has no header to send any more.
+    // On a connection that was open already, no PROXY header is expected any more.
     before.get("/").expect(200);
     assert_eq!(origin.last().field("x-forwarded-for"), Some("127.0.0.1"));
 
@@ -192,7 +192,7 @@ fn the_file_of_a_unix_listener_goes_with_it_in_a_reload() {
     let path = |name: &str| proxy.dir().join(name);
     let listen = |name: &str| format!("\n[[listen]]\naddress = \"unix:{}\"\n", path(name).display());
     proxy.reload(&format!("{text}{}{}{}", listen("kept"), listen("gone"), listen("taken"))).success();
-    // Another process has put its own in the place of ours.
+    // Another process has put its socket in place of ours.
     fs::remove_file(path("taken")).unwrap();
     let other = UnixListener::bind(path("taken")).unwrap();
     proxy.reload(&format!("{text}{}", listen("kept"))).success();
@@ -217,7 +217,8 @@ fn sigterm_lets_exchanges_finish_and_takes_no_new_connection() {
     assert!(proxy.is_running());
     gate.open();
     let response = busy.response().expect(200);
-    assert_eq!((response.text().as_str(), response.field("connection")), ("finished", Some("close")));
+    assert_eq!(response.text(), "finished");
+    assert_eq!(response.field("connection"), Some("close"));
     busy.expect_end();
     assert!(proxy.wait().success());
 }
@@ -266,7 +267,7 @@ fn reloads_are_told_of_whoever_asked() {
     );
 }
 
-/// Regression: the signal was lost without a word, and the request was told that the file is in force.
+/// Regression: the signal was lost silently, and the admin request was told that the file is in force.
 #[test]
 fn a_reload_while_draining_is_refused() {
     let gate = Gate::new();

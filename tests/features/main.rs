@@ -1,4 +1,4 @@
-//! What Sandarac does, seen from outside: the real binary between a raw client and origins that do as they are told.
+//! Sandarac's behaviour, seen from outside: the real binary between raw clients and scripted origins.
 
 mod admin;
 mod algorithms;
@@ -53,7 +53,7 @@ mod versions;
 
 use sandarac_test_support::{Gate, Origin, Reply, Request, Sandarac, Setup, reply};
 
-/// The binary under test, yet to be started.
+/// The binary under test, not started yet.
 pub(crate) fn sandarac() -> Setup {
     Setup::new(env!("CARGO_BIN_EXE_sandarac"))
 }
@@ -64,7 +64,7 @@ pub(crate) fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -
     (sandarac().before(&origin).start(), origin)
 }
 
-/// An origin that answers at once, but `/hold` when the gate is open.
+/// An origin that answers `/hold` when the gate is open, and everything else at once.
 pub(crate) fn holding() -> (Origin, Gate) {
     let gate = Gate::new();
     let before = gate.clone();
@@ -75,8 +75,8 @@ pub(crate) fn holding() -> (Origin, Gate) {
     (origin, gate)
 }
 
-/// Sandarac in the profile in which RFC 9111 alone decides, before an origin whose every answer is `rule`'s with the serial number
-/// of the request at the origin for a body. A second response with the same body was reused.
+/// Sandarac in the profile `rfc`, before an origin that answers by `rule`, with the serial number of the request as the body. A
+/// second response with the same body was reused.
 pub(crate) fn cache(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(numbered(rule));
     (sandarac().before(&origin).rfc().start(), origin)
@@ -100,7 +100,7 @@ pub(crate) fn pool(backends: &[String], keys: &str) -> String {
     )
 }
 
-/// What the metric `name` stands at, of all that have `value` for a label.
+/// The value of the metric `name` whose label is `value`.
 pub(crate) fn labelled(proxy: &Sandarac, name: &str, value: &str) -> u64 {
     let stats = proxy.admin_json(&["stats", "--json"]);
     let metrics = stats["metrics"].as_array().expect("metrics");
@@ -119,7 +119,7 @@ pub(crate) fn stat(proxy: &Sandarac, name: &str) -> u64 {
     found.and_then(|metric| metric["value"].as_u64()).unwrap_or_else(|| panic!("no metric {name}"))
 }
 
-/// `rule`, with the serial number of the request for a body.
+/// `rule`, with the serial number of the request as the body.
 pub(crate) fn numbered(
     rule: impl Fn(&Request) -> Reply + Send + Sync + 'static,
 ) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {

@@ -1,4 +1,4 @@
-//! Who the client is: the PROXY protocol, and proxies that are trusted.
+//! The address of the client: the PROXY protocol, and trusted proxies.
 
 use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
@@ -90,7 +90,7 @@ fn a_trusted_proxy_is_believed_and_added_to() {
         .with("X-Forwarded-Proto", "https")
         .with("X-Forwarded-Host", "public.example")
         .with("Forwarded", "for=192.0.2.7;proto=https");
-    // What goes past the cache: a stored page is made of what is keyed alone.
+    // Only requests that bypass the cache carry these, because a stored page must depend on its key alone.
     proxy.exchange(&request.with("Cookie", "session=1")).expect(200);
     let fields = origin.last().fields;
     assert_eq!(fields.list("x-forwarded-for"), "192.0.2.7, 127.0.0.1");
@@ -103,8 +103,8 @@ fn a_trusted_proxy_is_believed_and_added_to() {
     );
 }
 
-/// A listener with `keys`, PURGE allowed to everybody in 192.0.2.0/24, and a log; `send` makes one request and the client
-/// of its record is given back.
+/// The client in the log record of the one request that `send` makes, at a listener with `keys`. PURGE is allowed from
+/// 192.0.2.0/24.
 fn logged(keys: &str, send: impl FnOnce(&Sandarac)) -> serde_json::Value {
     let origin = Origin::new(|_| reply(200).cache("max-age=60"));
     let tables = "[log]\naccess = \"./log\"\nformat = \"json\"\n[purge]\nallow = [\"192.0.2.0/24\"]";
@@ -165,7 +165,7 @@ fn a_listener_behind_tls_is_reached_by_https() {
     assert_eq!(fields.list("x-forwarded-for"), "192.0.2.7");
     assert!(fields.list("forwarded").contains("proto=https"), "{fields:?}");
     client.get("https://www.example/whole").expect(200);
-    // Who is trusted may still say that this visitor came without.
+    // A trusted proxy may still say that its client used http.
     let (proxy, origin) = start("scheme = \"https\"\ntrusted_proxies = [\"127.0.0.1\"]");
     proxy.exchange(&get("/").with("X-Forwarded-Proto", "http")).expect(200);
     assert_eq!(origin.last().field("x-forwarded-proto"), Some("http"));

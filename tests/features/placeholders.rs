@@ -1,4 +1,4 @@
-//! Parts of a request in the fields that edits write.
+//! Placeholders for parts of a request in the values of edits.
 
 use sandarac_test_support::{Origin, Reply, get, head, post, reply, within};
 
@@ -21,7 +21,7 @@ fn an_origin_is_told_parts_of_the_request() {
     assert_eq!(told.field("x-from"), Some("http://shop.example:8080/a/b ?c=d"));
 }
 
-/// Regression: it was the address of the proxy, where the log named the visitor.
+/// Regression: `{client}` was the address of the proxy, while the log named its client.
 #[test]
 fn the_client_behind_a_trusted_proxy_is_the_one_that_the_log_names() {
     let origin = Origin::new(|_| reply(200).cache("no-store"));
@@ -31,7 +31,7 @@ fn the_client_behind_a_trusted_proxy_is_the_one_that_the_log_names() {
     assert_eq!(origin.last().field("x-client"), Some("192.0.2.9"));
 }
 
-/// Regression: the response to one client was a hit for another, as both sent the same.
+/// Regression: the response to one client was a hit for another, because both had sent the same fields.
 #[test]
 fn what_varies_on_a_field_that_is_written_for_each_client_is_not_shared() {
     for vary in ["X-Client", "X-Request-Id", "Accept-Language, X-Forwarded-For", "Forwarded", "X-Real-IP"] {
@@ -46,7 +46,7 @@ fn what_varies_on_a_field_that_is_written_for_each_client_is_not_shared() {
     assert_eq!(origin.count(), 1);
 }
 
-/// Regression: what did not fit was left out, the fields that were to be removed and set after it among them.
+/// Regression: edits were skipped from the first that did not fit, so that later fields were neither removed nor set.
 #[test]
 fn a_response_that_edits_make_too_large_is_an_error() {
     for cache in ["max-age=60", "no-store"] {
@@ -98,7 +98,7 @@ fn the_id_of_a_trusted_peer_is_kept() {
     }
 }
 
-/// What a stored response says is the same for all, so it takes what it is stored under.
+/// A stored response is the same for all clients, so its placeholders take the values of its key.
 #[test]
 fn a_stored_response_is_told_its_target_as_it_is_keyed() {
     let origin = Origin::new(|_| page().body("page"));

@@ -1,4 +1,4 @@
-//! What is told of pools, and orders to them, while requests are under way.
+//! Reports about pools, and orders to them, while requests are under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::sandarac;
 
-/// A pool called `app` of these backends, with `settings` of its own, past the cache.
+/// A pool `app` of these backends, with `settings`; its route bypasses the cache.
 fn before(origins: &[&Origin], settings: &str) -> Sandarac {
     let backends: Vec<String> = origins.iter().map(|origin| format!("\"{}\"", origin.url())).collect();
     let text = format!(
@@ -25,7 +25,7 @@ fn plain() -> Origin {
     Origin::new(|_| reply(200))
 }
 
-/// An origin that is a worker with a résumé: it is skilled in `class`.
+/// A worker with a résumé, skilled in `class`.
 fn worker(id: &'static str, class: &'static str, score: f64) -> Origin {
     Origin::new(move |request| match request.target.split_once("/.well-known/worker-resume?by=") {
         Some((_, by)) => {
@@ -47,7 +47,7 @@ fn told_by(id: &str) -> Reply {
     reply(200).with("Worker-State", &format!("id=\"{id}\", rev=1, inflight=0, version=\"7\""))
 }
 
-/// The pool as `pools --json` tells it.
+/// The pool as `pools --json` shows it.
 fn detail(proxy: &Sandarac, arguments: &[&str]) -> Value {
     let arguments: Vec<&str> = ["pools", "--json"].iter().chain(arguments).copied().collect();
     let pools = proxy.admin_json(&arguments);
@@ -81,34 +81,42 @@ fn pools_tell_who_is_skilled_in_what_and_why_they_chose() {
         proxy.exchange(&get("/").host("www.a.example")).expect(200);
     }
     let pool = detail(&proxy, &["app"]);
-    assert_eq!((&pool["name"], &pool["algorithm"]), (&"app".into(), &"resume".into()));
+    assert_eq!(pool["name"], "app");
+    assert_eq!(pool["algorithm"], "resume");
     assert_eq!(pool["classifier"]["text"], "host");
     let fingerprint = pool["classifier"]["fingerprint"].as_str().expect("a fingerprint");
     assert!(fingerprint.len() == 16 && a.requests()[0].target.ends_with(fingerprint), "{fingerprint}");
-    assert_eq!((&pool["skills"]["by"], &pool["skills"]["classes"]), (&"reported".into(), &2.into()));
-    assert_eq!((&pool["queue"]["waiting"], &pool["queue"]["limit"]), (&0.into(), &1000.into()));
-    assert_eq!((&pool["sources"], &pool["removed"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    assert_eq!(pool["skills"]["by"], "reported");
+    assert_eq!(pool["skills"]["classes"], 2);
+    assert_eq!(pool["queue"]["waiting"], 0);
+    assert_eq!(pool["queue"]["limit"], 1000);
+    assert_eq!(pool["sources"], json!([]));
+    assert_eq!(pool["removed"], json!([]));
 
     let first = backend(&pool, &a);
-    assert_eq!(
-        (&first["state"], &first["weight"], &first["skills"]),
-        (&"healthy".into(), &1.into(), &1.into())
-    );
-    assert_eq!((&first["version"], &first["resume"]["instance"]), (&"7".into(), &"worker-a".into()));
-    assert_eq!((&first["resume"]["revision"], &first["picks"]), (&1.into(), &5.into()));
+    assert_eq!(first["state"], "healthy");
+    assert_eq!(first["weight"], 1);
+    assert_eq!(first["skills"], 1);
+    assert_eq!(first["version"], "7");
+    assert_eq!(first["resume"]["instance"], "worker-a");
+    assert_eq!(first["resume"]["revision"], 1);
+    assert_eq!(first["picks"], 5);
     for number in ["in_flight", "mean_backlog", "faults", "connect_failures"] {
         assert!(first[number].is_number(), "{number} in {first}");
     }
 
     let class = &pool["classes"][0];
-    assert_eq!((&class["name"], &class["skilled"][0]["backend"]), (&"a.example".into(), &a.url().into()));
+    assert_eq!(class["name"], "a.example");
+    assert_eq!(class["skilled"][0]["backend"], a.url());
     assert_eq!(class["skilled"][0]["by"], "reported");
     assert!(class["share"].as_f64().is_some_and(|share| share > 0.0), "{class}");
     let choices = pool["choices"].as_array().expect("a list of choices");
     assert_eq!(choices.len(), 5);
     for choice in choices {
-        assert_eq!((&choice["reason"], &choice["backend"]), (&"best-score".into(), &a.url().into()));
-        assert_eq!((&choice["class"], &choice["skipped"]), (&"a.example".into(), &0.into()));
+        assert_eq!(choice["reason"], "best-score");
+        assert_eq!(choice["backend"], a.url());
+        assert_eq!(choice["class"], "a.example");
+        assert_eq!(choice["skipped"], 0);
     }
 
     let named = detail(&proxy, &["--class", "b.example", "--class", "unheard"]);
@@ -128,12 +136,12 @@ fn a_request_that_goes_elsewhere_says_after_how_many() {
     let proxy = before(&[&broken, &whole], "balance = \"fallback\"");
     proxy.get("/").expect(200);
     let pool = detail(&proxy, &[]);
-    let told = |at: usize| {
+    for (at, (backend, tried)) in [(whole.url(), 1), (broken.url(), 0)].into_iter().enumerate() {
         let choice = &pool["choices"][at];
-        (choice["reason"].clone(), choice["backend"].clone(), choice["tried"].clone())
-    };
-    assert_eq!(told(0), ("first-in-order".into(), whole.url().into(), 1.into()));
-    assert_eq!(told(1), ("first-in-order".into(), broken.url().into(), 0.into()));
+        assert_eq!(choice["reason"], "first-in-order");
+        assert_eq!(choice["backend"], backend);
+        assert_eq!(choice["tried"], tried);
+    }
 }
 
 #[test]
@@ -153,10 +161,12 @@ fn a_draining_backend_gets_no_new_requests_and_loses_none() {
     assert_eq!(output.stdout, format!("{} gets no new requests; 1 request in flight\n", leaving.url()));
     let mut client = proxy.connect();
     (0..20).for_each(|number| drop(client.get(&format!("/{number}")).expect(200)));
-    assert_eq!((leaving.count(), staying.count()), (1, 20));
+    assert_eq!(leaving.count(), 1);
+    assert_eq!(staying.count(), 20);
     let pool = detail(&proxy, &[]);
     let told = backend(&pool, &leaving);
-    assert_eq!((&told["state"], &told["in_flight"]), (&"draining".into(), &1.into()));
+    assert_eq!(told["state"], "draining");
+    assert_eq!(told["in_flight"], 1);
     assert!(told["oldest_seconds"].is_number() && pool["oldest_seconds"].is_number(), "{pool}");
     gate.open();
     assert_eq!(waiting.response().expect(200).text(), "to its end");
@@ -211,14 +221,16 @@ fn backends_are_added_and_removed_until_the_process_ends() {
     let output = proxy.admin(&["pool", "remove", "app", &first.url()]).success();
     assert_eq!(output.stdout, format!("{} is no longer in pool app, which has 1 backend now\n", first.url()));
     proxy.get("/").expect(200);
-    assert_eq!((first.count(), second.count()), (0, 1));
+    assert_eq!(first.count(), 0);
+    assert_eq!(second.count(), 1);
 
     let text = std::fs::read_to_string(proxy.dir().join("sandarac.toml")).expect("the configuration");
     proxy.reload(&text).success();
     assert_eq!(addresses(&proxy), [second.url()]);
     assert_eq!(detail(&proxy, &[])["removed"], serde_json::json!([first.url()]));
     let added = proxy.admin_json(&["pool", "add", "app", &first.url(), "--json"]);
-    assert_eq!((&added["backend"], &added["backends"]), (&first.url().into(), &2.into()));
+    assert_eq!(added["backend"], first.url());
+    assert_eq!(added["backends"], 2);
     assert_eq!(detail(&proxy, &[])["removed"], serde_json::json!([]));
 }
 
@@ -274,7 +286,7 @@ fn pools_are_told_and_ordered_over_http_too() {
     admin.get("/pools?pool=other").expect(400);
 }
 
-/// What `check-pool` says, and its exit status.
+/// The output of `check-pool`, and its exit status.
 fn checked(proxy: &Sandarac, arguments: &[&str]) -> (String, Option<i32>) {
     let arguments: Vec<&str> = ["check-pool"].iter().chain(arguments).copied().collect();
     let Output { status, stdout, .. } = proxy.admin(&arguments);
@@ -334,7 +346,7 @@ fn check_pool_tells_a_process_that_is_gone_from_a_question_that_is_wrong() {
         let (told, code) = checked(&proxy, arguments);
         assert!(told.starts_with("POOL UNKNOWN - ") && told.contains(said) && code == Some(3), "{told}");
     }
-    // Who asks for help knows that it is none of the answers.
+    // Help is no status of a pool.
     let help = proxy.admin(&["check-pool", "--help"]).success();
     assert!(help.stdout.contains("--warn") && !help.stdout.contains("POOL UNKNOWN"), "{help:?}");
     let gone = sandarac().arg("check-pool").option("--admin", "./nobody-here").run().failure();
@@ -342,7 +354,7 @@ fn check_pool_tells_a_process_that_is_gone_from_a_question_that_is_wrong() {
     assert!(gone.stdout.starts_with("POOL CRITICAL - no sandarac answers at "), "{gone:?}");
 }
 
-/// Regression: the time counted anew with each byte.
+/// Regression: each byte restarted the timeout.
 #[test]
 fn check_pool_takes_no_longer_than_it_may_however_slowly_the_answer_comes() {
     let dir = TempDir::new();
@@ -350,7 +362,7 @@ fn check_pool_takes_no_longer_than_it_may_however_slowly_the_answer_comes() {
     let listener = Listener::on_unix(&path);
     std::thread::spawn(move || {
         let mut slow = listener.accept();
-        // A byte at a time, for far longer than the caller has.
+        // Slow on purpose: a byte at a time, for far longer than the caller waits.
         for byte in "HTTP/1.0 200 OK\r\n".bytes().chain([b'x'; 100]) {
             if slow.try_send([byte]).is_err() {
                 return;

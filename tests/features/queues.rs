@@ -1,13 +1,13 @@
-//! The queue before a pool that tells requests apart: who waits for which backend.
+//! The queue before a pool that classifies requests: which requests wait for which backend.
 
 use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Worker, get, post, reply, request};
 
 use crate::{holding, labelled, pool, sandarac};
 
-/// Longer than any test: half of it is for the place that is waited for.
+/// Longer than any test: for half of it, a request waits for its own backend only.
 const LONG: &str = "queue_timeout = \"2m\"";
 
-/// Two backends that take one request at a time and wait with the answer to `/…/hold` until the gate is open.
+/// Two backends that hold the response to `/…/hold` until the gate is open.
 fn backends() -> ([Origin; 2], Gate) {
     let gate = Gate::new();
     let origins = ["one", "two"].map(|name| {
@@ -20,15 +20,15 @@ fn backends() -> ([Origin; 2], Gate) {
     (origins, gate)
 }
 
-/// Sandarac before them. The first segment of a path is the class. Unless `keys` say for how long,
-/// requests wait for as long as it takes.
+/// Sandarac before `origins`, each with one request at a time. The first segment of a path is the class. Unless `keys` has a limit,
+/// requests wait for [`LONG`].
 fn before(origins: &[Origin; 2], keys: &str) -> Sandarac {
     let timeout = if keys.contains("queue_timeout") { "" } else { LONG };
     let keys = format!("class = \"path_segment(1)\"\nmax_in_flight = 1\n{timeout}\n{keys}");
     sandarac().config(pool(&origins.each_ref().map(Origin::url), &keys)).start()
 }
 
-/// A class that is at home at the backend of this name.
+/// A class whose home is the backend `name`.
 fn class_of(proxy: &Sandarac, name: &str) -> String {
     let mut classes = (0..1000).map(|number| format!("class-{number}"));
     classes.find(|class| proxy.get(&format!("/{class}/x")).text() == name).expect("a class at each backend")
@@ -50,7 +50,7 @@ fn a_class_waits_for_its_backend_while_another_has_places() {
         gate.reached(1);
         let mut waiting = send(&proxy, &one, "waiting");
         proxy.counts("fetches_queued", 1);
-        // Others are not held up meanwhile.
+        // Requests of other classes are served meanwhile.
         assert_eq!(proxy.get(&format!("/{two}/x")).expect(200).text(), "two");
         gate.open();
         assert_eq!(
@@ -67,7 +67,7 @@ fn a_place_goes_to_the_class_that_is_at_home_there() {
     let classes = ["one", "two"].map(|name| class_of(&proxy, name));
     let held = classes.each_ref().map(|class| send(&proxy, class, "hold"));
     gate.reached(2);
-    // The first of each class has come before the second of any.
+    // Requests of the two classes come in turn.
     let mut waiting = Vec::new();
     for (count, at) in [1, 0, 1, 0].into_iter().enumerate() {
         waiting.push((at, send(&proxy, &classes[at], "waiting")));
@@ -87,7 +87,7 @@ fn half_of_the_time_in_the_queue_is_for_any_place() {
     let one = class_of(&proxy, "one");
     let mut held = send(&proxy, &one, "hold");
     gate.reached(1);
-    // The other backend has been idle all the time, and would be to the end.
+    // The other backend has been idle all the time, so the request goes there in the end.
     assert_eq!(proxy.get(&format!("/{one}/x")).expect(200).text(), "two");
     gate.open();
     assert_eq!(held.response().expect(200).text(), "one");
@@ -145,7 +145,7 @@ fn a_skilled_worker_that_is_full_is_waited_for() {
     assert_eq!(workers.each_ref().map(|worker| worker.served().len()), [2, 1]);
 }
 
-/// Regression: it kept its place in the queue, and was sent to the backend when nobody wanted an answer any more.
+/// Regression: a request kept its place in the queue and was sent to the backend, although its client had left.
 #[test]
 fn a_client_that_is_gone_does_not_wait() {
     let (origin, gate) = holding();
@@ -166,5 +166,6 @@ fn a_client_that_is_gone_does_not_wait() {
     gate.open();
     held.response().expect(200);
     proxy.get("/next").expect(200);
-    assert_eq!((origin.count_of("/ghost"), origin.count()), (0, 2));
+    assert_eq!(origin.count_of("/ghost"), 0);
+    assert_eq!(origin.count(), 2);
 }

@@ -1,4 +1,4 @@
-//! One process after another, and what a service manager gives and is told.
+//! Restarts: one process after another, and the interface to a service manager.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ fn a_process_waits_for_one_that_is_draining_and_takes_over() {
     assert_eq!(second.admin_json(&["status", "--json"])["pid"], second.pid());
 }
 
-/// Regression: the one that ended took away the socket that the other listened on by then.
+/// Regression: a process that ended removed the socket on which its successor already listened.
 #[test]
 fn a_process_that_ends_leaves_the_socket_of_another_that_has_taken_its_path() {
     let gate = Gate::new();
@@ -107,12 +107,12 @@ fn a_restart_on_a_socket_that_was_passed_refuses_nobody() {
     assert_eq!(first.get("/").text(), "served");
     first.signal(Signal::Terminate);
     assert!(first.wait().success());
-    // Nobody runs now, and the connection is taken all the same.
+    // No process runs now, but the passed socket still accepts the connection.
     let mut client = Conn::to(&Address::Tcp(address));
     client.send(get("/").to_bytes());
     let second = started().start();
     assert_eq!(client.response().expect(200).text(), "served");
-    // Without a listener for it, connections would wait in it for ever.
+    // Without a listener for the passed socket, connections would wait in it for ever.
     let refused = second.reload(&site(&origin.url(), "", "")).failure();
     assert!(refused.stderr.contains(&format!("a socket for {address} was passed")), "{refused:?}");
     assert_eq!(Conn::to(&Address::Tcp(address)).get("/").text(), "served");

@@ -1,4 +1,4 @@
-//! The résumé protocol is between balancers and workers: clients neither take part in it nor see it.
+//! The résumé protocol is between balancers and workers: clients can neither use it nor see it.
 
 use sandarac_test_support::{Listener, Origin, Reply, Req, Sandarac, Worker, get, reply, request};
 
@@ -7,7 +7,7 @@ use crate::{pool, sandarac};
 /// The fields of the protocol.
 const FIELDS: [&str; 3] = ["request-class", "worker-state", "worker-skills"];
 
-/// `request` with all fields of the protocol, some of them twice and in odd case.
+/// `request` with all fields of the protocol, some of them twice and in unusual case.
 fn meddling(request: Req) -> Req {
     request
         .with("Request-Class", "\"forged\";by=\"0123456789abcdef\"")
@@ -28,7 +28,7 @@ fn pools(worker: &Worker) -> Vec<Sandarac> {
     .into()
 }
 
-/// Answers with all the fields of the protocol, wherever one can stand.
+/// A response with all fields of the protocol, wherever a field can be.
 fn talkative() -> Reply {
     reply(200)
         .interim(103, "Link: </a>\r\nWorker-State: id=\"w1\", rev=1, inflight=0\r\nRequest-Class: \"a\"\r\n")
@@ -102,7 +102,8 @@ fn what_a_worker_says_does_not_reach_clients() {
             assert!(FIELDS.iter().all(|field| !part.has(field)), "{response:?}");
         }
         let links: Vec<u16> = response.interim.iter().map(|interim| interim.status).collect();
-        assert_eq!((links, response.trailers.get("x-sum")), (vec![103], Some("1")), "the rest goes on");
+        assert_eq!(links, [103], "the rest goes on");
+        assert_eq!(response.trailers.get("x-sum"), Some("1"), "the rest goes on");
     }
 }
 
@@ -188,10 +189,11 @@ fn clients_do_not_reach_a_workers_resume() {
             proxy.connect().exchange(&request(method, target).host("a.example")).expect(404);
         }
     }
-    assert_eq!((worker.served().len(), worker.asked().len()), (0, 1));
+    assert_eq!(worker.served().len(), 0);
+    assert_eq!(worker.asked().len(), 1);
 }
 
-/// What a worker's server might take for the resource is either forwarded nowhere or plainly something else.
+/// A target that a worker's server might take for the résumé is either refused, or forwarded as plainly another path.
 #[test]
 fn clients_do_not_reach_a_workers_resume_by_slashes_either() {
     let worker = Worker::new("w1", &[]);
@@ -210,7 +212,8 @@ fn clients_do_not_reach_a_workers_resume_by_slashes_either() {
         let response = proxy.get(target);
         assert!(matches!(response.status, 400 | 404), "{target}: {response:?}");
     }
-    assert_eq!((worker.served().len(), worker.asked().len()), (0, 1));
+    assert_eq!(worker.served().len(), 0);
+    assert_eq!(worker.asked().len(), 1);
 }
 
 #[test]

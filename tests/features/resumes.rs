@@ -1,4 +1,4 @@
-//! Résumés that are believed: docs/protocols/resume.md from the balancer's end.
+//! Résumés that are believed: docs/protocols/resume.md from the balancer's side.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,26 +6,25 @@ use sandarac_test_support::{Gate, Listener, Port, Sandarac, TempDir, Worker, get
 
 use crate::{pool, sandarac};
 
-/// Sorts requests by the first segment of their path, and draws nobody at random.
+/// The class is the first segment of the path, and there is no random exploration.
 pub(crate) const KEYS: &str =
     "balance = \"resume\"\nclass = \"path_segment(1)\"\nresume = { exploration = 0.0 }";
 
-/// A score that no answer over a socket reaches: what a worker is said to be so good at is its own, as anything else would take
-/// longer.
+/// A score that no response over a socket reaches: a worker with it gets its class, because any other would take longer.
 pub(crate) const BEST: f64 = 1_000_000.0;
 
-/// The same, and less than [`BEST`].
+/// Also out of reach, but less than [`BEST`].
 pub(crate) const GOOD: f64 = 100_000.0;
 
-/// What is said of a start that does not wait any longer.
+/// The log line of a start that does not wait any longer.
 const LATE: &str = "pool app: starts without the résumés of its workers after waiting 3 s";
 
-/// Five classes that a worker is best at. What is seen of answers corrects a score, so a test that asks time and again asks for a
-/// class each time that was not asked for before.
+/// Five classes at which a worker is best. Observed responses correct a score, so a test that sends several requests uses a new
+/// class for each.
 pub(crate) const CLASSES: [(&str, f64); 5] =
     [("a", BEST), ("b", BEST), ("c", BEST), ("d", BEST), ("e", BEST)];
 
-/// Sandarac before `workers`, knowing all their résumés.
+/// Sandarac before `workers`, when it knows all their résumés.
 pub(crate) fn before(workers: &[&Worker]) -> Sandarac {
     let proxy = sandarac().config(site(workers)).start();
     settle(&proxy, workers);
@@ -36,8 +35,8 @@ pub(crate) fn site(workers: &[&Worker]) -> String {
     pool(&workers.iter().map(|worker| worker.url()).collect::<Vec<_>>(), KEYS)
 }
 
-/// Sends requests of classes that nobody knows, which the workers get in turn, until each was told that the balancer knows all that it
-/// has to say.
+/// Sends requests of unknown classes, which the workers get in turn, until each worker has seen that the balancer knows its current
+/// résumé.
 pub(crate) fn settle(proxy: &Sandarac, workers: &[&Worker]) {
     let before: Vec<usize> = workers.iter().map(|worker| worker.served().len()).collect();
     within("all résumés to be known", || {
@@ -48,13 +47,13 @@ pub(crate) fn settle(proxy: &Sandarac, workers: &[&Worker]) {
     });
 }
 
-/// Who answers a request of a class that nobody knows yet.
+/// The worker that answers a request of a class that is in no résumé yet.
 pub(crate) fn by_anyone(proxy: &Sandarac) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     by(proxy, &format!("new-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// Which worker answers a request of `class`.
+/// The worker that answers a request of `class`.
 pub(crate) fn by(proxy: &Sandarac, class: &str) -> String {
     proxy.get(&format!("/{class}")).expect(200).text()
 }
@@ -64,7 +63,8 @@ fn the_whole_resume_is_asked_for_at_the_start() {
     let worker = Worker::new("w1", &[]);
     let proxy = before(&[&worker]);
     let asked = worker.is_asked(1);
-    assert_eq!((asked.method.as_str(), asked.version.as_str()), ("GET", "HTTP/1.1"));
+    assert_eq!(asked.method, "GET");
+    assert_eq!(asked.version, "HTTP/1.1");
     assert_eq!(asked.fields.all("host").len(), 1);
     assert!(!asked.fields.has("if-none-match"), "{asked:?}");
     proxy.get("/a").expect(200);
@@ -79,7 +79,7 @@ fn the_first_request_of_all_goes_where_its_class_is_known() {
     let others: Vec<Worker> = (0..7).map(|number| Worker::new(&format!("w{number}"), &[])).collect();
     let best = Worker::new("best", &[("a", BEST)]);
     let workers: Vec<&Worker> = others.iter().chain([&best]).collect();
-    // A start waits for résumés for so long and no longer, which may be too short on a busy machine; it says so then.
+    // A start waits for résumés for a limited time, which may be too short on a busy machine; then it logs [`LATE`].
     within("a start that is in time", || {
         let proxy = sandarac().config(site(&workers)).start();
         let first = by(&proxy, "a");
@@ -104,7 +104,7 @@ fn a_worker_on_a_unix_socket_is_asked_too() {
     assert_eq!(worker.told_whole(), 1);
 }
 
-/// A balancer has no state that would be missed: what it steers by is in the workers.
+/// A balancer has no state to lose, because the skills are in the workers.
 #[test]
 fn a_restarted_balancer_sends_each_class_to_the_worker_that_is_best_at_it() {
     let one = Worker::new("one", &[("a", BEST), ("b", 1.0), ("c", BEST)]);
@@ -236,17 +236,17 @@ fn a_worker_that_comes_late_is_heard_when_it_comes() {
     assert_eq!(by(&proxy, "a"), "one");
     let two = Worker::on(port.listen(), "two", &[("a", BEST)]);
     settle(&proxy, &[&one, &two]);
-    // What it failed to answer before it came is forgiven with what it answers.
+    // Its earlier failures are forgiven as it answers requests.
     within("two to get its class", || {
         by_anyone(&proxy);
         (by(&proxy, "a") == "two").then_some(())
     });
 }
 
-/// The balancer sees the load that others put on a worker through what the worker says of it.
+/// The balancer learns the load that others put on a worker from `inflight` in its responses.
 #[test]
 fn a_worker_that_others_keep_busy_is_spared() {
-    // However long one takes for an answer on a busy machine, two is said to take longer; and for a million, longest.
+    // However slow one is on a busy machine, the score of two is lower still; a million requests in flight outweigh that.
     let (one, two) = (Worker::new("one", &[("a", BEST)]), Worker::new("two", &[("a", 1.0)]));
     let proxy = before(&[&one, &two]);
     assert_eq!(by(&proxy, "a"), "one");
@@ -261,7 +261,8 @@ fn a_reload_that_changes_nothing_forgets_nothing() {
     proxy.reload(&site(&[&one, &two])).success();
     assert_eq!([by(&proxy, "a"), by(&proxy, "b")], ["one", "two"]);
     assert!(one.is_known() && two.is_known());
-    assert_eq!((one.told_whole(), two.told_whole()), (1, 1));
+    assert_eq!(one.told_whole(), 1);
+    assert_eq!(two.told_whole(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What workers say and is not believed: it is counted by a name and said once, and it never costs a request.
+//! Résumés and fields that are not believed: each is counted by reason, logged once, and never costs a request.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use sandarac_test_support::{Gate, Reply, Sandarac, Worker, reply, within};
 use crate::resumes::{BEST, CLASSES, GOOD, KEYS, before, by, by_anyone, settle, site};
 use crate::{labelled, pool, sandarac};
 
-/// Waits until something was not believed for `reason`.
+/// Waits until something is counted as not believed for `reason`.
 #[track_caller]
 fn unbelieved(proxy: &Sandarac, reason: &str) {
     within(&format!("something not to be believed for {reason}"), || {
@@ -15,7 +15,7 @@ fn unbelieved(proxy: &Sandarac, reason: &str) {
     });
 }
 
-/// Sandarac before a worker whose whole résumé is what `rule` makes of the fingerprint.
+/// Sandarac before a worker that answers requests for its whole résumé by `rule`, which gets the fingerprint.
 fn telling(rule: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Sandarac, Worker) {
     let worker = Worker::new("w1", &[]);
     worker
@@ -49,7 +49,7 @@ fn json(body: impl AsRef<[u8]>) -> Reply {
     reply(200).with("Content-Type", "application/json").cache("no-store").body(body)
 }
 
-/// Asserts that a résumé is not believed for `reason`, that this is said, and that requests are served.
+/// Asserts that a résumé is not believed for `reason`, that this is logged, and that requests are served.
 #[track_caller]
 fn is_not_believed(reason: &str, rule: impl Fn(&str) -> Reply + Send + Sync + 'static) {
     let (proxy, worker) = telling(rule);
@@ -99,7 +99,7 @@ fn errors_are_no_resumes() {
     is_not_believed("no-resume", |by| reply(301).with("Location", &format!("/elsewhere?by={by}")));
 }
 
-/// Not modified since when? It was asked without a condition.
+/// A 304 to a request without a condition is wrong.
 #[test]
 fn a_resume_that_was_never_given_cannot_be_the_same() {
     is_not_believed("no-resume", |_| reply(304).with("ETag", "\"w1.1\""));
@@ -116,7 +116,8 @@ fn a_resume_needs_no_content_type() {
     within("its skills", || proxy.admin_json(&["pools", "--json"]).to_string().contains("7.5").then_some(()));
 }
 
-/// Response after response tells of something that the whole résumé never has: it is asked for now and then, and that is told.
+/// Each response announces a revision that the whole résumé never has: the résumé is fetched only now and then, and this is
+/// counted.
 #[test]
 fn a_worker_that_never_means_what_it_says_is_not_asked_with_every_request() {
     for state in ["id=\"w1\", rev=50, inflight=0", "id=\"other\", rev=1, inflight=0"] {
@@ -279,7 +280,7 @@ fn bad_words_in_a_field_are_named() {
 fn of_skills_that_are_half_wrong_nothing_is_believed() {
     let (one, two) = (Worker::new("one", &CLASSES), Worker::new("two", &[]));
     let proxy = before(&[&one, &two]);
-    // What is refused may be asked for again in whole; that does not say it either.
+    // A refused field may cause a request for the whole résumé, which does not have these skills either.
     two.claims("id=\"two\", rev=2, inflight=0", "\"a\";score=1000000, \"b\";score=-1");
     within("it not to be believed", || {
         by_anyone(&proxy);
@@ -288,7 +289,7 @@ fn of_skills_that_are_half_wrong_nothing_is_believed() {
     CLASSES.iter().for_each(|(class, _)| assert_eq!(by(&proxy, class), "one"));
 }
 
-/// Longer than 4096 bytes, the field is not read; the whole says the same.
+/// A field of more than 4096 bytes is not read; the whole résumé has the skills.
 #[test]
 fn skills_that_are_too_long_for_a_field_are_fetched() {
     let (one, two) = (Worker::new("one", &[("a", GOOD)]), Worker::new("two", &[]));
@@ -310,7 +311,7 @@ fn skills_without_a_state_are_not_believed() {
     CLASSES.iter().for_each(|(class, _)| assert_eq!(by(&proxy, class), "one"));
 }
 
-/// Whoever had an id first keeps it, and what another says under it is not believed.
+/// The worker that had an id first keeps it, and another worker with the same id is not believed.
 #[test]
 fn a_worker_that_says_it_is_another_is_not_believed() {
     let (one, two) = (Worker::new("one", &CLASSES), Worker::new("two", &[]));

@@ -1,4 +1,4 @@
-//! Requests that are tried again: never more than is safe, and not without end.
+//! Retries: only where it is safe, and within limits.
 
 use sandarac_test_support::{
     Gate, Listener, Origin, Port, Reply, Sandarac, get, head, post, reply, request, within,
@@ -6,7 +6,7 @@ use sandarac_test_support::{
 
 use crate::{holding, pool, sandarac};
 
-/// Sandarac before a backend that takes requests and dies, and one that answers, in this order.
+/// Sandarac before a backend that takes requests and dies, and then one that answers.
 fn start(dying: &Origin, other: &Origin, keys: &str) -> Sandarac {
     let keys = format!("balance = \"fallback\"\n{keys}");
     sandarac().config(pool(&[dying.url(), other.url()], &keys)).start()
@@ -52,11 +52,12 @@ fn idempotent_requests_go_elsewhere_with_their_bodies() {
     let proxy = start(&dying, &other, "");
     for method in ["PUT", "DELETE", "OPTIONS"] {
         proxy.exchange(&request(method, "/x").body("body")).expect(200);
-        assert_eq!((other.last().method.as_str(), other.last().text().as_str()), (method, "body"));
+        assert_eq!(other.last().method, method);
+        assert_eq!(other.last().text(), "body");
     }
 }
 
-/// Regression: the end of a body that had no content was sent to the first backend alone.
+/// Regression: the last chunk of an empty body was sent only to the first backend.
 #[test]
 fn an_empty_body_in_chunks_goes_elsewhere_with_its_end() {
     let (dying, other) = (dying(), answering());
@@ -75,7 +76,8 @@ fn what_is_not_idempotent_is_asked_once() {
     proxy.exchange(&request("POST", "/x")).expect(502);
     proxy.exchange(&request("PATCH", "/x").body("body")).expect(502);
     proxy.exchange(&request("UNKNOWN", "/x")).expect(502);
-    assert_eq!((dying.count(), other.count()), (4, 0));
+    assert_eq!(dying.count(), 4);
+    assert_eq!(other.count(), 0);
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn a_request_is_tried_again_as_often_as_retries_says() {
     assert!(origins.iter().all(|origin| origin.count() <= 3), "each retry went to another");
 }
 
-/// A worker that is lost is no reason to spare others.
+/// The loss of one worker is no reason to limit retries at others.
 #[test]
 fn a_worker_that_is_lost_counts_in_no_budget() {
     let (dying, other) = (dying(), answering());
@@ -120,7 +122,7 @@ fn a_worker_that_is_lost_counts_in_no_budget() {
     (0..20).for_each(|_| drop(proxy.exchange(&post("/", "x")).expect(200)));
 }
 
-/// Where every backend takes requests and dies, and goes on to do so, their load is not multiplied for longer than that takes to see.
+/// If every backend takes requests and dies, retries multiply the load only until the budget is used up.
 #[test]
 fn a_pool_that_goes_on_dying_is_tried_again_within_the_budget() {
     let origins = [dying(), dying(), dying()];
@@ -131,7 +133,7 @@ fn a_pool_that_goes_on_dying_is_tried_again_within_the_budget() {
         proxy.get("/").expect(502);
     }
     let tried: usize = origins.iter().map(Origin::count).sum();
-    // The budget is full at first, with what a thousand requests save; and the first loss at each backend is free.
+    // The budget is full at first, with the savings of a thousand requests, and the first loss at each backend is free.
     assert!((401..=400 + 40 + 100 + 3).contains(&tried), "{tried} for 400");
     assert!(proxy.metric("retries_refused") > 0);
 }
@@ -140,7 +142,7 @@ fn a_pool_that_goes_on_dying_is_tried_again_within_the_budget() {
 fn a_backend_that_does_not_answer_in_time_is_tried_elsewhere_within_the_budget() {
     let silent = Origin::new(|_| reply(200).hold(&Gate::new()));
     let other = answering();
-    // The other one has no more time than this either.
+    // The other backend has no more time than this either.
     let keys = |budget: &str| {
         format!("first_byte_timeout = \"1s\"\nretry_timeouts = true\nretry_budget = {{ {budget} }}")
     };
@@ -169,7 +171,7 @@ fn a_client_that_aborts_takes_its_request_with_it() {
     assert_eq!(other.count(), 0, "and it is not tried elsewhere");
 }
 
-/// Regression: over a connection that had been kept, it was asked once more, and did the work twice.
+/// Regression: over a kept connection, the request was sent again, and the backend did the work twice.
 #[test]
 fn a_backend_that_does_not_answer_in_time_is_not_asked_again() {
     let (origin, gate) = holding();

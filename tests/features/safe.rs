@@ -1,4 +1,4 @@
-//! The safe profile: nobody gets a page that was made for another.
+//! The safe profile: no client gets a page that was made for another.
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, get, reply};
 
@@ -41,7 +41,8 @@ fn a_response_that_sets_a_cookie_is_not_stored() {
         start(|request| reply(200).cache("max-age=60").with("Set-Cookie", &format!("id={}", request.serial)));
     let first = proxy.get("/");
     let second = proxy.get("/");
-    assert_eq!((first.field("set-cookie"), second.field("set-cookie")), (Some("id=1"), Some("id=2")));
+    assert_eq!(first.field("set-cookie"), Some("id=1"));
+    assert_eq!(second.field("set-cookie"), Some("id=2"));
 }
 
 #[test]

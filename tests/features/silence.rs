@@ -1,4 +1,4 @@
-//! Origins that take requests and answer none: who waits, who does not, and who is asked instead.
+//! Origins that take requests and answer none: which requests wait, and which backend gets them instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ fn stale() -> Reply {
     reply(200).cache("max-age=60").with("Age", "100").with("ETag", "\"one\"").body("stale page")
 }
 
-/// An origin that sends a stale page, once it is told to be silent nothing, and passes no checks then.
+/// An origin that sends a stale page. Once it is silenced, it sends nothing, and its checks fail.
 fn silent_on_demand() -> (Origin, Arc<AtomicBool>, Gate) {
     let (silent, gate) = (Arc::new(AtomicBool::new(false)), Gate::new());
     let (is_silent, held) = (silent.clone(), gate.clone());
@@ -49,7 +49,7 @@ fn where_every_backend_fails_its_checks_a_stale_page_is_served_at_once() {
     let proxy = sandarac().config(text.replace("[[route]]", &format!("{check}\n\n[[route]]"))).start();
     proxy.get("/page").expect(200);
     silent.store(true, Ordering::SeqCst);
-    // No more of the pool may be out: it is the last.
+    // The pool cannot eject this backend, because it is the last.
     within("the checks to fail", || (state(&proxy, 0) == "failing").then_some(()));
     (0..5).for_each(|_| expect_stale(&proxy, "origin-silent"));
     gate.reached(1);
@@ -74,7 +74,7 @@ fn within_the_operators_window_a_request_waits_for_anothers_fetch_no_longer_than
     assert_eq!(stat(&proxy, "hits_stale"), 3);
 }
 
-/// The origin's own window is for errors, and slow is no error (RFC 5861 §4); under the profile rfc that is all there is.
+/// The origin's own `stale-if-error` is for errors, and slowness is no error (RFC 5861 §4). The profile `rfc` has only that.
 #[test]
 fn elsewhere_a_request_waits_for_anothers_fetch() {
     for (window, profile) in [("stale_after = \"20ms\"", "safe"), ("stale_if_error = \"1h\"", "rfc")] {
@@ -119,7 +119,7 @@ fn after_a_fetch_without_an_answer_in_time_nobody_waits_until_the_backend_answer
     within("the new page", || (proxy.get("/page").text() == "new page").then_some(()));
 }
 
-/// Regression: a hung backend was never ejected by itself.
+/// Regression: a hung backend was never ejected automatically.
 #[test]
 fn three_requests_in_a_row_without_an_answer_in_time_eject_a_backend() {
     let gate = Gate::new();
@@ -129,11 +129,13 @@ fn three_requests_in_a_row_without_an_answer_in_time_eject_a_backend() {
     let keys = "balance = \"round_robin\"\nfirst_byte_timeout = \"100ms\"\nejection = { first = \"1h\", longest = \"1h\" }";
     let proxy = sandarac().config(pool(&[hung.url(), well.url()], keys)).start();
     let late = (0..40).filter(|_| proxy.get("/").status == 504).count();
-    assert_eq!((late, hung.count(), proxy.metric("backend_ejected")), (3, 3, 1));
+    assert_eq!(late, 3);
+    assert_eq!(hung.count(), 3);
+    assert_eq!(proxy.metric("backend_ejected"), 1);
     gate.open();
 }
 
-/// Regression: a page that hangs was sent to one worker after the other, and each of them kept being chosen.
+/// Regression: a page that hangs was sent to one worker after another, and each of them was still picked.
 #[test]
 fn a_page_that_hangs_takes_one_worker_which_is_avoided_before_any_time_is_over() {
     for algorithm in ["least_requests", "resume"] {
@@ -182,7 +184,7 @@ fn what_had_no_answer_in_time_is_tried_at_another_backend_only_where_the_pool_sa
     }
 }
 
-/// Regression: a client that had closed its connection kept its place, and its request was sent to the backend.
+/// Regression: a client that had closed its connection kept its place in the queue, and its request was sent to the backend.
 #[test]
 fn a_client_that_has_gone_does_not_keep_its_place() {
     let gate = Gate::new();

@@ -1,4 +1,4 @@
-//! What is told of sources of backends: in the log, and by `sandarac pools`.
+//! Sources of backends: their log lines, and their entries in `sandarac pools`.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -25,10 +25,10 @@ fn a_name_server_that_answers_nonsense_again_and_again_is_told_of_once() {
     let proxy = sandarac().config(pool(&[], &keys)).start();
     server.garble(true);
     proxy.says("lost: malformed: ");
-    // Two questions to an attempt.
+    // Each attempt asks two questions.
     let asked = server.questions();
     within("more attempts", || (server.questions() >= asked + 8).then_some(()));
-    // Another reason is news, and the first is none when it comes back.
+    // A new reason is logged; the first reason is not logged again when it comes back.
     server.garble(false);
     server.answer_with(2);
     proxy.says("lost: failed: ");
@@ -43,13 +43,13 @@ fn a_name_server_that_answers_nonsense_again_and_again_is_told_of_once() {
     proxy.says("found again");
 }
 
-/// A server that speaks as etcd does: `pool` has a worker, and settings that the test changes.
+/// A server that speaks etcd's protocol: its pool has one worker, and settings that the test changes.
 struct Registry {
     origin: Origin,
     settings: Arc<Mutex<Option<&'static str>>>,
-    /// Opened, it tells of a change.
+    /// When open, the server reports a change.
     change: Gate,
-    /// Opened, it tells what there is.
+    /// When open, the server answers with the current keys.
     answer: Gate,
 }
 
@@ -60,7 +60,7 @@ impl Registry {
         registry
     }
 
-    /// With this worker, and closed as yet.
+    /// A registry with this worker and closed gates.
     fn of(worker: &str) -> Registry {
         let worker = format!("/app/providers/{worker}");
         let settings = Arc::new(Mutex::new(None));
@@ -109,7 +109,7 @@ fn settings_of_a_source_are_told_of_and_shown() {
     assert_eq!(the_pool(&proxy)["sources"][1]["settings"], json!({"variance": 3.5, "history": 999.0}));
     assert_eq!(the_pool(&proxy)["settings"]["backlog_history"], 9.0);
 
-    // Another source that gives none takes none away.
+    // A source without settings does not remove those of another source.
     std::fs::write(dir.join("backends"), "http://127.0.0.1:8\n").expect("written");
     within("both backends", || (the_pool(&proxy)["backends"].as_array()?.len() == 2).then_some(()));
     assert_eq!(the_pool(&proxy)["settings"]["variance"], 3.5);
@@ -119,7 +119,7 @@ fn settings_of_a_source_are_told_of_and_shown() {
     within("those configured to be back", || (the_pool(&proxy)["settings"]["variance"] == 6.0).then_some(()));
 }
 
-/// Regression: it wrote lines of its own into the log, in colour.
+/// Regression: an error message from the registry could forge log lines, in colour.
 #[test]
 fn what_a_registry_says_writes_no_line_of_its_own() {
     let error = json!({"error": "boom\nsandarac: forged \u{1b}[31mred"}).to_string();
@@ -150,7 +150,7 @@ fn what_makes_no_sense_in_a_list_is_said_when_it_changes() {
     assert_eq!(said.matches("\"nonsense\"").count(), 1, "{said}");
 }
 
-/// Regression: the pool had no backend until the source answered, and none at all where it did not.
+/// Regression: the pool had no backend until the source answered, or ever if it did not answer.
 #[test]
 fn a_reload_to_a_source_keeps_the_backends_until_it_names_others() {
     let [old, new] = ["old", "new"].map(|name| Origin::new(move |_| reply(200).body(name)));
@@ -163,7 +163,7 @@ fn a_reload_to_a_source_keeps_the_backends_until_it_names_others() {
     within("the new one to answer", || (proxy.get("/").expect(200).body == b"new").then_some(()));
 }
 
-/// Regression: what was routed to a new pool was answered 503 until its source answered.
+/// Regression: requests to a new pool got 503 until its source answered.
 #[test]
 fn a_reload_waits_for_the_backends_of_a_new_pool() {
     let [old, new] = ["old", "new"].map(|name| Origin::new(move |_| reply(200).body(name)));
@@ -182,7 +182,7 @@ fn a_reload_waits_for_the_backends_of_a_new_pool() {
     assert_eq!(proxy.get("/").expect(200).body, b"new");
 }
 
-/// Regression: one thread read the files of all pools, and the process did not end before it had.
+/// Regression: one thread read the files of all pools, and the process did not end before that thread had finished.
 #[test]
 fn a_file_system_that_hangs_holds_up_neither_other_pools_nor_the_end() {
     let [one, two] = ["one", "two"].map(|name| Origin::new(move |_| reply(200).body(name)));

@@ -1,6 +1,6 @@
-//! Serving what is no longer fresh, where someone allowed it (RFC 9111 §4.2.4, RFC 5861).
+//! Serving stale responses where a directive or setting allows it (RFC 9111 §4.2.4, RFC 5861).
 //!
-//! Responses come stale: with an Age beyond their lifetime. So no test has to wait for time to pass.
+//! Responses arrive stale, with an Age beyond their lifetime, so that no test has to wait for time to pass.
 
 use sandarac_test_support::{Gate, Origin, Reply, get, reply, within};
 

@@ -1,4 +1,4 @@
-//! Tags and groups: what belongs together is purged together.
+//! Tags and groups: objects with the same tag are purged together.
 
 use sandarac_test_support::{get, reply, request};
 
@@ -47,7 +47,7 @@ fn tags_are_not_shown_to_clients() {
     }
 }
 
-/// Regression: they were removed from whole responses only.
+/// Regression: these fields were removed from whole responses only.
 #[test]
 fn fields_for_caches_are_not_shown_in_any_form_of_a_response() {
     const HIDDEN: [&str; 5] =

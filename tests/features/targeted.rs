@@ -1,10 +1,10 @@
-//! Fields that speak to this cache alone: CDN-Cache-Control and Sandarac-Cache-Control (RFC 9213), Surrogate-Control.
+//! Fields for this cache alone: CDN-Cache-Control and Sandarac-Cache-Control (RFC 9213), Surrogate-Control.
 
 use sandarac_test_support::{Reply, http_date_in, reply};
 
 use crate::cache;
 
-/// Whether a second GET gets the response that `first` made of the first one.
+/// Whether a second GET gets the response that `first` gave to the first one.
 fn is_reused(first: impl Fn() -> Reply + Send + Sync + 'static) -> bool {
     let (proxy, _origin) = cache(move |_| first());
     proxy.get("/");

@@ -25,10 +25,8 @@ fn a_websocket_is_a_tunnel_after_the_switch() {
     assert_eq!(request.field("sec-websocket-key"), Some("eA=="));
     origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: y\r\n\r\nhello");
     let switched = client.response().expect(101);
-    assert_eq!(
-        (switched.field("upgrade"), switched.field("sec-websocket-accept")),
-        (Some("websocket"), Some("y"))
-    );
+    assert_eq!(switched.field("upgrade"), Some("websocket"));
+    assert_eq!(switched.field("sec-websocket-accept"), Some("y"));
     client.expect("hello").send(b"\x81\x00\xff\r\n\r\nGET");
     assert_eq!(origin.read(8), b"\x81\x00\xff\r\n\r\nG");
     origin.expect("ET").send("more");
@@ -49,7 +47,7 @@ fn a_refused_upgrade_is_an_answer_like_any_other() {
     origin.request();
     origin.send("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno");
     assert_eq!(client.response().expect(426).text(), "no");
-    // What follows may be of another protocol to some servers.
+    // Some servers may take the following bytes for the other protocol.
     origin.expect_end();
     client.send(get("/next").to_bytes());
     assert_eq!(listener.accept().request().target, "/next");
@@ -114,7 +112,8 @@ fn connect_is_a_tunnel_where_a_rule_allows_it() {
     client.send("CONNECT db.example:5432 HTTP/1.1\r\nHost: db.example:5432\r\n\r\n");
     let mut origin = listener.accept();
     let request = origin.request_head();
-    assert_eq!((request.method.as_str(), request.target.as_str()), ("CONNECT", "db.example:5432"));
+    assert_eq!(request.method, "CONNECT");
+    assert_eq!(request.target, "db.example:5432");
     origin.send("HTTP/1.1 200 Connected\r\n\r\n");
     client.response_to("CONNECT").expect(200);
     client.send("ping");
@@ -151,7 +150,7 @@ fn tunnel(proxy: &Sandarac, listener: &Listener) -> (Conn, Conn) {
     (client, origin)
 }
 
-/// Regression: a reset at one side was an orderly end at the other, so that data that was cut looked whole.
+/// Regression: a reset on one side became an orderly close on the other, so that truncated data looked complete.
 #[test]
 fn a_reset_at_one_side_is_a_reset_at_the_other() {
     let listener = Listener::new();

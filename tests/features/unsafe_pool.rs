@@ -1,10 +1,10 @@
-//! `unsafe_pool`: methods that read go over primary and replicas, those that write to the primary.
+//! `unsafe_pool`: reading methods go to the primary and the replicas, writing methods to the primary.
 
 use sandarac_test_support::{Origin, Reply, Request, Sandarac, reply, request};
 
 use crate::sandarac;
 
-/// Sandarac before a primary and a replica, as one puts it before CouchDB.
+/// Sandarac before a primary and a replica, as in a CouchDB installation.
 fn start(
     cache: &str,
     rule: impl Fn(&Request) -> Reply + Copy + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Vary: which stored response fits which request (RFC 9111 §4.1).
+//! Vary: which stored response matches which request (RFC 9111 §4.1).
 
 use sandarac_test_support::{Origin, Reply, Req, Request, get, head, post, reply};
 
@@ -45,7 +45,7 @@ fn several_fields_select_together() {
 
 #[test]
 fn a_field_that_connection_names_selects_nothing() {
-    // The origin does not see it, so the response is not of that variant (RFC 9110 §7.6.1).
+    // The origin does not see the field, so the response cannot depend on it (RFC 9110 §7.6.1).
     let (proxy, origin) = cache(|request| {
         reply(200)
             .cache("max-age=60")
@@ -154,7 +154,7 @@ fn requests_that_accept_the_same_codings_share_a_response() {
         assert_eq!(proxy.exchange(&ask(codings)).expect(200).text(), answer, "{codings:?}");
     }
     assert_eq!(origin.count(), 5);
-    // Past the cache, what came goes on.
+    // Requests that bypass the cache keep their own Accept-Encoding.
     let passed = ask(Some("deflate, gzip")).with("Cookie", "session=1");
     assert_eq!(proxy.exchange(&passed).expect(200).text(), "deflate, gzip");
     assert_eq!(proxy.exchange(&get("/page").with("Cookie", "session=1")).expect(200).text(), "none");
@@ -171,7 +171,7 @@ fn where_a_rule_says_so_accept_encoding_selects_as_it_came() {
     assert_eq!(proxy.get("/page").text(), "none");
 }
 
-/// Regression: such a response was stored for all who accept none of the common codings.
+/// Regression: such a response was stored for all clients that accept none of the common codings.
 #[test]
 fn the_answer_to_a_post_in_a_rare_coding_is_not_stored_for_others() {
     let origin = Origin::new(|request| {
@@ -186,7 +186,7 @@ fn the_answer_to_a_post_in_a_rare_coding_is_not_stored_for_others() {
     assert_eq!(proxy.get("/form").expect(200).text(), "page");
 }
 
-/// Regression: HEAD went on with the codings as they came, and the answer to others removed the page.
+/// Regression: HEAD was forwarded with the client's own codings, and the response to it invalidated the stored page.
 #[test]
 fn head_asks_for_the_codings_of_what_is_stored() {
     let origin = Origin::new(|request| {

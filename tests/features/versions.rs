@@ -1,4 +1,4 @@
-//! `single_version`: of backends that announce a version, only the largest group of one version serves.
+//! `single_version`: among backends that announce a version, only the largest group of one version serves.
 
 use std::collections::BTreeSet;
 
@@ -21,18 +21,18 @@ fn workers(versions: &[&str]) -> Vec<Worker> {
 
 fn start(workers: &[Worker], keys: &str) -> Sandarac {
     let urls: Vec<String> = workers.iter().map(Worker::url).collect();
-    // However long a worker takes on a busy machine to say what it runs, it is waited for.
+    // The proxy waits for a worker's version, however slow the worker is on a busy machine.
     let patience = if keys.contains("connect_timeout") { "" } else { "connect_timeout = \"60s\"" };
     sandarac().config(pool(&urls, &format!("{KEYS}\n{patience}\n{keys}"))).start()
 }
 
-/// Who answers many requests of classes that nobody knows.
+/// The workers that answer 24 requests of unknown classes.
 fn serving(proxy: &Sandarac) -> BTreeSet<String> {
     (0..24).map(|_| by_anyone(proxy)).collect()
 }
 
-/// Waits until all of `names` serve and nobody else, and sees that it stays so. One that comes back is given more than the others
-/// until it has as many classes as they.
+/// Waits until all of `names` serve and no other worker does, and checks that this lasts. A worker that comes back gets more
+/// requests than the others until it has as many classes.
 #[track_caller]
 fn serve(proxy: &Sandarac, names: &[&str]) {
     let names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -75,7 +75,7 @@ fn a_deploy_changes_over_when_the_new_version_is_the_larger() {
     workers[1].restarts("w1-2", &[]).runs("2");
     serve(&proxy, &["w0", "w1"]);
     workers[2].restarts("w2-2", &[]).runs("2");
-    // It gets no requests that it could tell it by.
+    // The worker gets no requests, so it cannot announce the version in a response.
     serve(&proxy, &["w0", "w1", "w2"]);
     proxy.says("pool app: version \"2\" serves now instead of \"1\": ");
 }
@@ -111,7 +111,7 @@ fn a_worker_that_restarted_as_another_version_answers_nobody_before_that_is_know
     let served = workers[0].served().len();
     assert!(serving(&proxy).is_subset(&["w1", "w2"].map(str::to_owned).into()));
     assert_eq!(workers[0].served().len(), served);
-    // As the second is asked, the new version becomes the larger, and no request goes to the old one from then on.
+    // When the second worker announces it, the new version has the larger group, and no request goes to the old one from then on.
     workers[1].restarts("w1-2", &[]).runs("2");
     let mut seen = Vec::new();
     within("the new version to serve", || {
@@ -132,8 +132,8 @@ fn a_request_that_cannot_be_repeated_is_not_lost_to_another_version() {
     }
 }
 
-/// An old process may end a request long after the one that took its place was heard; what it says then is of the past, and so is its
-/// connection.
+/// An old process may finish a request long after its successor has answered. The state it announces then is outdated, and its
+/// connection is not used again.
 #[test]
 fn an_old_process_is_not_spoken_to_when_its_successor_was_heard() {
     let dir = TempDir::new();
@@ -160,7 +160,7 @@ fn an_old_process_is_not_spoken_to_when_its_successor_was_heard() {
     let busy = busy.expect("somebody has it");
     let other = (busy + 1) % 3;
     let mut new = vec![on(busy, "new-busy", "2")];
-    // All of it, its connections too, goes as the next one comes.
+    // The old worker and its connections are gone before its successor starts.
     old[other] = Worker::new("nobody", &[]);
     new.push(on(other, "new-other", "2"));
     serve(&proxy, &["new-busy", "new-other"]);
@@ -179,7 +179,7 @@ fn a_connection_is_asked_once_and_only_where_versions_count() {
         settle(&proxy, &workers.iter().collect::<Vec<_>>());
         let mut client = proxy.connect();
         let mut request = |n: usize| client.exchange(&get(&format!("/{n}"))).expect(200);
-        // Both workers have a connection of that client's thread then.
+        // After these requests, the client's core has a connection to both workers.
         let first: BTreeSet<String> = (0..8).map(|n| request(n).text()).collect();
         assert_eq!(first.len(), 2);
         let met = || workers.iter().map(Worker::met).sum::<usize>();
@@ -199,7 +199,7 @@ fn a_worker_that_does_not_tell_its_version_is_served_as_ever() {
     let never = gate.clone();
     workers[0].tells(move |_| reply(200).hold(&never));
     let proxy = start(&workers, "single_version = true\nconnect_timeout = \"100ms\"");
-    // It is not waited for at each connection.
+    // The proxy does not wait for the version on every connection.
     for _ in 0..5 {
         assert_eq!(by_anyone(&proxy), "w0");
     }

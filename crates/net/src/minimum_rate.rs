@@ -90,9 +90,14 @@ mod tests {
         let minimum = MinimumRate { bytes: 100, after: Duration::from_secs(10) };
         let left =
             |moved, waited| left(moved, Duration::from_secs(waited), minimum).map(|left| left.as_secs());
-        assert_eq!((left(0, 0), left(0, 4), left(0, 10)), (Some(10), Some(6), None));
-        assert_eq!((left(1999, 4), left(1999, 19), left(1999, 20)), (Some(16), Some(1), None));
-        assert_eq!((left(u64::MAX, 20).is_some(), left(0, u64::MAX)), (true, None));
+        assert_eq!(left(0, 0), Some(10));
+        assert_eq!(left(0, 4), Some(6));
+        assert_eq!(left(0, 10), None);
+        assert_eq!(left(1999, 4), Some(16));
+        assert_eq!(left(1999, 19), Some(1));
+        assert_eq!(left(1999, 20), None);
+        assert!(left(u64::MAX, 20).is_some());
+        assert_eq!(left(0, u64::MAX), None);
     }
 
     #[test]

@@ -190,11 +190,8 @@ fn what_is_no_classifier_is_told_of() {
     ] {
         let diagnostics = refused(&text(class));
         let first = &diagnostics.errors()[0];
-        assert_eq!(
-            (first.message.as_str(), first.help.as_deref().unwrap_or_default()),
-            (message, help),
-            "{class}"
-        );
+        assert_eq!(first.message, message, "{class}");
+        assert_eq!(first.help.as_deref().unwrap_or_default(), help, "{class}");
         assert!(first.place.is_some(), "{class}");
     }
 }
@@ -255,7 +252,8 @@ fn of_the_lines_of_a_table_the_most_exact_counts() {
     );
     assert_eq!(class(&stars, "a.example", "/x/y", &[]), None);
     let unread = classifier("{ file = \"/etc/classes\" }");
-    assert_eq!((class(&unread, "a.example", "/", &[]), unread.table_len()), (None, Some(0)));
+    assert_eq!(class(&unread, "a.example", "/", &[]), None);
+    assert_eq!(unread.table_len(), Some(0));
 }
 
 #[test]

@@ -58,7 +58,8 @@ fn what_was_probably_meant_is_named_where_the_word_is_another() {
     assert!(message.contains("a table of settings, found a boolean"), "{message}");
     assert_eq!(help, "cache = \"pass\"?");
     let (_, marked, help) = told("cache = { stale_while_revalidate = \"1m\" }\n");
-    assert_eq!((marked.as_str(), help.as_str()), ("stale_while_revalidate", "`grace` is that here"));
+    assert_eq!(marked, "stale_while_revalidate");
+    assert_eq!(help, "`grace` is that here");
     let (_, _, help) = told("[cache]\nmemory = 100000000\n");
     assert_eq!(help, "\"100MB\"?");
 }
@@ -128,7 +129,8 @@ fn slips_get_a_suggestion() {
         ("[admin]\ntoken = \"x\"\n", "\"x\"", "make one with: openssl rand -hex 16"),
     ] {
         let (message, was_marked, was_help) = told(text);
-        assert_eq!((was_marked.as_str(), was_help.as_str()), (marked, help), "{text}: {message}");
+        assert_eq!(was_marked, marked, "{text}: {message}");
+        assert_eq!(was_help, help, "{text}: {message}");
     }
 }
 
@@ -348,11 +350,13 @@ fn placeholders_in_another_spelling_are_refused_and_braces_of_json_are_not() {
         let (message, marked, told) =
             told(&format!("[[route]]\npool = \"app\"\nrequest.set.X-A = \"{value}\"\n"));
         let word = &value[value.find('{').unwrap()..];
-        assert_eq!((message, marked.as_str()), (format!("{word} stands for nothing"), "X-A"));
+        assert_eq!(message, format!("{word} stands for nothing"));
+        assert_eq!(marked, "X-A");
         assert_eq!(told, help);
     }
     let (_, marked, help) = told("[[route]]\nredirect.to = \"https://{ Host }/\"\n");
-    assert_eq!((marked.as_str(), help.as_str()), ("\"https://{ Host }/\"", "did you mean {host}?"));
+    assert_eq!(marked, "\"https://{ Host }/\"");
+    assert_eq!(help, "did you mean {host}?");
     for fine in ["{}", "{ }", "{\\\"group\\\":1}", "{{Host}", "{a:b}", "{1}", "{x y}", "{Foo}", "{ x }"] {
         let text = format!("{BASE}[[route]]\npool = \"app\"\nresponse.set.X-A = \"{fine}\"\n");
         assert!(warnings(&text).is_empty(), "{fine}");

@@ -51,7 +51,8 @@ fn flags_count_more_than_the_file() {
     };
     let (config, _) = Config::from_toml_and_flags("sandarac.toml", &file, &flags).unwrap();
     assert_eq!(config.listeners.len(), 2);
-    assert_eq!((config.pools[0].name.as_str(), config.pools[0].backends.len()), ("app", 2));
+    assert_eq!(config.pools[0].name, "app");
+    assert_eq!(config.pools[0].backends.len(), 2);
     assert_eq!(config.pools[0].discover, [Source::Directory("/run/app".into())]);
     assert_eq!(config.pools[0].algorithm().name(), "round_robin");
     assert_eq!(config.cache.memory, ByteSize(1 << 30));

@@ -39,7 +39,9 @@ fn a_pool_of_which_nothing_is_said_has_the_defaults_of_the_balancer() {
     let pool = pool("");
     assert_eq!(pool.settings, Settings::default());
     assert_eq!(pool.classifier, None);
-    assert_eq!((pool.check, pool.sticky, pool.hedge_after), (None, None, None));
+    assert_eq!(pool.check, None);
+    assert_eq!(pool.sticky, None);
+    assert_eq!(pool.hedge_after, None);
     assert_eq!(pool.retry_budget, RetryBudgetConfig { percent: 20, per_second: 10 });
     assert!(pool.discover.is_empty() && pool.skills_file.is_none());
 }
@@ -83,7 +85,8 @@ fn backends_are_strings_or_tables() {
     assert_eq!(built.backends().iter().map(|backend| backend.weight()).collect::<Vec<_>>(), [1, 3, 1]);
     assert_eq!(pool.discovered("unix:/b".parse().unwrap()).weight, 3);
     let found = pool.discovered("http://d".parse().unwrap());
-    assert_eq!((found.weight, found.max_in_flight), (1, Some(64)));
+    assert_eq!(found.weight, 1);
+    assert_eq!(found.max_in_flight, Some(64));
 }
 
 #[test]
@@ -155,13 +158,17 @@ fn everything_of_a_pool_is_read() {
     assert_eq!(pool.retry_budget, RetryBudgetConfig { percent: 5, per_second: 0 });
     assert_eq!(pool.skills_file.as_deref(), Some("/var/lib/skills".as_ref()));
     let check = pool.check.unwrap();
-    assert_eq!((check.path.as_str(), check.host.as_deref()), ("/health?deep=1", Some("www.example.com:81")));
-    assert_eq!((check.interval, check.timeout), (Duration::from_secs(1), Duration::from_millis(500)));
+    assert_eq!(check.path, "/health?deep=1");
+    assert_eq!(check.host.as_deref(), Some("www.example.com:81"));
+    assert_eq!(check.interval, Duration::from_secs(1));
+    assert_eq!(check.timeout, Duration::from_millis(500));
     let passing: Vec<u16> = (100..600).filter(|&status| check.passes(status)).collect();
     assert_eq!(passing, [204, 300, 301, 302]);
     let sticky = pool.sticky.unwrap();
-    assert_eq!((sticky.cookie.as_str(), sticky.path.as_str()), ("lb", "/shop"));
-    assert_eq!((sticky.max_age, sticky.secure), (Some(Duration::from_secs(3600)), Some(true)));
+    assert_eq!(sticky.cookie, "lb");
+    assert_eq!(sticky.path, "/shop");
+    assert_eq!(sticky.max_age, Some(Duration::from_secs(3600)));
+    assert_eq!(sticky.secure, Some(true));
     assert_eq!(sticky.same_site.attribute(), "None");
 }
 
@@ -170,10 +177,13 @@ fn tables_that_are_there_but_empty_turn_on_what_they_are_about() {
     let pool = pool("check = {}\nsticky = {}\nbalance = \"consistent_hash\"\nload_factor = 2");
     let check = pool.check.unwrap();
     assert!(check.passes(200) && check.passes(399) && !check.passes(404) && !check.passes(101));
-    assert_eq!((check.path.as_str(), check.interval), ("/", Duration::from_secs(5)));
+    assert_eq!(check.path, "/");
+    assert_eq!(check.interval, Duration::from_secs(5));
     let sticky = pool.sticky.unwrap();
-    assert_eq!((sticky.cookie.as_str(), sticky.secure), ("sandarac_backend", None));
-    assert_eq!((sticky.same_site, sticky.path.as_str()), (SameSite::Lax, "/"));
+    assert_eq!(sticky.cookie, "sandarac_backend");
+    assert_eq!(sticky.secure, None);
+    assert_eq!(sticky.same_site, SameSite::Lax);
+    assert_eq!(sticky.path, "/");
     assert_eq!(pool.settings.load_factor, 2.0);
 }
 
@@ -199,11 +209,15 @@ fn backends_are_found_in_one_place_or_in_several() {
     let Source::ZooKeeper { servers, path, session_timeout } = &several.discover[3] else { panic!() };
     let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
     assert_eq!(servers, ["10.0.0.1:2181", "[::1]:2182", "zk:2183"]);
-    assert_eq!((&**path, *session_timeout), ("/app", Duration::from_secs(6)));
+    assert_eq!(&**path, "/app");
+    assert_eq!(*session_timeout, Duration::from_secs(6));
     let Source::Etcd { endpoints, prefix, login: Some((user, password)) } = &several.discover[4] else {
         panic!()
     };
-    assert_eq!((endpoints.len(), &**prefix, user.as_str(), &**password), (1, "/app/", "u", "top secret"));
+    assert_eq!(endpoints.len(), 1);
+    assert_eq!(&**prefix, "/app/");
+    assert_eq!(user, "u");
+    assert_eq!(&**password, "top secret");
     assert!(!format!("{several:?}").contains("top secret"));
 }
 
@@ -340,7 +354,8 @@ fn what_cannot_be_is_marked_and_told() {
         ),
     ] {
         let (was, was_marked, _) = told(settings);
-        assert_eq!((was.as_str(), was_marked.as_str()), (message, marked), "{settings}");
+        assert_eq!(was, message, "{settings}");
+        assert_eq!(was_marked, marked, "{settings}");
     }
 }
 

@@ -132,11 +132,15 @@ fn listeners_logs_limits_and_the_rest_are_read() {
     assert_eq!(config.threads, Some(2));
     assert_eq!(config.listeners[0].address, ListenAddress::Tcp("127.0.0.1:0".parse().unwrap()));
     assert_eq!(config.listeners[0].trusted_proxies[1], Network::Unix);
-    assert_eq!((config.listeners[1].mode, config.listeners[1].proxy_protocol), (Some(0o660), true));
+    assert_eq!(config.listeners[1].mode, Some(0o660));
+    assert!(config.listeners[1].proxy_protocol);
     let pool = &config.pools[0];
-    assert_eq!((pool.algorithm().name(), pool.max_in_flight, pool.retries), ("round_robin", Some(3), 0));
+    assert_eq!(pool.algorithm().name(), "round_robin");
+    assert_eq!(pool.max_in_flight, Some(3));
+    assert_eq!(pool.retries, 0);
     assert_eq!(pool.queue_timeout, Duration::from_secs(2));
-    assert_eq!((pool.build(1).backends().len(), pool.build(1).queue_report().limit), (1, 7));
+    assert_eq!(pool.build(1).backends().len(), 1);
+    assert_eq!(pool.build(1).queue_report().limit, 7);
     assert_eq!(config.limits.head.get(), 60 << 10);
     assert_eq!(config.limits.body, Some(ByteSize(1_000_000_000)));
     assert_eq!(config.limits.connections.map(|limit| limit.get()), Some(100));
@@ -175,7 +179,8 @@ fn answers_redirects_and_edits_are_read() {
     ));
     let routes = config.routes.all();
     let Action::Answer(answer) = &routes[0].action else { panic!() };
-    assert_eq!((answer.status, &*answer.body), (403, "no\n"));
+    assert_eq!(answer.status, 403);
+    assert_eq!(&*answer.body, "no\n");
     let names: Vec<_> = answer.fields.iter().map(|(name, _)| String::from_utf8_lossy(name)).collect();
     assert_eq!(names, ["X-Why", "Content-Type"]);
     let Action::Redirect(redirect) = &routes[1].action else { panic!() };

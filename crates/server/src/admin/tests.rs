@@ -227,7 +227,8 @@ fn the_log_comes_line_by_line_and_says_what_it_skipped() {
         }
     }
     assert_eq!(entries.len(), 2);
-    assert_eq!((&entries[0]["request"], &entries[1]["target"]), (&17.into(), &"/articles/3?q=%22".into()));
+    assert_eq!(entries[0]["request"], 17);
+    assert_eq!(entries[1]["target"], "/articles/3?q=%22");
 }
 
 #[test]
@@ -272,7 +273,8 @@ fn latencies_are_counted_from_one_moment_to_another() {
     let later = Latency { buckets: vec![(10, 1), (20, 6), (40, 2)], sum_us: 190 };
     let between = later.since(&earlier);
     assert_eq!(between, Latency { buckets: vec![(20, 1), (40, 2)], sum_us: 90 });
-    assert_eq!((between.quantile_us(0.5), Latency::default().quantile_us(0.5)), (Some(40), None));
+    assert_eq!(between.quantile_us(0.5), Some(40));
+    assert_eq!(Latency::default().quantile_us(0.5), None);
 }
 
 /// Regression: it waited for ever, without a word.

@@ -26,7 +26,9 @@ fn the_definition_is_consistent() {
 fn long_and_varnish_flags_mean_the_same() {
     let long = run("--listen :80 --backend http://localhost:8000 --memory 1GiB").flags().unwrap();
     let short = run("-a http=:80,HTTP -b localhost:8000 -s malloc,1GiB").flags().unwrap();
-    assert_eq!((&long.listen, &long.backends, &long.memory), (&short.listen, &short.backends, &short.memory));
+    assert_eq!(long.listen, short.listen);
+    assert_eq!(long.backends, short.backends);
+    assert_eq!(long.memory, short.memory);
     assert_eq!(long.listen, [":80"]);
     assert_eq!(
         run("-b /run/app.sock -b unix:/b").flags().unwrap().backends,
@@ -119,7 +121,9 @@ fn what_cannot_be_meant_is_told_with_what_can() {
 #[test]
 fn tags_and_urls_are_lists() {
     let Ok(Job::Other(Command::Purge(purge))) = parse("purge --soft --tag a b --tag c") else { panic!() };
-    assert_eq!((purge.tags.len(), purge.soft, purge.urls.len()), (3, true, 0));
+    assert_eq!(purge.tags.len(), 3);
+    assert!(purge.soft);
+    assert_eq!(purge.urls.len(), 0);
     let Ok(Job::Other(Command::Purge(purge))) = parse("purge http://a/ http://b/") else { panic!() };
     assert_eq!(purge.urls.len(), 2);
 }
@@ -130,7 +134,8 @@ fn a_backend_of_a_pool_is_written_as_one_of_a_run() {
         panic!()
     };
     let PoolOrder::Add(add) = pool.order else { panic!() };
-    assert_eq!((add.backend.backend.as_str(), add.weight), ("http://10.0.0.7:8000", 2));
+    assert_eq!(add.backend.backend, "http://10.0.0.7:8000");
+    assert_eq!(add.weight, 2);
 }
 
 #[test]

@@ -138,11 +138,10 @@ impl Outlet {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::time::{Duration, Instant};
 
     use super::super::example;
     use super::*;
-    use sandarac_test_support::TempDir;
+    use sandarac_test_support::{TempDir, within};
 
     fn to(path: &Path, format: Format) -> Target {
         Some((Destination::File(path.to_owned()), format))
@@ -150,16 +149,13 @@ mod tests {
 
     /// The lines at `path` once there are `count`.
     fn lines(path: &Path, count: usize) -> Vec<String> {
-        let until = Instant::now() + Duration::from_secs(10);
-        loop {
+        let lines = within("the lines of the access log", || {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-            if lines.len() >= count || Instant::now() >= until {
-                assert_eq!(lines.len(), count, "{text}");
-                return lines;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            (lines.len() >= count).then_some(lines)
+        });
+        assert_eq!(lines.len(), count, "{lines:?}");
+        lines
     }
 
     #[test]
