@@ -1,8 +1,8 @@
-//! Measures what the balancer is to hold in simulation, and says whether it does.
+//! Measures the balancer's targets in simulation, and reports whether they are met.
 //!
-//! `cargo run --release -p sandarac-lab --example bars -- [SEEDS] [PART OF A GROUP'S NAME]` plays the
-//! scenarios of `examples/simulate` with each of the seeds 1 to SEEDS (5) and prints a table: for each bar
-//! the median and the worst of the seeds.
+//! `cargo run --release -p sandarac-lab --example bars -- [SEEDS] [PART OF A GROUP'S NAME]` simulates the
+//! scenarios of `examples/simulate` with each of the seeds 1 to SEEDS (5). It prints a table with the median
+//! and the worst of the seeds for each target.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sandarac_lab::{Algorithm, AlgorithmKind, Event, EventKind, Load, Phase, Report, Scenario, simulate};
 
-/// How many times longer workers of mixed speed take, the first of 16.
+/// Slowness of workers of mixed speed, the first of 16.
 const MIXED: [f64; 10] = [3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 1.5, 1.5, 1.5, 1.5];
 
 /// When workers become unequal, in measured requests.
@@ -39,28 +39,28 @@ fn main() {
     }
 }
 
-/// A scenario and what is to hold in it.
+/// A scenario and its targets.
 struct Group {
     name: String,
     scenario: Scenario,
     bars: Vec<Bar>,
 }
 
-/// Something that is to hold: a number made of the reports of one seed, by label, and its bound.
+/// A target: a number computed from the reports of one seed, by label, and its bound.
 struct Bar {
     name: String,
     value: Box<Value>,
     needed: Needed,
 }
 
-/// A number made of the reports of one seed, by label.
+/// A number computed from the reports of one seed, by label.
 type Value = dyn Fn(&BTreeMap<String, Report>) -> f64;
 
 #[derive(Clone, Copy)]
 enum Needed {
     AtMost(f64),
     AtLeast(f64),
-    /// A number to know, without a bound.
+    /// A number for information, without a bound.
     Any,
 }
 
@@ -73,7 +73,7 @@ fn last<'r>(reports: &'r BTreeMap<String, Report>, label: &str) -> &'r Phase {
     reports[label].phases.last().expect("a report has a phase")
 }
 
-/// How a number of `resume` stands to the least one of some others.
+/// The ratio of a number of `resume` to the least one of some others.
 fn to_least(
     others: &'static [&'static str],
     number: fn(&Phase) -> f64,
@@ -84,7 +84,7 @@ fn to_least(
     }
 }
 
-/// How a number of `resume` stands to the greatest one of some others.
+/// The ratio of a number of `resume` to the greatest one of some others.
 fn to_greatest(
     others: &'static [&'static str],
     number: fn(&Phase) -> f64,
@@ -98,7 +98,7 @@ fn to_greatest(
 /// Scores that are frozen after the warm-up.
 const FROZEN: [&str; 1] = ["resume, frozen"];
 
-/// What is to hold where workers are equal.
+/// The targets for equal workers.
 fn where_equal(fewer_loads: f64, times_throughput: f64) -> Vec<Bar> {
     use Needed::{AtLeast, AtMost};
     let least_requests = &["least_requests"];
@@ -118,7 +118,7 @@ fn where_equal(fewer_loads: f64, times_throughput: f64) -> Vec<Bar> {
     ]
 }
 
-/// Lets an oracle play, too. How its throughput stands to that of least_requests.
+/// Adds an oracle. Returns the ratio of its throughput to that of least_requests.
 fn of_oracle(scenario: &mut Scenario, price: f64) -> Bar {
     let label = format!("oracle, price {price}");
     scenario.algorithms.push(Algorithm { label: label.clone(), kind: AlgorithmKind::Oracle { price } });
@@ -163,7 +163,7 @@ fn groups() -> Vec<Group> {
                     AtLeast(1.3),
                     |reports| 1.0 / to_least(&RIVALS, |p| p.p99_ms)(reports),
                 )];
-                // Scores frozen with the slowness in them know as much as is to be known.
+                // Scores frozen with the slowness in them contain all there is to know.
                 let needed = if when == "always" { Any } else { AtLeast(1.3) };
                 bars.push(bar("p99 of frozen scores, of resume's", needed, move |reports| {
                     1.0 / to_least(&FROZEN, |p| p.p99_ms)(reports)
@@ -172,7 +172,7 @@ fn groups() -> Vec<Group> {
             }
         }
     }
-    // With few clients workers idle, however good the choice is.
+    // With few clients workers are idle, however good the choice is.
     for clients in [64, 128] {
         let mut scenario = read("memory-half");
         scenario.load = Load::Clients { count: clients, think_ms: 0.0 };
@@ -193,8 +193,8 @@ fn groups() -> Vec<Group> {
         for (cache, memory, fewer) in [(625, "half", 0.4), (1250, "all", 0.1), (2500, "twice", 0.1)] {
             let mut scenario = read("cheap-loads");
             (scenario.workers.cache, scenario.workers.jitter) = (cache, jitter);
-            // As of the real experiment that it is like: loading nothing at all would not make pages three
-            // times as cheap.
+            // As measured in the real experiment that it models: with no loads at all, pages would not be
+            // three times as cheap.
             let bars = where_equal(fewer, 1.45);
             groups.push(Group { name: format!("cheap loads{vary}, caches hold {memory}"), scenario, bars });
         }
@@ -227,7 +227,7 @@ fn groups() -> Vec<Group> {
             last(reports, "resume").share_after.map_or(f64::INFINITY, |requests| requests as f64)
         })],
     });
-    // A phase whose loads never come back is taken to need its whole length at least.
+    // If the loads of a phase never return to the level, the phase counts with its whole length.
     let needs = |report: &Report, phase: usize| {
         let phase = &report.phases[phase];
         phase.steady_after.unwrap_or(phase.requests) as f64
@@ -267,8 +267,8 @@ fn groups() -> Vec<Group> {
     groups
 }
 
-/// Requests from the beginning of a phase until the loads per request of a window are at most `level`; those
-/// of the whole phase if they never are.
+/// Requests from the beginning of a phase until the loads per request of a window are at most `level`; the
+/// length of the phase if they never are.
 fn until(report: &Report, phase: usize, level: f64) -> f64 {
     let before: u64 = report.phases[..phase].iter().map(|phase| phase.requests).sum();
     let requests = report.phases[phase].requests;
@@ -285,7 +285,8 @@ fn read(name: &str) -> Scenario {
     Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Plays a scenario with every algorithm and seed, on all cores. The reports of each seed, by label.
+/// Simulates a scenario with every algorithm and seed, on all cores. Returns the reports of each seed, by
+/// label.
 fn play(scenario: &Scenario, seeds: u64) -> Vec<BTreeMap<String, Report>> {
     let seeded: Vec<_> = (1..=seeds).map(|seed| Scenario { seed, ..scenario.clone() }).collect();
     let jobs: Vec<_> = (0..seeded.len())

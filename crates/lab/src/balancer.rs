@@ -1,4 +1,4 @@
-//! A balancer of a simulation: a pool of the shipping crate, or an algorithm to compare with.
+//! A balancer of a simulation: a pool of the shipping crate, or an algorithm for comparison.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +19,11 @@ pub(crate) enum Balancer {
     Pool(Box<Pooled>),
     Lard(Lard),
     Published(Published),
-    /// Sees what every worker holds and has to do, and charges this price for each second of loading.
+    /// Sees the objects and the work of every worker, and charges this price for each second of loading.
     Oracle(f64),
 }
 
-/// A pool and which worker each of its backends is.
+/// A pool, and the worker of each of its backends.
 pub(crate) struct Pooled {
     pool: Pool,
     workers: HashMap<BackendId, usize>,
@@ -32,18 +32,19 @@ pub(crate) struct Pooled {
     settings: Settings,
     /// The most requests in flight to each worker.
     limit: Option<u32>,
-    /// The turns of the requests that wait for a place at a worker, by their places among those in flight.
+    /// The tickets of the requests that wait for a place at a worker, by their positions among those in
+    /// flight.
     waiting: BTreeMap<u32, Ticket>,
-    /// Those of them that are to ask again.
+    /// The woken ones among them.
     woken: Arc<Woken>,
     /// Whether it stops learning at the end of the warm-up.
     freezes: bool,
     frozen: bool,
-    /// Whether it goes by what workers report alone.
+    /// Whether it uses only the reports of workers.
     uncorrected: bool,
 }
 
-/// Where a request was sent, and what ends that.
+/// The destination of a request, and the handle that ends it.
 pub(crate) enum Placed {
     Pick(Pick),
     Lard(usize),
@@ -54,29 +55,29 @@ pub(crate) enum Placed {
 /// A request to be sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
-    /// Its place among those in flight.
+    /// Its position among those in flight.
     pub(crate) place: u32,
     pub(crate) class: u32,
-    /// The name of the class; empty where there is none.
+    /// The name of the class; empty if there is none.
     pub(crate) name: &'a [u8],
-    /// The workers that it was sent to in vain.
+    /// The workers that failed it.
     pub(crate) tried: &'a [usize],
 }
 
-/// What becomes of a request.
+/// The result of sending a request.
 pub(crate) enum Sent {
     /// It goes to this worker.
     To(usize, Placed),
-    /// It waits for a place, and is among [`Balancer::woken`] when it is to ask again.
+    /// It waits for a place, and is among [`Balancer::woken`] when it must poll again.
     Waits {
-        /// Whether it did not before.
+        /// Whether it began to wait now.
         new: bool,
     },
-    /// Nobody takes it.
+    /// No worker takes it.
     Nowhere,
 }
 
-/// Requests that are to ask again.
+/// Requests that must poll again.
 #[derive(Default)]
 struct Woken(Mutex<Vec<u32>>);
 
@@ -93,7 +94,7 @@ impl Wake for Waking {
 }
 
 impl Balancer {
-    /// A balancer before `workers`.
+    /// A balancer for `workers`.
     pub(crate) fn new(algorithm: &Algorithm, workers: &Workers, classes: u32, seed: u64) -> Balancer {
         let count = workers.count as usize;
         match &algorithm.kind {
@@ -118,8 +119,8 @@ impl Balancer {
         }
     }
 
-    /// Sends a request somewhere other than to those that it was sent to in vain. `sight` is what an oracle
-    /// sees of a worker: the microseconds until it is done, and those that it would spend on the request.
+    /// Sends a request to a worker that has not failed it. `sight` is an oracle's view of a worker: the
+    /// microseconds until it is done, and those that it would spend on the request.
     pub(crate) fn send(
         &mut self,
         asking: Asking<'_>,
@@ -142,7 +143,7 @@ impl Balancer {
                 });
                 least.map(|(_, at)| (at, Placed::Oracle))
             }
-            // It is told of deaths by whoever tells it of workers.
+            // Its caller excludes dead workers.
             Balancer::Lard(lard) => lard
                 .pick(asking.class, now, |at| alive[at].alive)
                 .map(|worker| (worker, Placed::Lard(worker))),
@@ -158,7 +159,7 @@ impl Balancer {
         matches!(self, Balancer::Pool(pooled) if pooled.waiting.contains_key(&place))
     }
 
-    /// Requests that are to ask again, if they still wait.
+    /// Takes the requests that must poll again, if they still wait.
     pub(crate) fn woken(&mut self) -> Vec<u32> {
         match self {
             Balancer::Pool(pooled) => {
@@ -168,11 +169,11 @@ impl Balancer {
         }
     }
 
-    /// The request has ended.
+    /// Ends a request.
     pub(crate) fn done(&mut self, placed: Placed, outcome: AttemptOutcome, now: u64) {
         match (self, placed) {
             (Balancer::Pool(pooled), Placed::Pick(pick)) => {
-                // From a request given up nothing is learnt.
+                // Nothing is learnt from an aborted request.
                 let silent = (pooled.frozen || pooled.uncorrected) && outcome == AttemptOutcome::Answered;
                 pick.finish(
                     if silent { AttemptOutcome::Aborted } else { outcome },
@@ -186,7 +187,7 @@ impl Balancer {
         }
     }
 
-    /// A worker says with a response what it always says.
+    /// Takes the report in a worker's response.
     pub(crate) fn hear(
         &mut self,
         number: usize,
@@ -207,7 +208,7 @@ impl Balancer {
             WorkerState { instance: &instance, revision, in_flight: Some(worker.in_flight()), version: None };
         let known = || resumes.known(id).map_or(0, |known| known.revision);
         let named = |(class, score): (u32, f64)| (names[class as usize].as_slice(), score);
-        // What is not believed is what a balancer has outgrown: it fetches anew.
+        // A rejected report means that the balancer is behind: it fetches the whole.
         let whole =
             || drop(resumes.whole(id, classifier, &instance, revision, worker.resume.whole().map(named)));
         match resumes.heard(id, &state, Duration::from_micros(now)) {
@@ -222,14 +223,14 @@ impl Balancer {
         }
     }
 
-    /// The warm-up is over.
+    /// Notes the end of the warm-up.
     pub(crate) fn warmed_up(&mut self) {
         if let Balancer::Pool(pooled) = self {
             pooled.frozen = pooled.freezes;
         }
     }
 
-    /// There is a worker more.
+    /// Notes that a worker has joined.
     pub(crate) fn joined(&mut self, workers: usize) {
         match self {
             Balancer::Lard(lard) => lard.joined(),
@@ -239,7 +240,7 @@ impl Balancer {
         }
     }
 
-    /// The classes are made of other requests.
+    /// Notes that the classifier changed, so that classes consist of other requests.
     pub(crate) fn reclassified(&mut self, classifier: u64, workers: usize) {
         match self {
             Balancer::Pool(pooled) => {
@@ -277,7 +278,7 @@ impl Pooled {
         }
     }
 
-    /// Another pool takes the place of this one, with so many workers.
+    /// Replaces the pool by one for `workers` workers.
     fn succeed(&mut self, workers: usize) {
         let pooled = Pooled::new(self.settings.clone(), workers, self.limit, Some(&self.pool));
         *self = Pooled {

@@ -1,14 +1,14 @@
-//! A worker's object cache: the objects used last, up to a number.
+//! A worker's object cache: the most recently used objects, up to a number.
 
 const NONE: u32 = u32::MAX;
 
-/// The objects that a worker holds, least recently used first out.
+/// The objects that a worker holds. The least recently used is evicted first.
 pub(crate) struct Cache {
-    /// Where each object of the scenario lies, or [`NONE`].
+    /// The slot of each object of the scenario, or [`NONE`].
     places: Vec<u32>,
     slots: Vec<Slot>,
     capacity: usize,
-    /// The slot used last, and the one used least recently.
+    /// The most recently used slot, and the least recently used.
     newest: u32,
     oldest: u32,
 }
@@ -33,7 +33,7 @@ impl Cache {
         }
     }
 
-    /// Uses an object. Says whether it was there in this version; it is afterwards.
+    /// Uses an object, and stores it in this version. Returns whether it was there already.
     pub(crate) fn touch(&mut self, object: u32, version: u32) -> bool {
         let place = self.places[object as usize];
         if place != NONE {
@@ -62,7 +62,7 @@ impl Cache {
         false
     }
 
-    /// Whether an object is there in this version.
+    /// Whether it holds an object in this version.
     pub(crate) fn holds(&self, object: u32, version: u32) -> bool {
         let place = self.places[object as usize];
         place != NONE && self.slots[place as usize].version == version

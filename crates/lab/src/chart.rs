@@ -1,4 +1,4 @@
-//! Reports as a chart.
+//! Charts of reports.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const TOP: f64 = 64.0;
 const GAP: f64 = 14.0;
 const LINES: f64 = 220.0;
 
-/// What a column of bars shows: its heading, how it is written, and what it takes from a phase.
+/// A column of bars: its heading, its format, and the figure of a phase.
 struct Column {
     heading: &'static str,
     decimals: usize,
@@ -26,11 +26,11 @@ const COLUMNS: [Column; 5] = [
     Column { heading: "overlap, %", decimals: 0, value: |phase| phase.overlap * 100.0 },
 ];
 
-/// Colours of the lines, told apart by people who see colours differently (Okabe and Ito 2008).
+/// Colours of the lines, which people with colour blindness can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// An SVG chart of what was measured: bars for each algorithm, over its first phase; where something happened
-/// on the way, the loads per request over time as well.
+/// An SVG chart of the measurements: bars for each algorithm, over its first phase. If the scenario has
+/// events, also the loads per request over time.
 pub fn chart(title: &str, reports: &[Report]) -> String {
     let events = reports.iter().any(|report| report.phases.len() > 1);
     let bars = TOP + ROW * reports.len() as f64;

@@ -6,11 +6,11 @@ use crate::distribution::Lottery;
 use crate::scenario::Sites;
 use crate::trace::Trace;
 
-/// What is asked for.
+/// The source of requests.
 pub(crate) enum Demand<'a> {
-    /// Sites and their objects, drawn by how popular they are. A site is a class.
+    /// Sites and their objects, drawn by popularity. A site is a class.
     Sites { settings: &'a Sites, sites: Lottery, objects: Lottery },
-    /// What a log tells, request by request. What is called a site elsewhere is a class of it.
+    /// The requests of a log. Each class of the log takes the role of a site.
     Log(&'a Trace),
 }
 
@@ -37,7 +37,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// The names of the classes; an empty one is of requests without a class.
+    /// The names of the classes; an empty one is for requests without a class.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let name = |class| match self {
             Demand::Sites { .. } => format!("site-{class}.example").into_bytes(),
@@ -46,7 +46,7 @@ impl<'a> Demand<'a> {
         (0..self.classes()).map(name).collect()
     }
 
-    /// The site that request `number`, from 1, is for; `None` where there are no more requests.
+    /// The site of request `number`, from 1; `None` after the last request.
     pub(crate) fn site(&self, number: u64, random: &mut Random) -> Option<u32> {
         match self {
             Demand::Sites { sites, .. } => Some(sites.draw(random)),
@@ -68,7 +68,7 @@ impl<'a> Demand<'a> {
         })
     }
 
-    /// Tells `changed` of each object that a request finds changed. A log says nothing of that.
+    /// Calls `changed` for each object that changes with a request. A log has no changes.
     pub(crate) fn churn(&self, random: &mut Random, mut changed: impl FnMut(u32)) {
         let Demand::Sites { settings, sites, objects } = self else { return };
         let mut changes = settings.churn;
@@ -80,7 +80,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// When request `number` comes, in microseconds from the first, where that is known.
+    /// The arrival time of request `number`, in microseconds from the first, if it is known.
     pub(crate) fn comes_at(&self, number: u64) -> Option<u64> {
         match self {
             Demand::Sites { .. } => None,

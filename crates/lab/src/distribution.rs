@@ -1,10 +1,10 @@
-//! Random draws of a simulation, which depend on nothing but its seed.
+//! Random draws of a simulation, which depend only on its seed.
 
 use sandarac_balance::Random;
 
 use crate::scenario::Popularity;
 
-/// The source of what request `number` of a simulation asks for, the same whichever algorithm serves it.
+/// The random source for request `number` of a simulation, the same for every algorithm.
 pub(crate) fn of_request(seed: u64, number: u64) -> Random {
     Random::new(Random::new(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95)).bits())
 }
@@ -18,20 +18,20 @@ pub(crate) fn factor(random: &mut Random, deviation: f64) -> f64 {
     (normal * variance.sqrt() - variance / 2.0).exp()
 }
 
-/// The time to the next of events that come at random, `mean` apart.
+/// The time to the next of randomly timed events whose mean interval is `mean`.
 pub(crate) fn exponential(random: &mut Random, mean: f64) -> f64 {
     -mean * (1.0 - random.fraction()).ln()
 }
 
-/// Draws numbers by how popular they are, in constant time (Walker 1974, Vose 1991: the alias method).
+/// Draws numbers by popularity, in constant time (Walker 1974, Vose 1991: the alias method).
 #[derive(Clone, Debug)]
 pub(crate) struct Lottery {
-    /// For each number: the share of its lots that are its own, and whose the others are.
+    /// For each number: the share of its lots that are its own, and the owner of the others.
     lots: Vec<(f64, u32)>,
 }
 
 impl Lottery {
-    /// A lottery over `count` numbers, which is not 0; the first is the most popular.
+    /// A lottery over `count` numbers, which MUST NOT be 0; the first is the most popular.
     pub(crate) fn new(popularity: Popularity, count: u32) -> Lottery {
         let weight = |rank: u32| match popularity {
             Popularity::Uniform => 1.0,

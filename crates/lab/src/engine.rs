@@ -18,18 +18,19 @@ use crate::trace::Trace;
 use crate::worker::Worker;
 use state::{InFlight, Next, Simulation};
 
-/// A request that could not be served at so many workers is given up.
+/// A request that this many workers failed is given up.
 const MAX_TRIES: usize = 3;
 
-/// How long a request takes beside what it needs is another matter than what it needs.
+/// Separates the draws of the variation of service times from those of the objects.
 const JITTER: u64 = 0x4a49_5454_4552;
 
-/// Plays a scenario with one algorithm.
+/// Simulates a scenario with one algorithm.
 pub fn simulate(scenario: &Scenario, algorithm: &Algorithm) -> Report {
     play(scenario, Demand::of_sites(&scenario.sites), algorithm)
 }
 
-/// Plays a log with one algorithm, before the workers of `scenario`, which [`Scenario::for_log`] has made.
+/// Simulates a log with one algorithm and the workers of `scenario`, which MUST come from
+/// [`Scenario::for_log`].
 pub fn replay(scenario: &Scenario, trace: &Trace, algorithm: &Algorithm) -> Report {
     play(scenario, Demand::Log(trace), algorithm)
 }
@@ -62,7 +63,7 @@ impl Simulation<'_> {
         self.end_phase();
     }
 
-    /// Lets a request ask again, if it still waits for a place.
+    /// Polls a request again, if it still waits for a place.
     fn ask_again(&mut self, place: u32, number: u64) {
         let request = self.in_flight[place as usize].as_ref().filter(|request| request.number == number);
         if request.is_some_and(|request| self.balancers[request.balancer as usize].waits(place)) {
@@ -70,7 +71,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Lets requests that wait for a place ask again, where there is reason to.
+    /// Polls woken requests that wait for a place.
     fn wake(&mut self) {
         if self.scenario.workers.max_in_flight.is_none() {
             return;
@@ -90,7 +91,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Plans the next request of whoever has just had an answer.
+    /// Schedules the next request of the client whose response has just come.
     fn after_answer(&mut self) {
         if let Load::Clients { think_ms, .. } = self.scenario.load {
             let think = if think_ms > 0.0 { exponential(&mut self.random, think_ms * 1000.0) } else { 0.0 };
@@ -144,7 +145,7 @@ impl Simulation<'_> {
         self.send(at);
     }
 
-    /// Sends a request to a worker, and to another where that is dead.
+    /// Sends a request to a worker, and to another if that is dead.
     fn send(&mut self, at: u32) {
         let Some(mut request) = self.in_flight[at as usize].take() else { return };
         while request.tried.len() < MAX_TRIES {
@@ -193,7 +194,7 @@ impl Simulation<'_> {
             balancer.done(placed, AttemptOutcome::ConnectFailed, self.now);
             request.tried.push(worker);
         }
-        // Nobody served it. Its client asks for something else.
+        // No worker served it. Its client continues with another request.
         self.free.push(at);
         self.after_answer();
     }

@@ -1,15 +1,16 @@
 //! LARD with replication (Pai and others 1998, "Locality-aware request distribution in cluster-based network
-//! servers", figure 4), to compare with. It has no place in the shipping balancer.
+//! servers", figure 4), for comparison. Not part of the shipping balancer.
 
-/// Above this many requests in flight a worker gives classes away, if one is below the other bound. The
-/// paper's 65 and 25 are for servers that work on many requests at once; here a worker works on one.
+/// The bounds of LARD. The paper's 65 and 25 are for servers that work on many requests at once; here a
+/// worker works on one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LardSettings {
-    /// Workers with fewer requests in flight are idle enough to take a class over.
+    /// Workers with fewer requests in flight may take over a class.
     pub low: u32,
-    /// Workers with more are overloaded.
+    /// Workers with more requests in flight are overloaded, and give classes away to one below `low`.
     pub high: u32,
-    /// A class whose workers have not changed for so long loses one of several, in seconds. The paper's 20.
+    /// A class with several workers that have not changed for this long loses one of them, in seconds. The
+    /// paper's 20.
     pub shrink_seconds: f64,
 }
 
@@ -19,10 +20,10 @@ impl Default for LardSettings {
     }
 }
 
-/// Which workers serve which class.
+/// The workers of each class.
 pub(crate) struct Lard {
     settings: LardSettings,
-    /// The workers of each class, and when they changed last, in microseconds.
+    /// The workers of each class, and the time of their last change, in microseconds.
     sets: Vec<(Vec<usize>, u64)>,
     in_flight: Vec<u32>,
     turn: usize,
@@ -33,12 +34,12 @@ impl Lard {
         Lard { settings, sets: vec![(Vec::new(), 0); classes as usize], in_flight: vec![0; workers], turn: 0 }
     }
 
-    /// The worker for a request of a class, of those that are `alive`.
+    /// The worker for a request of a class, among those that are `alive`.
     pub(crate) fn pick(&mut self, class: u32, now: u64, alive: impl Fn(usize) -> bool) -> Option<usize> {
         self.turn += 1;
         let count = self.in_flight.len();
         let load = |at: usize| self.in_flight[at];
-        // Of equally idle ones each in turn, lest the first gets all classes.
+        // Equally idle ones take turns, so that the first does not get all classes.
         let all = (0..count).map(|step| (self.turn + step) % count).filter(|&at| alive(at));
         let idlest = all.min_by_key(|&at| load(at))?;
         let (set, changed) = &mut self.sets[class as usize];

@@ -1,9 +1,9 @@
 //! Simulation of algorithms on the shipping balancer, without a network.
 //!
-//! [`Scenario`] is read from a TOML file, [`simulate`] plays it with one algorithm, and [`Report`] holds what
-//! was measured. A simulation is deterministic: equal scenarios and seeds give equal reports, on every
+//! [`Scenario`] is read from a TOML file, [`simulate`] runs it with one algorithm, and [`Report`] holds the
+//! measurements. A simulation is deterministic: equal scenarios and seeds give equal reports, on every
 //! machine. Requests may come from an access log instead: [`Log`] reads one, [`Trace`] holds it, [`replay`]
-//! plays it.
+//! runs it.
 
 mod balancer;
 mod cache;

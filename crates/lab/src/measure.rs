@@ -1,9 +1,9 @@
-//! Measurements of a simulation, and the figures made of them.
+//! Measurements of a simulation, and the figures computed from them.
 
-/// What one algorithm did in one scenario.
+/// The measurements of one algorithm in one scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The algorithm, as the scenario calls it.
+    /// The algorithm's label in the scenario.
     pub label: String,
     /// Requests of the warm-up.
     pub warm_up: u64,
@@ -15,36 +15,36 @@ pub struct Report {
     pub window: u64,
 }
 
-/// What was measured between two events.
+/// The measurements between two events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// What it began with; empty for the first.
+    /// The event that began it; empty for the first.
     pub name: String,
     /// Requests that ended in it.
     pub requests: u64,
-    /// Requests that a worker took down with it and another served.
+    /// Requests that failed with a dying worker and that another served.
     pub retried: u64,
     /// Objects loaded per request.
     pub loads: f64,
     /// Requests per second.
     pub throughput: f64,
-    /// The time that half of the requests stay below, in milliseconds.
+    /// The median duration of requests, in milliseconds.
     pub p50_ms: f64,
-    /// The time that all but one in a hundred stay below, in milliseconds.
+    /// The 99th percentile of their duration, in milliseconds.
     pub p99_ms: f64,
-    /// The same of all requests that are not for the site that is crowded in any phase.
+    /// The same, without the requests for the site that is crowded in any phase.
     pub p99_others_ms: f64,
-    /// The share of the objects held that more than one worker holds, at the end.
+    /// The share of the held objects that more than one worker holds, at the end.
     pub overlap: f64,
-    /// Jain's fairness of the time that workers were at work: 1 if all worked as much, 1 / n if only one did.
+    /// Jain's fairness of the working times of workers: 1 if all worked as much, 1 / n if only one did.
     pub fairness: f64,
-    /// The mean, over time, of how far workers' backlogs differ: their standard deviation, in requests.
+    /// The mean over time of the standard deviation of the workers' backlogs, in requests.
     pub backlog_spread: f64,
-    /// Requests from the beginning until a worker that joined or started anew served half of an equal share,
-    /// over a window; `None` where none did either, or it never came to that.
+    /// Requests from the beginning until a worker that joined or was restarted served half of an equal share
+    /// over a window; `None` if there was no such worker, or it never did.
     pub share_after: Option<u64>,
-    /// Requests from the beginning until the loads per request were within a tenth of those of the first
-    /// phase, over a window; `None` in the first phase, or if it never came to that.
+    /// Requests from the beginning until the loads per request over a window were within a tenth of those of
+    /// the first phase; `None` in the first phase, or if they never were.
     pub steady_after: Option<u64>,
 }
 

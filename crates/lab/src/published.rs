@@ -1,36 +1,36 @@
-//! Résumés as zc.resumelb (2012) goes by them, to compare with. It has no place in the shipping balancer.
+//! Résumés as in zc.resumelb (2012), for comparison. Not part of the shipping balancer.
 
 use crate::resume::WorkerResume;
 
-/// A worker farther than so many mean backlogs above the one used least recently is skipped.
+/// A worker with a backlog this many mean backlogs above that of the least recently used one is skipped.
 const VARIANCE: f64 = 4.0;
 
 /// Requests that a backlog is averaged over.
 const BACKLOG_HISTORY: f64 = 9.0;
 
-/// The score of a worker that is given a class it does not know.
+/// The score of a worker that is given an unknown class.
 const UNSKILLED_SCORE: f64 = 1.0;
 
-/// The workers, as the balancer sees them.
+/// The workers, as known to the balancer.
 pub(crate) struct Published {
     workers: Vec<Seen>,
-    /// Requests in flight, of late.
+    /// Recent requests in flight.
     backlog: f64,
     in_flight: f64,
     turn: u64,
     classes: u32,
 }
 
-/// What is seen of a worker.
+/// What is known of a worker.
 struct Seen {
-    /// Its score in each class; 0 where it is not skilled.
+    /// Its score in each class; 0 if it is unskilled.
     scores: Vec<f64>,
-    /// The revision of the résumé that they are of.
+    /// The revision of the résumé with these scores.
     revision: u64,
     in_flight: f64,
-    /// The same, of late.
+    /// Recent requests in flight.
     backlog: f64,
-    /// The choice that last fell on it.
+    /// The last choice of this worker.
     used: u64,
 }
 
@@ -41,8 +41,8 @@ impl Published {
         published
     }
 
-    /// The worker for a request of a class, of those that are `alive`: of the skilled that are not skipped
-    /// the one with the best score over its requests in flight, else the one used least recently.
+    /// The worker for a request of a class, among those that are `alive`: of the skilled ones that are not
+    /// skipped, the one with the best score over its requests in flight, else the least recently used.
     pub(crate) fn pick(&mut self, class: u32, alive: impl Fn(usize) -> bool) -> Option<usize> {
         let class = class as usize;
         let living = || (0..self.workers.len()).filter(|&at| alive(at));
@@ -78,7 +78,7 @@ impl Published {
         follow(&mut self.backlog, self.in_flight, BACKLOG_HISTORY * count);
     }
 
-    /// A worker's résumé takes the place of what was known of it.
+    /// Replaces the known résumé of a worker.
     pub(crate) fn hear(&mut self, worker: usize, resume: &WorkerResume) {
         let seen = &mut self.workers[worker];
         if seen.revision != resume.revision {
@@ -93,7 +93,7 @@ impl Published {
         self.workers.push(Seen { scores, revision: 1, in_flight: 0.0, backlog: 0.0, used: 0 });
     }
 
-    /// Nothing is known of what workers are good at.
+    /// Forgets all skills.
     pub(crate) fn forget(&mut self) {
         for worker in &mut self.workers {
             worker.scores.fill(0.0);

@@ -1,11 +1,11 @@
-//! The résumé that a worker keeps, as the résumé protocol describes it.
+//! The résumé of a worker, as described by the résumé protocol.
 
 use std::collections::VecDeque;
 
 /// Sets of changes kept for balancers that are behind.
 const CHANGE_SETS: usize = 8;
 
-/// A score is told anew when it differs from the one told by more than this.
+/// A score is reported again when it differs from the reported one by more than this.
 const TELLING: f64 = 0.05;
 
 /// A worker's measurements, by class.
@@ -17,17 +17,17 @@ pub(crate) struct WorkerResume {
     classes: Vec<Measured>,
     /// Starts at 1 with the first skill.
     pub(crate) revision: u64,
-    /// The revision that each of the last changes led to, and the classes that changed.
+    /// The revision after each of the last changes, and the changed classes.
     changes: VecDeque<(u64, Vec<u32>)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Measured {
-    /// When it was served last.
+    /// When it was last served.
     last: u64,
     seconds: f64,
     count: f64,
-    /// The score told; 0 where there is none.
+    /// The reported score; 0 if there is none.
     told: f64,
 }
 
@@ -43,7 +43,7 @@ impl WorkerResume {
         }
     }
 
-    /// A request of a class was served in `seconds`.
+    /// Notes that a request of a class was served in `seconds`.
     pub(crate) fn served(&mut self, class: u32, seconds: f64) {
         self.served += 1;
         let measured = &mut self.classes[class as usize];
@@ -51,7 +51,7 @@ impl WorkerResume {
         measured.seconds = measured.seconds * decay + seconds.max(1e-9);
         measured.count = measured.count * decay + 1.0;
         measured.last = self.served;
-        // Soon after the start, so that a new worker is heard, and then once in a history.
+        // Early after the start, so that a new worker reports soon, and then once per history.
         let early = self.served < self.history && self.served.is_power_of_two();
         if early || self.served.is_multiple_of(self.history) {
             self.recompute();
@@ -59,7 +59,7 @@ impl WorkerResume {
     }
 
     fn recompute(&mut self) {
-        // The present request is one of them.
+        // The current request is one of them.
         let oldest = (self.served + 1).saturating_sub(self.max_skill_age);
         let mut changed = Vec::new();
         for (class, measured) in (0..).zip(&mut self.classes) {
@@ -92,7 +92,7 @@ impl WorkerResume {
             .map(|(class, measured)| (class, measured.told))
     }
 
-    /// What changed since a revision, or `None` if that is too long ago.
+    /// The changes since a revision, or `None` if that is too long ago.
     pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = (u32, f64)> + '_> {
         let oldest = self.changes.front().map_or(self.revision + 1, |(revision, _)| *revision);
         (revision + 1 >= oldest).then(|| {
@@ -124,7 +124,7 @@ mod tests {
         assert!(changes.last().is_some_and(|&(class, score)| class == 1 && score > 90.0), "{changes:?}");
     }
 
-    /// Regression: it was dropped one request later than real workers do.
+    /// Regression: it was dropped one request later than by real workers.
     #[test]
     fn a_class_is_dropped_when_so_many_requests_had_others() {
         let mut resume = WorkerResume::new(2, 10);

@@ -12,18 +12,18 @@ pub use algorithms::{Algorithm, AlgorithmKind};
 
 use crate::trace::Trace;
 
-/// The most places that the object caches of all workers take, so that a scenario fits into memory.
+/// The most slots in the object caches of all workers, so that a scenario fits into memory.
 const MAX_PLACES: u64 = 1 << 28;
 
-/// The most that balancers keep of workers, for the same reason: as many times a kilobyte.
+/// The most workers times balancers, for the same reason: each takes a kilobyte.
 const MAX_BACKENDS: u64 = 1 << 18;
 
-/// The most requests, of a day of simulating, and clients.
+/// The most requests, about a day of simulation, and the most clients.
 const MAX_REQUESTS: f64 = 1e10;
 const MAX_CLIENTS: f64 = 1e6;
 
-/// Longer times, in milliseconds, greater factors of them and higher rates are beyond the clock of a
-/// simulation.
+/// The limit of times, in milliseconds, of their factors and of rates. The clock of a simulation cannot
+/// represent more.
 const MAX_MILLIS: f64 = 1e6;
 const MAX_FACTOR: f64 = 1000.0;
 const MAX_RATE: f64 = 1e6;
@@ -31,36 +31,36 @@ const MAX_RATE: f64 = 1e6;
 /// A scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What it is called in tables and charts.
+    /// The title in tables and charts.
     pub title: String,
     /// Requests measured, after the warm-up.
     pub requests: u64,
-    /// Requests before the first is measured, at least; the warm-up also lasts until every object was asked
-    /// for.
+    /// The least number of requests before the first is measured. The warm-up also lasts until every object
+    /// was requested.
     pub warm_up: u64,
-    /// How many balancers stand before the workers; each request comes to one of them.
+    /// The number of balancers before the workers; each request comes to one of them.
     pub balancers: u32,
     /// Equal seeds give equal simulations.
     pub seed: u64,
-    /// What is asked for.
+    /// The sites that are requested.
     pub sites: Sites,
-    /// What serves it.
+    /// The workers.
     pub workers: Workers,
-    /// How fast requests come.
+    /// The arrival of requests.
     pub load: Load,
-    /// What happens on the way, in order.
+    /// The events during the simulation, in order.
     pub events: Vec<Event>,
-    /// What is compared.
+    /// The algorithms to compare.
     pub algorithms: Vec<Algorithm>,
 }
 
-/// What is asked for. A site is a request class, too.
+/// The sites that are requested. A site is a request class, too.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sites {
-    /// How many there are.
+    /// The number of sites.
     pub count: u32,
-    /// `uniform`, or how fast popularity falls from site to site.
+    /// `uniform`, or the decrease of popularity from site to site.
     pub popularity: Popularity,
     /// Objects of each site.
     pub objects: u32,
@@ -85,39 +85,39 @@ impl Default for Sites {
     }
 }
 
-/// How popularity falls with rank.
+/// The decrease of popularity with rank.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Popularity {
-    /// Not at all.
+    /// No decrease.
     Uniform,
-    /// The n-th is n to the power of this less popular than the first.
+    /// The n-th is less popular than the first by n to the power of this.
     Zipf(f64),
-    /// Halved with every so many ranks.
+    /// Halved after this many ranks.
     Exponential(f64),
 }
 
-/// What serves.
+/// The workers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workers {
-    /// How many there are.
+    /// The number of workers.
     pub count: u32,
     /// Objects that a worker's cache holds.
     pub cache: u32,
     /// Milliseconds that every request takes.
     pub fixed_ms: f64,
-    /// Milliseconds that each object takes that has to be loaded.
+    /// Milliseconds for each object that has to be loaded.
     pub load_ms: f64,
-    /// How much these times vary though requests need the same: their standard deviation over their mean.
-    /// They are spread as a lognormal distribution, and 0 is not at all.
+    /// The variation of these times among equal requests: standard deviation over mean, of a lognormal
+    /// distribution. 0 is no variation.
     pub jitter: f64,
-    /// How many times longer the first workers take; the others take 1.
+    /// The slowness of the first workers; that of the others is 1.
     pub slowness: Vec<f64>,
-    /// The most requests that a balancer has in flight to each; those beyond wait at the balancer. No limit
-    /// unless set. LARD and the oracle, which limit themselves, take no notice of it.
+    /// The most requests that a balancer has in flight to each worker; further requests wait at the balancer.
+    /// No limit unless set. LARD and the oracle ignore it, because they have limits of their own.
     pub max_in_flight: Option<u32>,
-    /// Requests that a résumé goes back.
+    /// The number of requests that a résumé covers.
     pub history: u64,
 }
 
@@ -136,83 +136,83 @@ impl Default for Workers {
     }
 }
 
-/// How fast requests come.
+/// The arrival of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Load {
-    /// So many clients, each of which asks again when it has its answer and has thought for a while.
+    /// A number of clients. Each sends its next request after the response and a pause.
     Clients {
-        /// How many.
+        /// The number.
         count: u32,
-        /// Milliseconds between an answer and the next request.
+        /// Milliseconds between a response and the next request.
         #[serde(default)]
         think_ms: f64,
     },
-    /// So many requests a second, whatever happens, at random times.
+    /// A constant mean rate, at random times.
     Rate {
-        /// How many.
+        /// The rate.
         per_second: f64,
     },
-    /// As requests came that a log tells of. No file says so.
+    /// The arrival times of a log. Not available in a file.
     #[serde(skip)]
     Log {
-        /// So many times as fast.
+        /// The factor of speed.
         pace: f64,
     },
 }
 
-/// Something that happens on the way. It begins a new phase of the report.
+/// An event during the simulation. It begins a new phase of the report.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Event {
     /// Measured requests before it.
     pub at: u64,
-    /// What happens.
+    /// The kind of event.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happens.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EventKind {
-    /// Nothing but a new phase.
+    /// Only a new phase.
     Mark,
-    /// A worker dies, with what it was about to do; connections to it fail at once.
+    /// A worker dies with all its requests; connections to it fail at once.
     Kill {
-        /// Which, from 0.
+        /// The worker, from 0.
         worker: u32,
     },
-    /// A dead worker is back, or a live one starts anew, with an empty cache and without a résumé.
+    /// A dead worker returns, or a live one is restarted, with an empty cache and without a résumé.
     Restart {
-        /// Which, from 0.
+        /// The worker, from 0.
         worker: u32,
     },
-    /// A worker more, with an empty cache and without a résumé.
+    /// A worker joins, with an empty cache and without a résumé.
     Join {
-        /// How many times longer than others it takes.
+        /// Its slowness.
         #[serde(default = "one")]
         slowness: f64,
     },
-    /// All workers start anew, as with a deploy.
+    /// All workers are restarted, as with a deploy.
     Deploy,
-    /// A worker takes so many times longer from now on.
+    /// A worker is slower from now on.
     Slow {
-        /// Which, from 0.
+        /// The worker, from 0.
         worker: u32,
-        /// How many times longer.
+        /// Its slowness.
         slowness: f64,
     },
-    /// A share of all requests is for one site from now on; 0 ends it.
+    /// One site gets a share of all requests from now on; 0 ends it.
     Crowd {
-        /// Which, from 0, the most popular.
+        /// The site, from 0, the most popular.
         site: u32,
         /// From 0 to 1.
         share: f64,
     },
-    /// The classifier changes: every class is made of other requests under a name that was another's. The
-    /// fingerprint tells.
+    /// The classifier changes: every class consists of other requests, under a name that another class had.
+    /// The fingerprint shows it.
     Reclassify {
-        /// Whether résumés carry the fingerprint; without, stale skills are believed.
+        /// Whether résumés carry the fingerprint. Without it, stale skills are accepted.
         #[serde(default = "yes")]
         fingerprint: bool,
     },
@@ -226,7 +226,7 @@ const fn yes() -> bool {
     true
 }
 
-/// Why a file is no scenario.
+/// Why a file is not a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError(String);
 
@@ -270,15 +270,14 @@ const fn single() -> u32 {
     1
 }
 
-/// The key or the word that was probably meant, where `message` is that of an unknown one and lists the
-/// known.
+/// The key or word that was probably meant, if `message` reports an unknown one and lists the known ones.
 fn meant(message: &str) -> Option<&str> {
     let (unknown, known) = message.strip_prefix("unknown ")?.split_once(", expected ")?;
     let known: Vec<&str> = quoted(known).collect();
     sandarac_config::closest(quoted(unknown).next()?, &known)
 }
 
-/// What stands in backquotes.
+/// The texts in backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -312,40 +311,39 @@ impl Written {
     }
 }
 
-/// How a log is played before simulated workers.
+/// How a log is replayed with simulated workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSettings {
-    /// The text of a scenario, of which workers, algorithms, events, balancers, warm-up and seed count;
-    /// nothing of it is needed.
+    /// The text of a scenario. Its workers, algorithms, events, balancers, warm-up and seed are used; all of
+    /// it is optional.
     pub text: String,
-    /// What the run is called in tables and charts.
+    /// The title in tables and charts.
     pub title: String,
-    /// How fast requests come.
+    /// The arrival of requests.
     pub load: Load,
-    /// How many workers there are, whatever the text says.
+    /// The number of workers, instead of the text's.
     pub workers: Option<u32>,
-    /// Objects that a worker's cache holds, whatever the text says. Unless either says anything, the caches
-    /// of all workers together hold what the log asks for.
+    /// Objects that a worker's cache holds, instead of the text's number. By default, the caches of all
+    /// workers together hold the objects of the log.
     pub cache: Option<u32>,
-    /// Milliseconds that every request takes, whatever the text says.
+    /// Milliseconds that every request takes, instead of the text's.
     pub fixed_ms: Option<f64>,
-    /// Milliseconds that each object takes that has to be loaded, whatever the text says.
+    /// Milliseconds for each object that has to be loaded, instead of the text's.
     pub load_ms: Option<f64>,
-    /// Requests before the first is measured, whatever the text says. A tenth of all, unless either says
-    /// anything.
+    /// Requests before the first is measured, instead of the text's number. By default a tenth of all.
     pub warm_up: Option<u64>,
-    /// The seed, whatever the text says.
+    /// The seed, instead of the text's.
     pub seed: Option<u64>,
-    /// How `resume` chooses, where the text lists no algorithms.
+    /// The settings of `resume`, if the text lists no algorithms.
     pub resume: Option<ResumeSettings>,
 }
 
 impl Scenario {
-    /// Reads a scenario.
+    /// Parses a scenario.
     ///
     /// # Errors
-    /// If the text is no TOML, has a key that means nothing, or asks for what cannot be; the message tells
-    /// where and why.
+    /// If the text is not TOML, has an unknown key, or requires the impossible; the message gives the place
+    /// and the reason.
     pub fn from_toml(text: &str) -> Result<Scenario, ScenarioError> {
         let mut written = Written::read(text)?;
         let missing = |key: &str| ScenarioError(format!("missing field `{key}`"));
@@ -360,11 +358,11 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario in which a log is played, which stands in place of sites, their popularity and the load:
-    /// `settings` say the rest.
+    /// The scenario for the replay of a log. The log replaces sites, their popularity and the load;
+    /// `settings` provide the rest.
     ///
     /// # Errors
-    /// As with [`Scenario::from_toml`], or if there is no request left to be measured after the warm-up.
+    /// As with [`Scenario::from_toml`], or if no request is left to measure after the warm-up.
     pub fn for_log(settings: &LogSettings, trace: &Trace) -> Result<Scenario, ScenarioError> {
         let LogSettings { text, title, load, resume, .. } = settings;
         let mut written = Written::read(text)?;
@@ -374,7 +372,7 @@ impl Scenario {
         let workers = &mut written.workers;
         workers.count = settings.workers.unwrap_or(workers.count);
         if !says_cache {
-            // As many objects as the log asks for fit into the caches of all workers together.
+            // The objects of the log fit into the caches of all workers together.
             workers.cache = trace.objects().div_ceil(workers.count.max(1)).max(1);
         }
         workers.cache = settings.cache.unwrap_or(workers.cache);
@@ -452,7 +450,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks everything but what is asked for, which is so many objects in so many classes.
+    /// Checks everything except the demand, which has this many classes and objects.
     fn check(&self, classes: u32, objects: u64) -> Result<(), String> {
         let workers = &self.workers;
         for (name, value, most) in [

@@ -1,8 +1,8 @@
-//! Reports as a table.
+//! Tables of reports.
 
 use crate::measure::{Phase, Report};
 
-/// What a row of a table tells of a run; what is not known of it is shown as a dash.
+/// A row of a table. Unknown values are shown as a dash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// The algorithm.
@@ -11,15 +11,15 @@ pub struct Row {
     pub loads: Option<f64>,
     /// Requests per second.
     pub throughput: f64,
-    /// The time that half of the requests stay below, in milliseconds; none where there was none.
+    /// The median duration of requests, in milliseconds; none if there was no request.
     pub p50_ms: Option<f64>,
-    /// The time that all but one in a hundred stay below, in milliseconds.
+    /// The 99th percentile of their duration, in milliseconds.
     pub p99_ms: Option<f64>,
-    /// The share of the objects held that more than one worker holds.
+    /// The share of the held objects that more than one worker holds.
     pub overlap: Option<f64>,
-    /// Jain's fairness of what workers bore.
+    /// Jain's fairness of the work of workers.
     pub fairness: Option<f64>,
-    /// The mean, over time, of how far workers' backlogs differ.
+    /// The mean over time of the spread of workers' backlogs.
     pub backlog_spread: Option<f64>,
 }
 
@@ -93,7 +93,7 @@ pub fn table(reports: &[Report]) -> String {
     aligned(if phases { 2 } else { 1 }, lines)
 }
 
-/// Lines of cells in columns as wide as their widest cell; the first `left` columns begin at their left edge.
+/// Lines of cells in columns as wide as their widest cell; the first `left` columns are left-aligned.
 fn aligned(left: usize, lines: Vec<Vec<String>>) -> String {
     let widths: Vec<usize> = (0..lines[0].len())
         .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! A log made ready to be simulated: each request as the numbers of its class and of its object.
+//! A log prepared for simulation: each request as the numbers of its class and of its object.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,19 +23,19 @@ pub struct Trace {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Traced {
-    /// When it came, in microseconds from the first.
+    /// Its arrival, in microseconds from the first.
     pub(crate) at: u64,
     pub(crate) class: u32,
     pub(crate) object: u32,
 }
 
-/// Numbers for things by what they are called, in the order in which they first come.
+/// Numbers for named things, in order of first occurrence.
 #[derive(Default)]
 struct Numbers(HashMap<u128, u32>);
 
 impl Numbers {
-    /// The number, and whether it is new. Things are told apart by a hash of 128 bits: the log may name very
-    /// many.
+    /// The number, and whether it is new. Things are distinguished by a hash of 128 bits, because a log may
+    /// have very many names.
     fn of(&mut self, parts: &[&[u8]]) -> (u32, bool) {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -50,12 +50,12 @@ impl Numbers {
 }
 
 impl Trace {
-    /// Reads a log, at most `most` requests of it and [`MOST_REQUESTS`], and those of its first `span` of
-    /// time. Objects are hosts and targets; classes are those of `classifier`, and one more for requests that
-    /// it gives none, whose name is empty.
+    /// Reads at most `most` requests of a log, at most [`MOST_REQUESTS`], and only those of its first `span`
+    /// of time. Objects are hosts and targets. Classes are those of `classifier`, and one with an empty name
+    /// for requests without a class.
     ///
     /// # Errors
-    /// If the log cannot be read to there.
+    /// If reading fails before that.
     pub fn read(
         log: &mut Log,
         classifier: &Classifier,
@@ -90,27 +90,27 @@ impl Trace {
         Ok(trace)
     }
 
-    /// How many requests there are.
+    /// The number of requests.
     pub fn requests(&self) -> u64 {
         self.requests.len() as u64
     }
 
-    /// How many objects they ask for.
+    /// The number of their objects.
     pub fn objects(&self) -> u32 {
         self.objects
     }
 
-    /// How many classes they are of.
+    /// The number of their classes.
     pub fn classes(&self) -> u32 {
         self.classes.len() as u32
     }
 
-    /// How many of them the classifier gave no class.
+    /// The number of requests without a class.
     pub fn unclassified(&self) -> u64 {
         self.unclassified
     }
 
-    /// From the first to the last.
+    /// The time from the first to the last.
     pub fn span(&self) -> Duration {
         Duration::from_micros(self.requests.last().map_or(0, |last| last.at))
     }
@@ -126,12 +126,12 @@ impl Trace {
     }
 }
 
-/// What the log tells of a request's fields.
+/// The fields of a request that the log contains.
 fn fields(request: &LogRequest) -> FieldsBuf {
     let mut fields = FieldsBuf::default();
     for (name, value) in [(&b"referer"[..], &request.referer), (b"user-agent", &request.user_agent)] {
         if let Some(value) = value {
-            // A line is shorter than what fields may take.
+            // A line is shorter than the limit of fields.
             let _ = fields.push(name, value);
         }
     }

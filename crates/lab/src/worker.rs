@@ -1,4 +1,4 @@
-//! A simulated worker: a queue, an application that serves one request after the other, a cache, a résumé.
+//! A simulated worker: a queue, an application that serves one request at a time, a cache, a résumé.
 
 use std::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use crate::resume::WorkerResume;
 
 /// One worker.
 pub(crate) struct Worker {
-    /// How many times longer than others it takes.
+    /// How many times slower than others it is.
     pub(crate) slowness: f64,
     pub(crate) alive: bool,
-    /// The requests given to it that it has not begun, by their places among those in flight.
+    /// The requests given to it that it has not begun, by their positions among those in flight.
     pub(crate) queue: VecDeque<u32>,
     /// The request it works on.
     pub(crate) busy: Option<u32>,
-    /// When it will be done with that.
+    /// When it will finish that.
     pub(crate) until: u64,
-    /// Changes when it dies, so that what it was to finish is not finished.
+    /// Changes when it dies, so that its unfinished request is not finished.
     pub(crate) life: u32,
     pub(crate) cache: Cache,
     pub(crate) resume: WorkerResume,
@@ -28,7 +28,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// The requests it has begun or will.
+    /// The requests that it has begun or will begin.
     pub(crate) fn in_flight(&self) -> u32 {
         self.queue.len() as u32 + u32::from(self.busy.is_some())
     }

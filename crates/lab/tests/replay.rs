@@ -1,4 +1,4 @@
-//! Logs played before simulated workers.
+//! Tests of logs replayed with simulated workers.
 
 use std::fmt::Write;
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! The example scenarios, in small, and what simulations promise.
+//! Tests of the example scenarios at small scale, and of the guarantees of simulations.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn examples() -> Vec<(String, Scenario)> {
     scenarios.map(read).collect()
 }
 
-/// The same in small.
+/// The same scenario at small scale.
 fn small(mut scenario: Scenario) -> Scenario {
     let share = scenario.requests / 2000;
     scenario.requests /= share;
@@ -38,7 +38,7 @@ fn scenario(text: &str) -> Scenario {
     Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the first algorithms of a scenario do in its first phase.
+/// The first phases of the first algorithms of a scenario.
 fn first_phases<const N: usize>(scenario: &Scenario) -> [Phase; N] {
     std::array::from_fn(|at| simulate(scenario, &scenario.algorithms[at]).phases.remove(0))
 }
@@ -112,7 +112,7 @@ fn where_nothing_is_loaded_twice_the_load_alone_counts() {
     assert!(resume > 0.97 * least, "{resume} instead of {least}");
 }
 
-/// Caches that hold all, and loading that makes a request three times as dear.
+/// Caches that hold everything, and loading that triples the cost of a request.
 fn cheap_loading(jitter: f64, algorithms: &str) -> Scenario {
     scenario(&format!(
         "title = 't'\nrequests = 20000\n[sites]\ncount = 100\nobjects_per_request = 30\nchurn = 0.05\n\

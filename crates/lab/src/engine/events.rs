@@ -1,4 +1,4 @@
-//! The events of a scenario, as they happen.
+//! The events of a scenario.
 
 use sandarac_balance::AttemptOutcome;
 

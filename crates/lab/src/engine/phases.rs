@@ -1,4 +1,4 @@
-//! The phases of a simulation, from one event to the next, and what is measured in them.
+//! The phases of a simulation, from one event to the next, and their measurements.
 
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use crate::demand::Demand;
 use crate::measure::{Phase, Report, fairness};
 use crate::scenario::{Algorithm, Scenario};
 
-/// Windows that the measured requests are cut into, for what is watched over time.
+/// Windows that the measured requests are divided into, for measurements over time.
 const WINDOWS: u64 = 400;
 
-/// The warm-up ends at the latest after so many times the requests measured.
+/// The warm-up ends at the latest after this many times the measured requests.
 const LONGEST_WARM_UP: u64 = 10;
 
 impl Simulation<'_> {
-    /// Chance asks for every object sooner or later; what a log has not asked for by then, it has not.
+    /// Whether the warm-up is over. Random requests need every object sooner or later. The objects of a log
+    /// that were not requested by then may come late or never.
     pub(super) fn warm_up_is_over(&self) -> bool {
         let Scenario { warm_up, requests, .. } = self.scenario;
         match self.demand {
@@ -79,7 +80,7 @@ impl Simulation<'_> {
         self.workers.iter_mut().for_each(|worker| worker.served_window = 0);
     }
 
-    /// Adds up how far backlogs differed until now.
+    /// Accumulates the spread of the backlogs until now.
     pub(super) fn note_spread(&mut self) {
         if self.measuring && self.now > self.phase.spread_since {
             let (count, sum, squares) = self.workers.iter().filter(|worker| worker.alive).fold(

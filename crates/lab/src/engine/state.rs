@@ -14,14 +14,14 @@ use crate::resume::WorkerResume;
 use crate::scenario::{Algorithm, EventKind, Scenario};
 use crate::worker::Worker;
 
-/// What comes next in time.
+/// The kinds of events on the agenda.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Next {
-    /// A request comes.
+    /// A request arrives.
     Request,
-    /// A worker is done with the request it works on, unless it died since this life.
+    /// A worker finishes its current request, unless it died since this life.
     Done { worker: u32, life: u32 },
-    /// A request that waits for a place has done so for as long as it waits for a certain one.
+    /// The patience of a request that waits for a certain place is over.
     Patience { place: u32, number: u64 },
 }
 
@@ -33,7 +33,7 @@ pub(super) struct InFlight {
     pub(super) came: u64,
     pub(super) balancer: u32,
     pub(super) placed: Option<Placed>,
-    /// The workers that it was sent to in vain.
+    /// The workers that failed it.
     pub(super) tried: Vec<usize>,
     pub(super) loads: u32,
 }
@@ -41,7 +41,7 @@ pub(super) struct InFlight {
 pub(super) struct Simulation<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) now: u64,
-    /// What comes next; the number keeps what comes at the same time in order.
+    /// The coming events. The number keeps events of the same time in order.
     pub(super) agenda: BinaryHeap<Reverse<(u64, u64, Next)>>,
     pub(super) planned: u64,
     pub(super) random: Random,
@@ -52,14 +52,14 @@ pub(super) struct Simulation<'a> {
     pub(super) names: Vec<Vec<u8>>,
     pub(super) in_flight: Vec<Option<InFlight>>,
     pub(super) free: Vec<u32>,
-    /// Requests that came.
+    /// Requests that arrived.
     pub(super) came: u64,
     pub(super) crowd: Option<(u32, f64)>,
     pub(super) crowded: Vec<u32>,
     pub(super) classifier: u64,
     /// How far the sites' classes are shifted.
     pub(super) shift: u32,
-    /// Objects not asked for yet.
+    /// Objects not requested yet.
     pub(super) unseen: Vec<bool>,
     pub(super) unseen_count: usize,
     pub(super) measuring: bool,
@@ -70,7 +70,7 @@ pub(super) struct Simulation<'a> {
     pub(super) phase: Watch,
     pub(super) window: Window,
     pub(super) loads_over_time: Vec<f64>,
-    /// Workers that began with the phase.
+    /// Workers that started with the phase.
     pub(super) newcomers: Vec<usize>,
 }
 

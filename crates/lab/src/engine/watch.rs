@@ -2,10 +2,10 @@
 
 use sandarac_balance::Histogram;
 
-/// How long requests took, to 1/64.
+/// Durations of requests, to 1/64.
 pub(super) type Times = Histogram<6>;
 
-/// What is watched in a phase.
+/// The measurements of a phase in progress.
 pub(super) struct Watch {
     pub(super) name: String,
     pub(super) began: u64,
@@ -45,7 +45,7 @@ impl Watch {
 }
 
 /// The time that this share of requests does not exceed, in milliseconds: at most 1/64 below the true one,
-/// never above; 0 where there are none.
+/// never above; 0 without requests.
 pub(super) fn quantile_ms(times: &Times, share: f64) -> f64 {
     times.quantile(share).map_or(0.0, |bounds| bounds.start().as_micros() as f64 / 1000.0)
 }

@@ -1,7 +1,7 @@
-//! Escapes that logs write in place of bytes that would break a line.
+//! Escapes in logs for bytes that would break a line.
 
-/// Undoes the escapes of Apache and nginx: `\xHH`, quotes and backslashes after a backslash, and the letters
-/// of C. What is none of these stays.
+/// Reverses the escapes of Apache and nginx: `\xHH`, quotes and backslashes after a backslash, and the
+/// letters of C. Anything else stays.
 pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     undo(text, |after| match after {
         [letter @ (b'"' | b'\\'), ..] => Some((*letter, 1)),
@@ -14,12 +14,13 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Undoes what our own JSON writes for bytes that are not UTF-8: `\xHH`, from 80 on.
+/// Reverses the escapes of our own JSON for bytes that are not UTF-8: `\xHH`, from 80 on.
 pub(super) fn unescape_bytes(text: &[u8]) -> Vec<u8> {
     undo(text, |after| hexadecimal(after).filter(|&(byte, _)| !byte.is_ascii()))
 }
 
-/// Replaces each backslash, with as many bytes after it as `escape` says, by the byte that it says.
+/// Replaces each backslash and the bytes after it by the byte that `escape` returns, together with their
+/// number.
 fn undo(text: &[u8], escape: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

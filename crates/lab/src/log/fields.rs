@@ -2,7 +2,7 @@
 
 use sandarac_message::Timestamp;
 
-/// What a line holds, whatever its format, with all escapes undone.
+/// The content of a line, in any format, with all escapes reversed.
 #[derive(Debug, Default)]
 pub(super) struct LineFields {
     pub(super) time: Timestamp,

@@ -1,4 +1,4 @@
-//! One line.
+//! Parsing of one line.
 
 use sandarac_message::Timestamp;
 use sandarac_message::target::{Authority, Scheme};
@@ -7,12 +7,12 @@ use super::fields::LineFields;
 use super::malformed::Malformed;
 use super::{json, ncsa};
 
-/// What a line tells.
+/// The content of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Of a GET or HEAD.
+    /// A GET or HEAD.
     Request(Entry),
-    /// Of a request that nobody plays.
+    /// A request with a method that is not replayed.
     OtherMethod,
 }
 
@@ -20,7 +20,7 @@ pub(super) enum Line {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) time: Timestamp,
-    /// Whether the line tells no more of the time than the second.
+    /// Whether the line gives the time in whole seconds only.
     pub(super) whole_second: bool,
     pub(super) head: bool,
     pub(super) host: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ pub(super) struct Entry {
 }
 
 impl Line {
-    /// Reads a line. What it tells can be sent as it is: no host, target or field breaks out of its place.
+    /// Parses a line. Its content can be sent unchanged: no host, target or field contains a delimiter.
     pub(super) fn read(line: &[u8]) -> Result<Line, Malformed> {
         let line = line.trim_ascii();
         let told = if line.starts_with(b"{") { json::read(line)? } else { ncsa::read(line)? };
@@ -54,7 +54,7 @@ impl Line {
     }
 }
 
-/// The host that an absolute target names, if it is one, and path and query.
+/// The host of an absolute target, if it is one, and path and query.
 fn target(target: &[u8]) -> Result<(Option<Vec<u8>>, Vec<u8>), Malformed> {
     if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
         return Err(Malformed::Target);
@@ -68,7 +68,7 @@ fn target(target: &[u8]) -> Result<(Option<Vec<u8>>, Vec<u8>), Malformed> {
     Ok((Some(host.to_vec()), [slash, path].concat()))
 }
 
-/// A host without the port that it need not name.
+/// A host without a default port.
 fn usual_host(host: &[u8]) -> Option<Vec<u8>> {
     let Authority { host, port, .. } = Authority::parse(host)?;
     match port {

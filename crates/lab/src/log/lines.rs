@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::GzDecoder;
 
-/// A longer line is skipped. No server takes a request of which three fields, each byte escaped as four, need
-/// more.
+/// A longer line is skipped. No server accepts a request of which three fields, each byte escaped as four,
+/// would be longer.
 const LONGEST: usize = 128 * 1024;
 
 const BUFFER: usize = 64 * 1024;
@@ -20,12 +20,12 @@ pub(super) struct Lines {
     source: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     number: u64,
-    /// Whether something else follows what is compressed.
+    /// Whether uncompressed bytes follow the compressed ones.
     trailing: Arc<AtomicBool>,
 }
 
-/// Members of gzip, one after the other: a log that was appended to, or several put together. What follows
-/// them and is none, as a tape is padded with, ends them.
+/// Consecutive gzip members: a log that was appended to, or several concatenated. Other bytes after them,
+/// such as the padding of a tape, end them.
 struct Members<R> {
     current: Option<GzDecoder<R>>,
     trailing: Arc<AtomicBool>,
@@ -48,14 +48,14 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// What comes next.
+/// The next item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<'a> {
     /// A line, without its end.
     Line(&'a [u8]),
-    /// A line that is longer than the bound.
+    /// A line that exceeds the limit.
     TooLong,
-    /// Nothing.
+    /// The end.
     End,
 }
 
@@ -74,12 +74,12 @@ impl Lines {
         Ok(Lines { source, line: Vec::new(), number: 0, trailing })
     }
 
-    /// Whether something that is not compressed followed what is, and was left out.
+    /// Whether uncompressed bytes followed the compressed ones, and were ignored.
     pub(super) fn is_trailed(&self) -> bool {
         self.trailing.load(Ordering::Relaxed)
     }
 
-    /// The number of the line that was read last, or was begun; the first is 1.
+    /// The number of the line that was last read, or begun; the first is 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }

@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-/// Why a line tells of no request that could be played.
+/// Why a line has no request that can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Malformed {
     /// It is longer than any request.
     TooLong,
-    /// It is in no format that is known.
+    /// Its format is unknown.
     Format,
-    /// Its time is none.
+    /// Its time is invalid.
     Time,
-    /// What was asked is no request: nothing, or bytes of another protocol.
+    /// It has no valid request: none at all, or bytes of another protocol.
     Request,
-    /// The target has bytes that none may have, or no path.
+    /// The target has invalid bytes, or no path.
     Target,
-    /// The host is none.
+    /// The host is invalid.
     Host,
 }
 

@@ -1,8 +1,8 @@
-//! Access logs, read as a stream of requests: in memory that does not grow with the log.
+//! Access logs, read as a stream of requests, in memory that does not grow with the log.
 //!
-//! A line is in the NCSA common or combined format, either with the name of the virtual host before it
-//! (Apache's `vhost_combined`), or in the JSON that `[log] format = "json"` writes. Which it is, each line
-//! shows. gzip is known by its first bytes.
+//! A line is in the NCSA common or combined format, either optionally preceded by the virtual host (Apache's
+//! `vhost_combined`), or in the JSON that `[log] format = "json"` writes. The format is detected for each
+//! line. gzip is detected by its first bytes.
 
 mod escape;
 mod fields;
@@ -26,25 +26,24 @@ pub use malformed::Malformed;
 pub use tally::LogTally;
 use timeline::{GROUP, Timeline};
 
-/// So many lines that are none of an access log, with none before them that is, are enough to see that this
-/// is no log.
+/// After this many lines without one of an access log, the file is rejected.
 const PATIENCE: u64 = 1000;
 
-/// What of a log is played.
+/// The parts of a log to replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Whether HEAD is played, beside GET.
+    /// Whether HEAD is replayed, beside GET.
     pub head: bool,
-    /// The host of requests whose line tells none.
+    /// The host of requests without one in their line.
     pub host: String,
 }
 
-/// A request that a log tells of.
+/// A request of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRequest {
-    /// When it came, counted from the first; never before the one that is told before it.
+    /// Its arrival, counted from the first request; never before the previous one.
     pub at: Duration,
-    /// Whether its method is HEAD; else it is GET.
+    /// Whether its method is HEAD; otherwise it is GET.
     pub head: bool,
     /// The host, valid in a Host field.
     pub host: Vec<u8>,
@@ -56,25 +55,25 @@ pub struct LogRequest {
     pub user_agent: Option<Vec<u8>>,
 }
 
-/// Why a log cannot be played, or not to its end.
+/// Why a log cannot be replayed, or only in part.
 #[derive(Debug)]
 pub enum LogError {
-    /// There is no line in it.
+    /// It has no lines.
     Empty,
-    /// No line of it is one of an access log.
+    /// No line is one of an access log.
     NotALog {
         /// The first line, from 1.
         line: u64,
         /// What is wrong with it.
         why: Malformed,
     },
-    /// It has lines, but no request that is played.
+    /// It has lines, but no request to replay.
     NothingToPlay,
-    /// It could not be read on.
+    /// Reading it failed.
     Read {
-        /// Lines read before.
+        /// Lines read before the failure.
         after: u64,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
 }
@@ -103,7 +102,7 @@ pub struct Log {
     options: LogOptions,
     tally: LogTally,
     timeline: Timeline,
-    /// Requests of one time, which are yet to be given out, and the first of the next time.
+    /// Requests of one time that are yet to be returned, and the first of the next time.
     group: VecDeque<LogRequest>,
     ahead: Option<Entry>,
     ended: bool,
@@ -119,7 +118,7 @@ impl Log {
     /// Reads `source`, which may be compressed with gzip.
     ///
     /// # Errors
-    /// If nothing can be read of it.
+    /// If reading fails.
     pub fn new(source: impl Read + Send + 'static, options: LogOptions) -> Result<Log, LogError> {
         let lines = Lines::new(source).map_err(|error| LogError::Read { after: 0, error })?;
         Ok(Log {
@@ -133,15 +132,15 @@ impl Log {
         })
     }
 
-    /// What was read so far.
+    /// The summary so far.
     pub fn tally(&self) -> &LogTally {
         &self.tally
     }
 
-    /// The next request that is to be played; `None` after the last.
+    /// The next request to replay; `None` after the last.
     ///
     /// # Errors
-    /// If the log cannot be read on, is none, or has nothing to play. It ends there.
+    /// If reading fails, if it is not a log, or if it has nothing to replay. It ends there.
     pub fn next_request(&mut self) -> Result<Option<LogRequest>, LogError> {
         if self.group.is_empty() && !self.ended {
             self.ended = true;
@@ -151,7 +150,7 @@ impl Log {
         Ok(self.group.pop_front())
     }
 
-    /// Reads the requests that came at one time, as far as lines tell times, and places them in time.
+    /// Reads the requests of one time, within the precision of the lines, and assigns their arrival times.
     fn read_group(&mut self) -> Result<(), LogError> {
         let Some(first) = self.ahead.take().map_or_else(|| self.read_entry(), |entry| Ok(Some(entry)))?
         else {
@@ -181,7 +180,7 @@ impl Log {
         Ok(())
     }
 
-    /// The next line that tells of a request to be played.
+    /// The next line with a request to replay.
     fn read_entry(&mut self) -> Result<Option<Entry>, LogError> {
         loop {
             let read = match self.lines.read() {
@@ -209,7 +208,7 @@ impl Log {
         }
     }
 
-    /// Sees that this is no log, after so many lines.
+    /// Rejects the file after this many lines without one of an access log.
     fn give_up(&self, after: u64) -> Result<(), LogError> {
         match self.tally.first() {
             Some((line, why)) if !self.tally.is_log() && self.tally.malformed() >= after => {

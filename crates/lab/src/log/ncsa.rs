@@ -1,4 +1,4 @@
-//! The common and the combined format, with or without the virtual host before them.
+//! The common and the combined format, with or without a preceding virtual host.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,8 @@ use super::fields::LineFields;
 use super::malformed::Malformed;
 use super::time;
 
-/// Reads a line such as `host ident user [time] "request" status bytes "referer" "agent"`, whatever follows.
+/// Parses a line such as `host ident user [time] "request" status bytes "referer" "agent"`, with anything
+/// after it.
 pub(super) fn read(line: &[u8]) -> Result<LineFields, Malformed> {
     let (before, time, rest) = at_time(line)?;
     let (request, rest) = quoted(rest).ok_or(Malformed::Format)?;
@@ -34,7 +35,8 @@ pub(super) fn read(line: &[u8]) -> Result<LineFields, Malformed> {
     })
 }
 
-/// What stands before the time, the time, and what follows it. A user may be called anything, `[` too.
+/// The text before the time, the time, and the text after it. The name of a user may contain anything, even
+/// `[`.
 fn at_time(line: &[u8]) -> Result<(&[u8], sandarac_message::Timestamp, &[u8]), Malformed> {
     let mut why = Malformed::Format;
     for at in memchr::memmem::find_iter(line, b" [") {
@@ -48,7 +50,7 @@ fn at_time(line: &[u8]) -> Result<(&[u8], sandarac_message::Timestamp, &[u8]), M
     Err(why)
 }
 
-/// What stands in quotes at the beginning, still escaped, and what follows.
+/// The quoted text at the beginning, still escaped, and the rest.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start().strip_prefix(b"\"")?;
     let mut from = 0;
@@ -56,20 +58,20 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
         let at = from + memchr::memchr2(b'"', b'\\', &text[from..])?;
         match text[at] {
             b'"' => return Some((&text[..at], &text[at + 1..])),
-            // Whatever is escaped is no end.
+            // An escaped quote is not the end.
             _ => from = (at + 2).min(text.len()),
         }
     }
 }
 
-/// Method and target of a request line that names its version.
+/// Method and target of a request line with a version.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let last = memchr::memrchr(b' ', line).filter(|&last| last > space)?;
     line[last + 1..].starts_with(b"HTTP/").then(|| (&line[..space], &line[space + 1..last]))
 }
 
-/// The virtual host, where one stands before client, identity and user. The user may hold spaces.
+/// The virtual host, if one precedes client, identity and user. The user may contain spaces.
 fn virtual_host(before: &[u8]) -> Option<&[u8]> {
     let mut words = before.split(|&byte| byte == b' ');
     let (first, second) = (words.next()?, words.next()?);
@@ -81,6 +83,6 @@ fn virtual_host(before: &[u8]) -> Option<&[u8]> {
         let port = first.rsplit(|&byte| byte == b':').next().unwrap_or_default();
         port.len() < first.len() && !port.is_empty() && port.iter().all(u8::is_ascii_digit)
     };
-    // An identity is never an address, and the address of a client has no port.
+    // An identity is never an address, and a client's address has no port.
     (is_address(second) || (has_port() && !is_address(first))).then_some(first)
 }

@@ -2,19 +2,19 @@
 
 use super::malformed::Malformed;
 
-/// So many malformed lines are remembered by number.
+/// How many malformed lines are remembered by number.
 const REMEMBERED: usize = 5;
 
-/// What was found in a log.
+/// A summary of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogTally {
-    /// Lines, empty ones left out.
+    /// Lines that are not empty.
     pub lines: u64,
-    /// Requests to be played.
+    /// Requests to replay.
     pub requests: u64,
-    /// Requests of methods that are not played.
+    /// Requests with methods that are not replayed.
     pub others: u64,
-    /// Whether the file went on after what gzip had compressed.
+    /// Whether uncompressed bytes followed the gzip members.
     pub trailing: bool,
     by_reason: [u64; Malformed::ALL.len()],
     first: Vec<(u64, Malformed)>,
@@ -28,7 +28,7 @@ impl LogTally {
         }
     }
 
-    /// Whether it holds any line of an access log.
+    /// Whether it contains a line of an access log.
     pub(super) fn is_log(&self) -> bool {
         self.requests + self.others > 0
     }
@@ -37,13 +37,13 @@ impl LogTally {
         self.first.first().copied()
     }
 
-    /// Lines that cannot be played.
+    /// Lines that cannot be parsed.
     pub fn malformed(&self) -> u64 {
         self.by_reason.iter().sum()
     }
 
-    /// The same by reason, those that occurred, with the numbers, from 1, of the first lines of each among
-    /// the first few of all.
+    /// The same by reason, for reasons that occurred. With the numbers, from 1, of the first lines of each,
+    /// among the first few of all.
     pub fn reasons(&self) -> impl Iterator<Item = (Malformed, u64, Vec<u64>)> + '_ {
         Malformed::ALL.into_iter().zip(self.by_reason).filter(|&(_, count)| count > 0).map(|(why, count)| {
             let lines = self.first.iter().filter(|&&(_, other)| other == why).map(|&(line, _)| line);

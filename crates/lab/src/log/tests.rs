@@ -17,7 +17,7 @@ fn all(log: &mut Log) -> Result<Vec<LogRequest>, LogError> {
     std::iter::from_fn(|| log.next_request().transpose()).collect()
 }
 
-/// What a log of this one line asks for.
+/// The request in a log of this one line.
 fn one(line: &str) -> LogRequest {
     let requests = all(&mut open(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
     assert_eq!(requests.len(), 1, "{line}");
@@ -144,7 +144,7 @@ fn gzip_is_known_by_its_bytes_and_may_have_several_members() {
     assert!(matches!(error, LogError::Read { .. }), "{error}");
 }
 
-/// Regression: it was an error, and nothing was played of what had been read.
+/// Regression: this was an error, and no request that had been read was replayed.
 #[test]
 fn what_follows_gzip_is_left_out() {
     for trailing in [&[0; 512][..], b"x"] {

@@ -1,9 +1,9 @@
-//! Times as logs write them.
+//! Time formats of logs.
 
 use sandarac_message::Timestamp;
 use sandarac_message::civil::{Civil, MONTHS};
 
-/// Reads `21/Nov/2026:13:55:36 +0100`.
+/// Parses `21/Nov/2026:13:55:36 +0100`.
 pub(super) fn ncsa(text: &[u8]) -> Option<Timestamp> {
     let text: &[u8; 26] = text.try_into().ok()?;
     let signs = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':'), (20, b' ')];
@@ -23,7 +23,7 @@ pub(super) fn ncsa(text: &[u8]) -> Option<Timestamp> {
     Some(Timestamp::from_secs(seconds(date, clock)?.checked_add_signed(-offset)?))
 }
 
-/// Reads `2026-11-21T13:55:36.042Z`, with or without a fraction of a second.
+/// Parses `2026-11-21T13:55:36.042Z`, with or without a fraction of a second.
 pub(super) fn rfc3339(text: &[u8]) -> Option<Timestamp> {
     let text = text.strip_suffix(b"Z")?;
     let (whole, fraction) = text.split_at_checked(19)?;
@@ -45,7 +45,7 @@ pub(super) fn rfc3339(text: &[u8]) -> Option<Timestamp> {
     Some(Timestamp::from_millis(seconds(date, clock)? * 1000 + millis))
 }
 
-/// A number of at most 18 digits, and nothing but digits.
+/// A number of at most 18 digits, without other characters.
 fn number(digits: &[u8]) -> Option<u64> {
     let fits = (1..=18).contains(&digits.len());
     digits
@@ -55,8 +55,7 @@ fn number(digits: &[u8]) -> Option<u64> {
         .filter(|_| fits)
 }
 
-/// Seconds from the epoch to a date and time of day in UTC; `None` where they are none, or lie before the
-/// epoch.
+/// Seconds from the epoch to a date and time of day in UTC; `None` if they are invalid, or before the epoch.
 fn seconds((year, month, day): (u64, u64, u64), (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
     let civil = Civil { year, month, day, hour, minute, second, millisecond: 0 };
     u64::try_from(civil.since_epoch()?).ok()

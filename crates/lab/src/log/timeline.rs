@@ -1,29 +1,29 @@
-//! From times that lines tell to times at which requests are made.
+//! Conversion of the times in a log to the arrival times of requests.
 
 use std::time::Duration;
 
 use sandarac_message::Timestamp;
 
-/// At most so many requests are looked at together.
+/// The most requests that are considered together.
 pub(super) const GROUP: usize = 16 * 1024;
 
-/// A server writes a line when a request ends, with the time at which it began: lines are out of order by as
-/// long as requests take. What lies further back is not late: several logs follow each other, or the clock
-/// was set.
+/// A server writes a line when a request ends, with the time of its beginning, so lines are out of order by
+/// the duration of requests. A larger step back is no such delay: several logs were concatenated, or the
+/// clock was set.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// The times of a log's requests, from the first on.
+/// The arrival times of a log's requests.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    /// What the latest line told, and when that is.
+    /// The latest time in the log, and its arrival time.
     latest: Option<(Timestamp, Duration)>,
-    /// When the last request is made.
+    /// The arrival time of the last request.
     last: Duration,
 }
 
 impl Timeline {
-    /// When `count` requests are made that came at `time`: all at once, or spread evenly over the second,
-    /// where lines tell no more. Never before those placed before.
+    /// The arrival times of `count` requests logged at `time`: all at once, or spread evenly over the second
+    /// if lines give whole seconds only. Never before earlier ones.
     pub(super) fn place(
         &mut self,
         time: Timestamp,

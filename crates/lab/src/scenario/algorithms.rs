@@ -1,55 +1,55 @@
-//! The algorithms of a scenario, and how they are written.
+//! The algorithms of a scenario, and their syntax.
 
 use sandarac_balance::{Algorithm as Balance, ResumeSettings, SkillSource};
 use serde::Deserialize;
 
 use crate::lard::LardSettings;
 
-/// An algorithm to be compared.
+/// An algorithm to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm {
-    /// What it is called in the table.
+    /// Its label in the table.
     pub label: String,
-    /// What it is.
+    /// Its kind.
     pub kind: AlgorithmKind,
 }
 
-/// An algorithm of the shipping balancer, or one to compare with.
+/// An algorithm of the shipping balancer, or one for comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AlgorithmKind {
-    /// One that ships.
+    /// An algorithm of the shipping balancer.
     Pool {
-        /// Which.
+        /// The algorithm.
         algorithm: Balance,
         /// For `consistent_hash`.
         load_factor: f64,
         /// For `resume`.
         resume: ResumeSettings,
-        /// Whether nothing more is learnt of workers after the warm-up.
+        /// Whether learning stops at the end of the warm-up.
         frozen: bool,
-        /// Whether scores are what workers report alone, and not corrected by what is seen between two
-        /// reports.
+        /// Whether scores are those that workers report, without corrections between two reports.
         uncorrected: bool,
     },
-    /// For comparison, what no balancer can know: what each worker holds, and for how long it will be busy.
+    /// For comparison, with knowledge that no balancer can have: the objects of each worker, and the end of
+    /// its work.
     Oracle {
-        /// What each second of loading costs beside that second.
+        /// The cost of each second of loading, beside that second.
         price: f64,
     },
     /// LARD with replication.
     Lard(LardSettings),
-    /// Résumés as they were published in 2012, with the defaults of then.
+    /// Résumés as published in 2012, with the defaults of that time.
     Published,
 }
 
-/// Algorithms that do not ship, and are there to compare with.
+/// Algorithms for comparison, which do not ship.
 const COMPARED: [&str; 3] = ["lard", "oracle", "published"];
 
 fn is_known(name: &str) -> bool {
     COMPARED.contains(&name) || name.parse::<Balance>().is_ok()
 }
 
-/// One as it is written.
+/// An algorithm as written.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenAlgorithm {
@@ -74,7 +74,7 @@ impl WrittenAlgorithm {
         WrittenAlgorithm { name: name.to_owned(), ..WrittenAlgorithm::default() }
     }
 
-    /// What is compared where a scenario does not say.
+    /// The algorithms of a scenario that lists none.
     pub(super) fn usual() -> Vec<WrittenAlgorithm> {
         let hash = |factor| WrittenAlgorithm { load_factor: Some(factor), ..Self::named("consistent_hash") };
         vec![
@@ -92,11 +92,11 @@ impl WrittenAlgorithm {
         ]
     }
 
-    /// Refuses numbers that cannot be, and what means nothing to the algorithm.
+    /// Refuses invalid numbers, and keys that the algorithm does not use.
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
         let flag = |flag: Option<bool>| flag.map(f64::from);
-        // The bounds of the configuration, where it has these.
+        // The bounds of the configuration, for its settings.
         let given = [
             ("load_factor", self.load_factor, 1.0..=1e3, "consistent_hash"),
             ("variance", self.variance, 0.1..=1e3, "resume"),
