@@ -74,6 +74,7 @@ class Bench:
         self.sandarac = sandarac
         self.directory = Path(directory)
         self.floor = tools.compile_c("floor", directory)
+        self.floor_pass = tools.compile_c("floor_pass", directory)
         self.origin = tools.compile_c("origin", directory)
 
     def working_directory(self, name):
@@ -106,6 +107,15 @@ class Bench:
         port = free_port()
         command = [self.floor, port, body] + ([] if keep_alive is None else ["keep" if keep_alive else "close"])
         server = Server("floor", port, Daemon(command, self.server_core, directory / "output"), directory)
+        wait_until_listening(server)
+        return server
+
+    def start_floor_pass(self, origin):
+        """The floor of pass, forwarding bytes between each client and a connection to the origin."""
+        directory = self.working_directory("floor-pass")
+        port = free_port()
+        command = [self.floor_pass, port, origin.port]
+        server = Server("floor-pass", port, Daemon(command, self.server_core, directory / "output"), directory)
         wait_until_listening(server)
         return server
 
