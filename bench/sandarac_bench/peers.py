@@ -83,10 +83,10 @@ class Bench:
         directory.chmod(0o755)
         return directory
 
-    def start(self, name, role, origin=None, files=None, clients=64):
+    def start(self, name, role, origin=None, files=None, clients=64, under=()):
         """Starts the server `name` in `role` ("hit", "pass" or "file"), ready for `clients` requests at once, and waits
-        until it accepts connections."""
-        server = self.launch(name, role, origin, files, clients)
+        until it accepts connections. `under` is the command of a tool that runs it."""
+        server = self.launch(name, role, origin, files, clients, under)
         try:
             wait_until_listening(server)
         except StartFailed:
@@ -94,11 +94,11 @@ class Bench:
             raise
         return server
 
-    def launch(self, name, role, origin=None, files=None, clients=64):
+    def launch(self, name, role, origin=None, files=None, clients=64, under=()):
         """Like `start`, without waiting."""
         directory = self.working_directory(name)
         port = free_port()
-        command = _COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients))
+        command = [*under, *_COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients))]
         return Server(name, port, Daemon(command, self.server_core, directory / "output"), directory)
 
     def start_floor(self, body, keep_alive=None):
