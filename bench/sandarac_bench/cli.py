@@ -110,8 +110,9 @@ def _compare(options):
         for row in rows:
             title, results = _measure(bench, row, servers, options.effort, sample_site)
             bars = verdict.bars(row, results)
-            run["rows"][row] = {"title": title, "servers": results, "bars": bars}
-            print(report.table(row, title, results, bars), flush=True)
+            aims = verdict.aims(row, results)
+            run["rows"][row] = {"title": title, "servers": results, "bars": bars, "aims": aims}
+            print(report.table(row, title, results, bars, aims), flush=True)
     return run
 
 

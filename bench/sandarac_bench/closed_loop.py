@@ -2,7 +2,8 @@
 rate for all by h2load.
 
 All servers of a row run at once and take turns, so that what changes on the machine meets them alike; only one is
-loaded at a time. The floor takes part in every round, and CPU time is compared with the floor of the same round.
+loaded at a time. The floor takes part in every round, and CPU time is compared with the floor of the same round; in
+the rows of passes so does the floor of pass, which forwards each request to the origin without reading it.
 """
 
 import http.client
@@ -22,6 +23,8 @@ _EXACT_CONNECTIONS = 8
 WARM_UP = Effort(seconds=1, ab_requests=5000, ab_clients=100)
 # The rate of a paced row, as a share of what the slowest server does at full speed: none is near its limit.
 _PACE = 0.4
+# Each figure that is a multiple of the CPU time of a floor, and the floor's name.
+_FLOORS = {"ratio": "floor", "pass_ratio": "floor-pass"}
 # A sample the machine disturbed is taken again so often before it is marked.
 _RETRIES = 1
 
@@ -101,7 +104,7 @@ def run(bench, row, names, effort, log):
             server.stop()
     for result in results.values():
         if result.get("rounds"):
-            _summarise(result, results["floor"])
+            _summarise(result, {figure: results[name] for figure, name in _FLOORS.items() if name in results})
     return results
 
 
@@ -118,6 +121,8 @@ def _start(bench, row, names, origin, body, effort, results, log):
     servers = [bench.start_floor(row.body, row.ab)]
     backend = peers.Origin(origin.port)
     try:
+        if row.kind == "pass":
+            servers.append(bench.start_floor_pass(backend))
         for name in names:
             try:
                 servers.append(bench.start(name, row.kind, backend, clients=row.clients(effort)))
@@ -213,14 +218,15 @@ def own_cpu_seconds():
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _summarise(result, floor):
-    """Adds the ratio to the floor of each round, and the median of each figure over the undisturbed rounds."""
+def _summarise(result, floors):
+    """Adds the ratios to the floors of each round, and the median of each figure over the undisturbed rounds."""
     rounds = result["rounds"]
     for turn, sample in enumerate(rounds):
-        partner = floor["rounds"][turn] if turn < len(floor["rounds"]) else None
-        if partner and partner["cpu_us"]:
-            sample["ratio"] = sample["cpu_us"] / partner["cpu_us"]
-        sample["discarded"] = sample["disturbed"] or bool(partner and partner["disturbed"])
+        partners = {figure: floor["rounds"][turn] for figure, floor in floors.items() if turn < len(floor["rounds"])}
+        for figure, partner in partners.items():
+            if partner["cpu_us"]:
+                sample[figure] = sample["cpu_us"] / partner["cpu_us"]
+        sample["discarded"] = sample["disturbed"] or any(partner["disturbed"] for partner in partners.values())
     kept = [sample for sample in rounds if not sample["discarded"]]
     result["kept_rounds"] = len(kept)
     result["median"] = medians(kept or rounds)

@@ -116,6 +116,24 @@ def fetch_kept_alive(port, path, requests, connections):
     return seen
 
 
+def ask_in_turn(port, target, count, fields, status):
+    """`count` GETs, one after the other on one connection, each of which must be answered with `status`. `{n}` in the
+    target stands for the number of the request."""
+    connection = http.client.HTTPConnection(_HOST, port, timeout=30)
+    try:
+        for number in range(count):
+            connection.request("GET", target.replace("{n}", str(number)), headers=fields)
+            kept = connection.sock
+            response = connection.getresponse()
+            response.read()
+            if response.status != status:
+                raise LoadFailed(f"{target} was answered with {response.status} instead of {status}")
+            if connection.sock is not kept:
+                raise LoadFailed("the server closed a keep-alive connection")
+    finally:
+        connection.close()
+
+
 def first_answer(port, path, deadline):
     """Asks again and again until the first whole 200 response; True if it came before `deadline` (time.monotonic)."""
     while time.monotonic() < deadline:

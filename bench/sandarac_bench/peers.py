@@ -74,6 +74,7 @@ class Bench:
         self.sandarac = sandarac
         self.directory = Path(directory)
         self.floor = tools.compile_c("floor", directory)
+        self.floor_pass = tools.compile_c("floor_pass", directory)
         self.origin = tools.compile_c("origin", directory)
 
     def working_directory(self, name):
@@ -82,10 +83,10 @@ class Bench:
         directory.chmod(0o755)
         return directory
 
-    def start(self, name, role, origin=None, files=None, clients=64):
+    def start(self, name, role, origin=None, files=None, clients=64, under=()):
         """Starts the server `name` in `role` ("hit", "pass" or "file"), ready for `clients` requests at once, and waits
-        until it accepts connections."""
-        server = self.launch(name, role, origin, files, clients)
+        until it accepts connections. `under` is the command of a tool that runs it."""
+        server = self.launch(name, role, origin, files, clients, under)
         try:
             wait_until_listening(server)
         except StartFailed:
@@ -93,11 +94,11 @@ class Bench:
             raise
         return server
 
-    def launch(self, name, role, origin=None, files=None, clients=64):
+    def launch(self, name, role, origin=None, files=None, clients=64, under=()):
         """Like `start`, without waiting."""
         directory = self.working_directory(name)
         port = free_port()
-        command = _COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients))
+        command = [*under, *_COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients))]
         return Server(name, port, Daemon(command, self.server_core, directory / "output"), directory)
 
     def start_floor(self, body, keep_alive=None):
@@ -106,6 +107,15 @@ class Bench:
         port = free_port()
         command = [self.floor, port, body] + ([] if keep_alive is None else ["keep" if keep_alive else "close"])
         server = Server("floor", port, Daemon(command, self.server_core, directory / "output"), directory)
+        wait_until_listening(server)
+        return server
+
+    def start_floor_pass(self, origin):
+        """The floor of pass, forwarding bytes between each client and a connection to the origin."""
+        directory = self.working_directory("floor-pass")
+        port = free_port()
+        command = [self.floor_pass, port, origin.port]
+        server = Server("floor-pass", port, Daemon(command, self.server_core, directory / "output"), directory)
         wait_until_listening(server)
         return server
 

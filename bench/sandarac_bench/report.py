@@ -9,6 +9,7 @@ _APPLICATION_ROWS = {row.name for row in application.ROWS}
 _LOAD_COLUMNS = [
     ("CPU µs", "cpu_us", "{:.1f}"),
     ("× floor", "ratio", "{:.2f}"),
+    ("× floor-pass", "pass_ratio", "{:.2f}"),
     ("req/s", "per_second", "{:.0f}"),
     ("MB/s", "bytes_per_second", None),
     ("p50 µs", "p50_us", "{:.0f}"),
@@ -18,8 +19,8 @@ _IDLE_COLUMNS = [("RSS B", "rss", "{:.0f}"), ("Pss B", "pss", "{:.0f}"), ("priva
 _START_COLUMNS = [("ms", "milliseconds", "{:.1f}")]
 
 
-def table(row, title, results, bars):
-    """The table of one row, its bars below."""
+def table(row, title, results, bars, aims):
+    """The table of one row, its bars and aims below."""
     columns, graphed, descending = _LOAD_COLUMNS, "cpu_us", False
     if row in _APPLICATION_ROWS:
         graphed, descending = "per_second", True
@@ -47,6 +48,7 @@ def table(row, title, results, bars):
             text.append(f"  {name}: left out, {result['left_out']}")
         text += [f"  {name}: {problem}" for problem in result.get("problems", [])]
     text += [f"  {'pass' if bar['met'] else 'FAIL'}  {bar['bar']}: {bar['value']}" for bar in bars]
+    text += [f"  aim   {aim['bar']}: {aim['value']}{'' if aim['met'] else ', not reached'}" for aim in aims]
     return "\n".join(text)
 
 

@@ -374,6 +374,21 @@ fn heads_are_written_with_one_framing_and_it_is_the_one_given() {
 }
 
 #[test]
+fn selected_fields_are_written_whether_they_stand_as_lines_or_not() {
+    let head = "HTTP/1.1 200 OK\r\nA: 1\r\nb:  2\r\nC: 3\r\nD: 4\r\nE: 5\r\n\r\n";
+    let mut spans = Vec::new();
+    let Ok(Parsed::Complete(response)) =
+        response::parse(head.as_bytes(), &Limits::default(), &mut spans, Method::Get)
+    else {
+        panic!("the head is whole");
+    };
+    let mut out = Vec::new();
+    Head::response(&mut out, 206, b"Partial Content")
+        .selected(response.head.fields, |field| field.name != b"D");
+    assert_eq!(text(&out), "HTTP/1.1 206 Partial Content\r\nA: 1\r\nb: 2\r\nC: 3\r\nE: 5\r\n");
+}
+
+#[test]
 fn no_value_can_end_its_line() {
     let mut out = Vec::new();
     let mut head = Head::response(&mut out, 200, b"OK\r\nX: y");

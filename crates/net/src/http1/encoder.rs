@@ -44,8 +44,7 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     match base {
         Base::Stored(head) => out.extend_from_slice(head.encoded()),
         Base::Selected(fields, keep) => {
-            let mut head = Head::response(out, status, reason);
-            fields.iter().filter(keep).for_each(|field| head.field(field.name, field.value));
+            Head::response(out, status, reason).selected(fields, keep);
         }
         Base::Owned(fields) => {
             if fields.first_line().is_empty() {

@@ -94,6 +94,9 @@ impl Body for ObjectBody {
 
 /// The next piece of a whole body in `range`, whose start is advanced.
 fn next(object: &Object, range: &mut Range<u64>) -> Option<Piece> {
+    if range.is_empty() {
+        return None;
+    }
     let piece = object.body().slice(range.clone()).next()?;
     range.start += piece.len() as u64;
     Some(piece)

@@ -16,6 +16,9 @@ use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, Timestamp, d
 use sandarac_net::{Base, BodyBroken, Length, Response, wall};
 use std::sync::Arc;
 
+/// The longest Content-Range, with three numbers of 20 digits. Room for less would be taken piece by piece.
+const MAX_CONTENT_RANGE: usize = "bytes -/".len() + 3 * 20;
+
 /// The delivery of one object to one request.
 pub(crate) struct Delivery<'a> {
     pub(crate) site: &'a Site,
@@ -182,7 +185,7 @@ impl Delivery<'_> {
         if !bodiless && !is_whole && self.reader.is_none() {
             return Err(Fault::ResponseBroken);
         }
-        let mut value = Vec::new();
+        let mut value = Vec::with_capacity(MAX_CONTENT_RANGE);
         content_range.write(&mut value);
         self.begin_partial(begin, Name::ContentRange, &value, range.len());
         // The position within the held part of the representation.
@@ -223,7 +226,7 @@ impl Delivery<'_> {
     }
 
     fn unsatisfiable(self, begin: impl FnOnce(Response<'_>), complete: u64) -> Delivered {
-        let mut range = Vec::new();
+        let mut range = Vec::with_capacity(MAX_CONTENT_RANGE);
         ContentRange::write_unsatisfied(complete, &mut range);
         let date = date::format(self.now);
         let added = [(Name::ContentRange, &range[..]), (Name::Date, &date[..])];

@@ -67,13 +67,15 @@ impl<'a> Head<'a> {
 
     /// All of `fields` that do not frame a body.
     fn unframed(&mut self, fields: Fields<'_>) {
-        fields.runs(
-            |field| !is_framing(field),
-            |run| match run {
-                Run::Lines(lines) => self.out.extend_from_slice(lines.bytes()),
-                Run::Loose(field) => self.line(field.name, field.value),
-            },
-        );
+        self.selected(fields, |field| !is_framing(field));
+    }
+
+    /// Those of `fields` for which `keep` returns true, in their order and letter case.
+    pub fn selected<'f>(&mut self, fields: Fields<'f>, keep: impl FnMut(&Field<'f>) -> bool) {
+        fields.runs(keep, |run| match run {
+            Run::Lines(lines) => self.out.extend_from_slice(lines.bytes()),
+            Run::Loose(field) => self.line(field.name, field.value),
+        });
     }
 
     /// One field of a known name.
