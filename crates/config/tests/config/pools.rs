@@ -165,7 +165,7 @@ fn everything_of_a_pool_is_read() {
     let passing: Vec<u16> = (100..600).filter(|&status| check.passes(status)).collect();
     assert_eq!(passing, [204, 300, 301, 302]);
     let sticky = pool.sticky.unwrap();
-    assert_eq!(sticky.cookie, "lb");
+    assert_eq!(sticky.cookie.as_str(), "lb");
     assert_eq!(sticky.path, "/shop");
     assert_eq!(sticky.max_age, Some(Duration::from_secs(3600)));
     assert_eq!(sticky.secure, Some(true));
@@ -180,7 +180,7 @@ fn tables_that_are_there_but_empty_turn_on_what_they_are_about() {
     assert_eq!(check.path, "/");
     assert_eq!(check.interval, Duration::from_secs(5));
     let sticky = pool.sticky.unwrap();
-    assert_eq!(sticky.cookie, "sandarac_backend");
+    assert_eq!(sticky.cookie.as_str(), "sandarac_backend");
     assert_eq!(sticky.secure, None);
     assert_eq!(sticky.same_site, SameSite::Lax);
     assert_eq!(sticky.path, "/");
