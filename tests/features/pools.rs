@@ -90,8 +90,8 @@ fn pools_tell_who_is_skilled_in_what_and_why_they_chose() {
     assert_eq!(pool["skills"]["classes"], 2);
     assert_eq!(pool["queue"]["waiting"], 0);
     assert_eq!(pool["queue"]["limit"], 1000);
-    assert_eq!(pool["sources"], json!([]));
-    assert_eq!(pool["removed"], json!([]));
+    assert_eq!(pool["sources"], Value::Array(vec![]));
+    assert_eq!(pool["removed"], Value::Array(vec![]));
 
     let first = backend(&pool, &a);
     assert_eq!(first["state"], "healthy");
