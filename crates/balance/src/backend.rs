@@ -56,7 +56,7 @@ impl Backend {
         self.key
     }
 
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load relative to others.
     pub fn weight(&self) -> u32 {
         self.weight
     }

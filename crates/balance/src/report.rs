@@ -15,7 +15,7 @@ pub struct BackendReport {
     pub id: BackendId,
     /// Its address.
     pub address: String,
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load relative to others.
     pub weight: u32,
     /// The requests it is answering now.
     pub in_flight: u32,

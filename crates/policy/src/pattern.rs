@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Which hosts a route is for. Letter case does not matter, and ports are not looked at.
+/// Which hosts a route is for. Letter case does not matter, and ports are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
     /// Any, also none.

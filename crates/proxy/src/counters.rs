@@ -90,7 +90,7 @@ pub struct Counters {
     pub(crate) unbelieved: Tally<Unbelieved>,
     pub(crate) repaired: Tally<Repair>,
     pub(crate) responses: Tally<StatusClass>,
-    /// Time from the first byte of a request to the end of its answer.
+    /// Time from the first byte of a request to the end of its response.
     pub latency: Latency,
 }
 

@@ -185,12 +185,12 @@ impl Shared {
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 
-    /// Client connections that are open.
+    /// Open client connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The most client connections that are served.
+    /// Limit on client connections.
     pub fn connection_limit(&self) -> usize {
         self.connection_limit.load(Ordering::Relaxed)
     }

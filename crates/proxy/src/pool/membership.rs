@@ -14,7 +14,7 @@ const MAX_REMEMBERED: usize = 1000;
 pub struct Member {
     /// Where it is.
     pub address: Address,
-    /// How much of the load it is to bear, compared with others.
+    /// Its share of the load relative to others.
     pub weight: u32,
 }
 
