@@ -139,9 +139,9 @@ fn a_response_that_is_not_stored_is_told_too() {
 #[test]
 fn what_a_stored_response_cannot_say_and_words_that_stand_for_nothing_are_refused() {
     for (keys, message, help) in [
-        ("response.set.X-Id = \"{id}\"", "{id} cannot stand here", "known here: {host}"),
-        ("request.set.X-Ip = \"{address}\"", "{address} stands for nothing", "known: {client}, {host}"),
-        ("request.set.X-Ip = \"{clients}\"", "{clients} stands for nothing", "did you mean {client}?"),
+        ("response.set.X-Id = \"{id}\"", "{id} is not allowed here", "known here: {host}"),
+        ("request.set.X-Ip = \"{address}\"", "{address} is not a known part", "known: {client}, {host}"),
+        ("request.set.X-Ip = \"{clients}\"", "{clients} is not a known part", "did you mean {client}?"),
     ] {
         let output = sandarac().config(site("http://127.0.0.1:1", keys, "")).arg("check").run().failure();
         assert!(output.stderr.contains(message) && output.stderr.contains(help), "{keys}: {output:?}");

@@ -254,7 +254,7 @@ fn orders_that_cannot_be_carried_out_say_what_could() {
         assert!(said.contains(&one) && said.contains(&two), "{said}");
     }
     assert!(refused(&["pool", "add", "app", &one]).contains("has this backend already"));
-    assert!(refused(&["pool", "add", "app", "ftp://a"]).contains("no address of a backend"));
+    assert!(refused(&["pool", "add", "app", "ftp://a"]).contains("not an address of a backend"));
     proxy.admin(&["pool", "drain", "app", &one]).success();
     for order in ["drain", "remove"] {
         let said = refused(&["pool", order, "app", &two]);

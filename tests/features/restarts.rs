@@ -207,7 +207,7 @@ fn sigusr1_opens_the_log_anew_and_sigusr2_does_nothing() {
     proxy.get("/first").expect(200);
     has_line(&log, "GET /first");
     proxy.signal(Signal::User2);
-    proxy.says("sandarac: SIGUSR2 does nothing here");
+    proxy.says("sandarac: SIGUSR2 is ignored");
     std::fs::rename(&log, &rotated).unwrap();
     proxy.signal(Signal::User1);
     within("the new file", || log.exists().then_some(()));

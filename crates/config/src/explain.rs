@@ -43,7 +43,7 @@ pub fn explain(config: &Config) -> String {
     line(format!("Cache: up to {}, profile {profile}, {status} Cache-Status.", config.cache.memory));
     let networks: Vec<_> = config.purge.allow.iter().map(ToString::to_string).collect();
     if !networks.is_empty() {
-        line(format!("PURGE is obeyed from {}.", networks.join(", ")));
+        line(format!("PURGE is allowed from {}.", networks.join(", ")));
     }
     if let Some(listen) = &config.admin.listen {
         line(format!("Admin interface on {listen}."));
@@ -123,7 +123,7 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
                     write!(text, "other methods than GET, HEAD, OPTIONS and TRACE to pool {}, ", name(*pool));
             }
             match cache {
-                None => text.push_str("past the cache"),
+                None => text.push_str("bypassing the cache"),
                 Some(rule) => text.push_str(&explain_rule(rule)),
             }
         }
@@ -220,7 +220,7 @@ fn explain_rule(rule: &CacheRule) -> String {
         }
     }
     if policy.vary.raw_codings {
-        text.push_str(&format!("{NEXT}Accept-Encoding as it came"));
+        text.push_str(&format!("{NEXT}Accept-Encoding unchanged"));
     }
     let _ = write!(text, "{NEXT}responses up to {}", ByteSize(max_object.0));
     text
@@ -252,11 +252,11 @@ fn explain_stale(CacheRule { policy, stale_after, .. }: &CacheRule) -> String {
 fn explain_cookies(policy: &Policy) -> String {
     let mut text = match &policy.bypass_cookies {
         CookieRule::Never => format!("{NEXT}whatever cookies a request has"),
-        CookieRule::Any => format!("{NEXT}requests with a cookie go past it"),
+        CookieRule::Any => format!("{NEXT}requests with a cookie bypass it"),
         CookieRule::Named(globs) => {
             let names: Vec<_> =
                 globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
-            format!("{NEXT}requests with a cookie {} go past it", names.join(" or "))
+            format!("{NEXT}requests with a cookie {} bypass it", names.join(" or "))
         }
     };
     if policy.bypass_authorization {

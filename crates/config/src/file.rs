@@ -20,7 +20,7 @@ settings! {
     /// The whole file.
     pub(crate) struct File {
         /// How many cores to use.
-        threads: Option<Bounded<1, 1024>> = None, unset "all there are" "4" => fixed;
+        threads: Option<Bounded<1, 1024>> = None, unset "all cores" "4" => fixed;
         /// Listeners for clients; at least one.
         listen: Vec<At<ListenSettings>> = Vec::new(), required "";
         /// Groups of backends that can all answer the same requests, each under a name of your choice.

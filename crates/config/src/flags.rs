@@ -142,7 +142,7 @@ fn backends(file: &mut File, backends: &[String]) -> Result<(), Complaint> {
 /// hangs keeps its socket.
 fn sockets(file: &mut File, directory: &str, made: bool) -> Result<(), Complaint> {
     let directory = Text::from_text(directory)?;
-    let pool = only_pool(file, "say there what each of them discovers")?;
+    let pool = only_pool(file, "set there what each of them discovers")?;
     pool.discover = Sources::directory(directory);
     if made {
         pool.balance = At::nowhere(Algorithm::Resume);
@@ -174,6 +174,6 @@ fn balance(file: &mut File, balance: &str) -> Result<(), Complaint> {
     match &mut file.pool.0[..] {
         [(_, pool)] => Text::from_text(balance).map(|algorithm| pool.balance = At::nowhere(algorithm)),
         [] => Err(Complaint::new("there is no pool").help("--backend http://127.0.0.1:8000 makes one")),
-        _ => Err(Complaint::new("the file has several pools; say there how each is balanced")),
+        _ => Err(Complaint::new("the file has several pools; set `balance` of each there")),
     }
 }

@@ -202,9 +202,7 @@ impl Text for Timeout {
 
     fn from_text(text: &str) -> Result<Timeout, Complaint> {
         match Duration::from_text(text)? {
-            Duration::ZERO => {
-                Err(Complaint::new("a timeout of nothing would give up everything; it is more than 0s"))
-            }
+            Duration::ZERO => Err(Complaint::new("a timeout must be more than 0s")),
             duration => Ok(Timeout(duration)),
         }
     }

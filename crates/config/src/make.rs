@@ -222,7 +222,7 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
                 .to_owned(),
             _ => format!("add [[route]] with pool = {pool:?}"),
         };
-        report.missing(None, "no route says what is done with requests", help);
+        report.missing(None, "there is no route", help);
     }
     let find = |name: &At<PoolName>, report: &mut Report| {
         let known = pools.iter().position(|pool| pool.value == name.value).map(PoolId::at);
@@ -337,7 +337,7 @@ fn check_cache(file: &File, report: &mut Report) {
     });
     for (rules, place) in std::iter::once((&file.cache.rules, None)).chain(all) {
         if rules.ttl.is_some() && rules.default_ttl.is_some() {
-            let message = "`default_ttl` has no effect beside `ttl`, which counts whatever the backend says";
+            let message = "`default_ttl` has no effect beside `ttl`, which overrides the backend";
             report.warning(place.clone(), message);
         }
         let rules = rules.clone().over(&file.cache.rules);

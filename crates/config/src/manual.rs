@@ -82,7 +82,7 @@ fn sentence(words: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).chain(['.']).collect())
 }
 
-/// Every setting with its default, unit and text, as a file to start from. Settings without a default are in comments;
+/// Every setting with its default, unit and text, as a starting file. Settings without a default are in comments;
 /// required ones have an example value.
 pub fn defaults() -> String {
     let mut out = String::new();
@@ -117,7 +117,7 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from the definitions in crates/config; `SANDARAC_BLESS=1 cargo test -p sandarac-config` writes it anew. -->
 
-A configuration is a TOML file. One listener, one pool and one route make a whole one:
+A configuration is a TOML file. One listener, one pool and one route make a complete one:
 
 ```toml
 [[listen]]
@@ -131,9 +131,10 @@ pool = \"app\"
 ```
 
 `sandarac check -c FILE` checks a file and explains what it does; `sandarac config --defaults` prints every setting as a
-file to start from, and `sandarac config --schema` the JSON schema for editors. Flags count more than the file. Unknown keys
-are errors. Durations and sizes carry their unit: `\"1h30m\"`, `\"64MiB\"`. Where several values can stand, one may be written
-without brackets. A reload (`sandarac reload`, or SIGHUP) changes everything, save what is said to take a restart.
+file to start from, and `sandarac config --schema` the JSON schema for editors. Flags override the file. Unknown keys
+are errors. Durations and sizes carry their unit: `\"1h30m\"`, `\"64MiB\"`. Where several values are allowed, a
+single one may be written without brackets. A reload (`sandarac reload`, or SIGHUP) applies every change, except those
+marked as needing a restart.
 ";
 
 /// The manual page of all settings, in Markdown.
@@ -151,7 +152,7 @@ pub fn manual() -> String {
                 Absent::Required { example } => format!("Required, for example `{example}`."),
                 Absent::Unset { means, example } => format!("Unless set: {means}. For example `{example}`."),
             };
-            let fixed = if fixed { " A change takes a restart." } else { "" };
+            let fixed = if fixed { " A change needs a restart." } else { "" };
             let text = format!("**`{name}`**: {text} *{}* {absent}{fixed}", sentence(&kind.brief()));
             out.push('\n');
             out.push_str(&wrapped(&text, "- ", "  "));

@@ -23,7 +23,7 @@ impl Text for HostPattern {
         }
         let bare = std::str::from_utf8(bare_host(host.as_bytes())).unwrap_or_default();
         if bare.len() + 1 < host.len() {
-            return Err(not().help(format!("ports are not looked at; did you mean \"{bare}\"?")));
+            return Err(not().help(format!("ports are ignored; did you mean \"{bare}\"?")));
         }
         let label = |label: &str| {
             !label.is_empty()
@@ -63,7 +63,7 @@ impl Text for PathPattern {
             return Err(not().help(format!("a path begins with a slash: \"{equals}/{path}\"")));
         }
         if let Some((before, _)) = path.split_once('?') {
-            return Err(not().help(format!("queries are not looked at; did you mean \"{before}\"?")));
+            return Err(not().help(format!("queries are ignored; did you mean \"{before}\"?")));
         }
         if path.contains("//") || path.split('/').any(|segment| matches!(segment, "." | "..")) {
             return Err(not().help("paths are compared after dot segments and empty ones are resolved"));
@@ -80,7 +80,7 @@ impl Text for PathPattern {
         let bytes = |text: &str| Box::from(text.as_bytes());
         Ok(match path {
             _ if exact && path.contains('*') => {
-                return Err(not().help("a path with a star is no single path"));
+                return Err(not().help("a path with a star is not a single path"));
             }
             _ if exact => PathPattern::Exact(bytes(path)),
             "/" => PathPattern::Below(bytes("")),

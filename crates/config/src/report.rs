@@ -148,7 +148,7 @@ impl Report {
             .collect();
         let here = |other: &&(&str, &str)| other.0 == key && names.contains(&other.1);
         let help = match closest(key, &names) {
-            _ if let Some((_, name)) = OTHER_WORDS.iter().find(here) => format!("`{name}` is that here"),
+            _ if let Some((_, name)) = OTHER_WORDS.iter().find(here) => format!("here it is called `{name}`"),
             Some(name) => format!("did you mean `{name}`?"),
             None => {
                 let belongs =

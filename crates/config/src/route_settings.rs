@@ -120,13 +120,13 @@ fn refuse_fields_of_cache(request: &EditSettings, report: &mut Report) {
         let why = match Name::of(name.value.as_str().as_bytes()) {
             Name::Range | Name::IfRange => "a part would be stored in place of the whole",
             Name::IfNoneMatch | Name::IfModifiedSince | Name::IfMatch | Name::IfUnmodifiedSince => {
-                "a 304 or 412 to it would be taken for what the cache asked"
+                "a 304 or 412 to it would be taken for the answer to the cache's own condition"
             }
             _ => continue,
         };
-        let message = format!("`{}` cannot be written on a route with a cache: {why}", name.value.as_str());
+        let message = format!("`{}` cannot be set on a route with a cache: {why}", name.value.as_str());
         report.error(name.place.clone(), message).help =
-            Some("cache = \"pass\" on this route, if nothing of it is to be stored".to_owned());
+            Some("cache = \"pass\" on this route, if none of its responses should be stored".to_owned());
     }
 }
 
@@ -139,7 +139,7 @@ fn warn_of_edits_for_all(response: &EditSettings, report: &mut Report) {
     };
     let is = |name: &At<FieldName>, other: &str| name.value.as_str().eq_ignore_ascii_case(other);
     response.remove.iter().filter(|name| is(name, "Set-Cookie")).for_each(|name| {
-        warn(name, "this takes away cookies that log visitors in");
+        warn(name, "this removes cookies that log visitors in");
     });
     for (name, value) in &response.set.0 {
         if is(name, "Cache-Control")
@@ -156,8 +156,8 @@ fn upgrades(route: &RouteSettings, report: &mut Report) -> Vec<String> {
     for protocol in &route.upgrade {
         let name = protocol.value.as_str().to_ascii_lowercase();
         if name == "h2c" {
-            let error = report.error(protocol.place.clone(), "h2c cannot be let through");
-            error.help = Some("its requests would reach the backend past all rules of this file".to_owned());
+            let error = report.error(protocol.place.clone(), "h2c cannot be allowed");
+            error.help = Some("its requests would bypass all rules of this file".to_owned());
         }
         protocols.push(name);
     }
@@ -190,7 +190,7 @@ fn answer(settings: &At<AnswerSettings>, report: &mut Report) -> FixedAnswer {
 /// Braces are common in bodies: the warning covers only words that are templates elsewhere.
 fn warn_of_places(text: &str, at: &Option<Place>, report: &mut Report) {
     if let Some(place) = place_in(text) {
-        let message = format!("{place} is not filled in here: an answer is the same for all requests");
+        let message = format!("{place} is not replaced here: an answer is the same for all requests");
         report.warning(at.clone(), message);
     }
 }
@@ -202,7 +202,7 @@ fn redirect(settings: &At<RedirectSettings>, report: &mut Report) -> Option<Redi
         None => {
             report.missing(
                 place.clone(),
-                "a redirect says where `to`",
+                "a redirect needs a `to`",
                 "redirect = { to = \"https://{host}{target}\" }",
             );
             None

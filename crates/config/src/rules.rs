@@ -20,7 +20,7 @@ settings! {
         /// How long a response is fresh, overriding the backend. It applies to redirects and to the errors 404, 410 and
         /// 451 (under the profile rfc also 405 and 414), but not to other 4xx, which one client's fields may have
         /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply.
-        ttl: Option<Duration> = None, unset "what the backend says" "\"10m\"";
+        ttl: Option<Duration> = None, unset "the lifetime from the backend" "\"10m\"";
         /// How long a response is fresh if the backend gives no lifetime.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";
         /// Shorter lifetimes are raised to this, unless the backend sends `no-cache`.
@@ -138,7 +138,7 @@ impl Text for Pattern {
     fn form() -> Kind {
         Kind::Text {
             name: "name with stars",
-            form: "a name, in which a star stands for any run of characters",
+            form: "a name, in which a star matches any run of characters",
             examples: &["utm_*"],
         }
     }

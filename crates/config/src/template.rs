@@ -93,7 +93,7 @@ fn part(name: &str, used: Use) -> Result<TemplatePart, Complaint> {
     let known = TemplatePart::ALL.into_iter().find(|part| part.name() == name);
     let brace = if used == Use::Redirect { "" } else { "; `{{` is a brace" };
     let Some(part) = known else {
-        let complaint = Complaint::new(format!("{{{name}}} stands for nothing"));
+        let complaint = Complaint::new(format!("{{{name}}} is not a known part"));
         return Err(match closest(name.trim(), &TemplatePart::ALL.map(TemplatePart::name)) {
             Some(meant) => complaint.help(format!("did you mean {{{meant}}}?")),
             None => complaint.help(format!("known: {}{brace}", used.known())),
@@ -101,7 +101,7 @@ fn part(name: &str, used: Use) -> Result<TemplatePart, Complaint> {
     };
     match refusal(part, used) {
         None => Ok(part),
-        Some(why) => Err(Complaint::new(format!("{{{name}}} cannot stand here: {why}"))
+        Some(why) => Err(Complaint::new(format!("{{{name}}} is not allowed here: {why}"))
             .help(format!("known here: {}{brace}", used.known()))),
     }
 }

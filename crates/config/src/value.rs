@@ -44,7 +44,7 @@ impl<T: Text> Value for T {
         let error = report.unexpected(node, &T::form());
         if let Some(text) = bare {
             error.help = match T::from_text(&text) {
-                Ok(_) => Some(format!("strings stand in quotes: {}", quoted(&text))),
+                Ok(_) => Some(format!("strings need quotes: {}", quoted(&text))),
                 Err(complaint) => complaint.help,
             };
         }
@@ -353,9 +353,9 @@ const PEERS_VALUES: [(&str, &str, &str); 10] = [
 ];
 
 const LEAST_REQUESTS: &str =
-    "\"least_requests\" is that here: it counts requests, because connections are kept";
+    "here it is \"least_requests\", which counts requests, because connections are kept";
 const NO_ADDRESS: &str = "addresses of clients are not hashed; `sticky` keeps a session at its backend";
-const HASH: &str = "\"consistent_hash\" is that here, with `class` for what is hashed";
+const HASH: &str = "here it is \"consistent_hash\", with `class` for the part to hash";
 
 /// Makes a [`Choice`] a [`Text`].
 macro_rules! choice {

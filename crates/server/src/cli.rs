@@ -36,7 +36,7 @@ Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
 
-/// A caching HTTP accelerator: answers from memory what it may, and sends the rest to your application.
+/// A caching HTTP accelerator: answers from memory what it may, and forwards the rest to your application.
 #[derive(Debug, Parser)]
 #[command(name = "sandarac", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Cli {
@@ -80,9 +80,9 @@ pub enum Command {
     Check(CheckArgs),
     /// Print the settings: as a file with every default, as JSON schema or as manual
     Config(ConfigArgs),
-    /// Tell how the running process is: addresses, cache, backends
+    /// Show the state of the running process: addresses, cache, backends
     Status(ShowArgs),
-    /// Print what was counted
+    /// Print the counters
     Stats(StatsArgs),
     /// Watch requests, hits, latencies and the busiest URLs live
     Top(TopArgs),
@@ -90,19 +90,19 @@ pub enum Command {
     Purge(PurgeArgs),
     /// Drop all objects that an expression matches
     Ban(BanArgs),
-    /// Make the running process read its configuration again
+    /// Make the running process reload its configuration
     Reload(ReloadArgs),
-    /// Watch exchanges as they end, a line each
+    /// Watch exchanges as they end, one line each
     Log(LogArgs),
-    /// Show pools: backends, classes and who is best at them, and why the last choices fell as they did
+    /// Show pools: backends, classes with their best workers, and the last choices with their reasons
     Pools(PoolsArgs),
     /// Add a backend to a pool, remove one, or drain one
     Pool(PoolArgs),
-    /// Hold pools against levels, as a monitoring plugin
+    /// Check pools against levels, as a monitoring plugin
     CheckPool(CheckPoolArgs),
     /// Play a scenario with every balancing algorithm, and compare them
     Simulate(SimulateArgs),
-    /// Play an access log through the balancer, before backends or simulated workers
+    /// Play an access log through the balancer, against backends or simulated workers
     Replay(Box<ReplayArgs>),
 }
 
@@ -111,13 +111,13 @@ pub enum Command {
 #[command(after_help = "\
 The sample site makes pages in 100 to 300 ms with eight workers, as a small host would.
 64 visitors browse it first directly and then through the accelerator; every answer is
-checked, also for whose it is. Then both stay up, and each page says at its foot who
-answered it.
+checked, including the visitor it is for. Then both keep running, and each page shows in
+its footer who answered it.
 
 Examples:
-  sandarac demo                 measure for 5 seconds each, then stay up until Ctrl-C
+  sandarac demo                 measure for 5 seconds each, then keep running until Ctrl-C
   sandarac demo --exit          measure only; fails if any answer was wrong
-  sandarac demo --seconds 0     measure nothing, just run both")]
+  sandarac demo --seconds 0     do not measure, just run both")]
 pub struct DemoArgs {
     /// End after the measurement
     #[arg(long)]
@@ -125,10 +125,10 @@ pub struct DemoArgs {
     /// How long each of the two runs lasts; 0 measures nothing
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub seconds: u64,
-    /// Where the accelerator listens; 127.0.0.1:8080, or a free port where that is taken, unless said
+    /// Where the accelerator listens (default: 127.0.0.1:8080, or a free port if that is taken)
     #[arg(short = 'a', long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Where the sample site listens; 127.0.0.1:8000, or a free port where that is taken, unless said
+    /// Where the sample site listens (default: 127.0.0.1:8000, or a free port if that is taken)
     #[arg(long, value_name = "ADDRESS")]
     pub site: Option<SocketAddr>,
 }
@@ -139,7 +139,7 @@ pub struct CheckArgs {
     /// The configuration to check
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Say nothing but what is wrong
+    /// Print only errors
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -148,7 +148,7 @@ pub struct CheckArgs {
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("what").required(true))]
 pub struct ConfigArgs {
-    /// Every setting with its default, unit and text, as a file to start from
+    /// Every setting with its default, unit and text, as a starting file
     #[arg(long, group = "what")]
     pub defaults: bool,
     /// The JSON schema of a configuration, for editors
@@ -176,17 +176,19 @@ pub struct StatsArgs {
     #[command(flatten)]
     /// The selected process and the output format.
     pub show: ShowArgs,
-    /// Print again each second what was counted in that second
+    /// Print each second what was counted in it
     #[arg(short, long)]
     pub watch: bool,
-    /// Print also what is 0
+    /// Include counters that are 0
     #[arg(short, long)]
     pub all: bool,
 }
 
 /// The flags of `top`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Quits with q or Ctrl-C. Where the output is no terminal, one picture is printed.")]
+#[command(
+    after_help = "Quits with q or Ctrl-C. If the output is not a terminal, the screen is printed once."
+)]
 pub struct TopArgs {
     #[command(flatten)]
     /// The selected process.
@@ -200,21 +202,21 @@ pub struct TopArgs {
     after_help = "\
 Examples:
   sandarac purge http://example.org/news             every variant of one URL
-  sandarac purge --tag article-7 front               what carries one of these tags
-  sandarac purge --soft --tag front                  stale at once, but still good for grace
-  make-list | sandarac purge --tags-from -           any number of tags, one to a line
+  sandarac purge --tag article-7 front               everything with one of these tags
+  sandarac purge --soft --tag front                  stale at once, but still served within grace
+  make-list | sandarac purge --tags-from -           any number of tags, one per line
   sandarac purge --all                               everything")]
 pub struct PurgeArgs {
     #[command(flatten)]
     /// The selected process.
     pub process: ProcessArgs,
-    /// URLs, whole: scheme and host too
+    /// Complete URLs, with scheme and host
     #[arg(value_name = "URL")]
     pub urls: Vec<String>,
-    /// Tags that the application gave in Surrogate-Key, Cache-Tag or xkey
+    /// Tags that the application set in Surrogate-Key, Cache-Tag or xkey
     #[arg(long = "tag", value_name = "TAG", num_args = 1..)]
     pub tags: Vec<String>,
-    /// A file with tags, one to a line; `-` is standard input
+    /// A file with tags, one per line; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub tags_from: Option<PathBuf>,
     /// Everything
@@ -261,22 +263,22 @@ pub struct LogArgs {
     #[command(flatten)]
     /// The selected process and the output format.
     pub show: ShowArgs,
-    /// At most so many lines a second; what is skipped is counted
+    /// The most lines per second; skipped lines are counted
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
-    /// Only of this host; * stands for anything here, and in `--path` and `--backend`. Can be repeated, as all of these
+    /// Only this host; * matches anything here, and in `--path` and `--backend`. Can be repeated, like all of these
     #[arg(long, value_name = "PATTERN")]
     pub host: Vec<String>,
-    /// Only of this path, `/api/*` for one
+    /// Only this path, for example `/api/*`
     #[arg(long, value_name = "PATTERN")]
     pub path: Vec<String>,
-    /// Only of this status, or of a class: 404, 5xx
+    /// Only this status or class: 404, 5xx
     #[arg(long, value_name = "STATUS")]
     pub status: Vec<String>,
-    /// Only of this backend
+    /// Only this backend
     #[arg(long, value_name = "PATTERN")]
     pub backend: Vec<String>,
-    /// Only of this outcome: hit, stale, revalidated, miss, pass, pipe, synth, purge, error
+    /// Only this outcome: hit, stale, revalidated, miss, pass, pipe, synth, purge, error
     #[arg(long, value_name = "WORD")]
     pub outcome: Vec<String>,
 }
@@ -293,8 +295,8 @@ impl LogArgs {
 /// The flags of `simulate`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Nothing is sent anywhere: the balancer chooses among simulated workers. Equal scenarios
-and seeds give equal results. The sources have scenarios in examples/simulate.")]
+Nothing is sent anywhere: the balancer chooses among simulated workers. The same scenario
+and seed give the same results. The sources have scenarios in examples/simulate.")]
 pub struct SimulateArgs {
     /// The scenario, a TOML file
     #[arg(value_name = "FILE")]
@@ -302,7 +304,7 @@ pub struct SimulateArgs {
     /// Where to draw a chart of the results
     #[arg(long, value_name = "OUT")]
     pub svg: Option<PathBuf>,
-    /// Another seed than the scenario's
+    /// A seed instead of the scenario's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }

@@ -183,7 +183,7 @@ fn show_stats(stats: &Stats, all: bool) -> String {
         .collect();
     for (name, fraction) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
         if let Some(us) = stats.latency.quantile_us(fraction) {
-            let text = "Time from the first byte of a request to the end of its answer.".to_owned();
+            let text = "Time from the first byte of a request to the end of its response.".to_owned();
             rows.push(vec![milliseconds(Duration::from_micros(us)), format!("latency {name}"), text]);
         }
     }
@@ -197,7 +197,7 @@ fn show_stats(stats: &Stats, all: bool) -> String {
 pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     for url in &args.urls {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Failure::Usage(format!("{url:?} is no whole URL\n  help: {}", whole_url(url))));
+            return Err(Failure::Usage(format!("{url:?} is not a complete URL\n  help: {}", whole_url(url))));
         }
     }
     let mut tags = args.tags.clone();

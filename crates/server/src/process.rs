@@ -85,7 +85,7 @@ impl Process {
         let feed = Feed::new();
         let (cores, threads) = Cores::start(count, &shared, &log, &feed)?;
         let upkeep = Upkeep::start(shared.clone());
-        let upkeep = Some(upkeep.map_err(|error| with_context("cannot start to look after pools", &error))?);
+        let upkeep = Some(upkeep.map_err(|error| with_context("cannot start the upkeep of pools", &error))?);
         shared.wait_until_ready(DISCOVERY_PATIENCE);
         for sockets in listeners {
             cores.listen(sockets);

@@ -57,7 +57,7 @@ fn tell(state: &[NotifyState<'_>]) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let lines: String = state.iter().map(|state| format!("{state}\n")).collect();
     if let Err(error) = send(place.as_bytes(), lines.as_bytes()) {
-        print_line(format_args!("sandarac: the service manager cannot be told: {error}"));
+        print_line(format_args!("sandarac: cannot notify the service manager: {error}"));
     }
 }
 

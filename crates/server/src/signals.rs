@@ -51,7 +51,7 @@ impl Signals {
                 _ = self.interrupt.recv() => break,
                 _ = self.hang_up.recv() => return Event::Reload,
                 _ = self.user1.recv() => return Event::Reopen,
-                _ = self.user2.recv() => print_line("sandarac: SIGUSR2 does nothing here"),
+                _ = self.user2.recv() => print_line("sandarac: SIGUSR2 is ignored"),
             }
         }
         if std::mem::replace(&mut self.draining, true) { Event::Exit } else { Event::Drain }

@@ -88,7 +88,7 @@ fn backends(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -
             continue;
         };
         if let Some(first) = seen.insert(&address.value, address.place.clone()) {
-            let message = format!("the backend {} is there twice", address.value);
+            let message = format!("the backend {} is listed twice", address.value);
             let error = report.error(address.place.clone(), message);
             error.also = first.map(|place| (place, "here already".to_owned()));
             if weight.place.is_none() {
@@ -127,9 +127,8 @@ fn warn_of_idle_settings(settings: &PoolSettings, report: &mut Report) {
         report.warning(place.clone(), format!("`{name}` has no effect with balance = \"{algorithm}\""));
     }
     if settings.single_version.value && algorithm != Algorithm::Resume {
-        let message = format!(
-            "`single_version` goes by what workers say in résumés, and balance = \"{algorithm}\" hears none"
-        );
+        let message =
+            format!("`single_version` needs the résumés of workers, and balance = \"{algorithm}\" uses none");
         report.error(settings.single_version.place.clone(), message).help =
             Some("balance = \"resume\"".to_owned());
     }
@@ -164,8 +163,7 @@ fn resume(table: &ResumeTable, classifier: Option<&Classifier>, report: &mut Rep
     if let Some(file) = &table.skills_file
         && table.skills != SkillSource::Inferred
     {
-        let message =
-            "`skills_file` is for skills that are inferred; those that are reported the workers keep";
+        let message = "`skills_file` is for inferred skills; workers keep reported ones";
         report.error(file.place.clone(), message).help = Some("skills = \"inferred\"".to_owned());
     }
     ResumeSettings {

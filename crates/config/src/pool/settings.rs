@@ -97,15 +97,15 @@ settings! {
         /// them.
         forward_trailers: bool = false;
         /// Makes sessions stick to a backend by a cookie, with any `balance`.
-        sticky: Option<At<StickySettings>> = None, unset "they do not" "{ cookie = \"sandarac_backend\" }";
+        sticky: Option<At<StickySettings>> = None, unset "sessions do not stick" "{ cookie = \"sandarac_backend\" }";
         /// For `resume`: how workers are weighed.
         resume: At<ResumeTable> = At::nowhere(ResumeTable::default());
         /// Checks backends at intervals; an unhealthy one gets no requests.
-        check: Option<CheckSettings> = None, unset "they are not asked" "{ path = \"/\" }";
+        check: Option<CheckSettings> = None, unset "no checks" "{ path = \"/\" }";
         /// When a backend is ejected because of failing requests. The last backend is never ejected.
         ejection: At<EjectionSettings> = At::nowhere(EjectionSettings::default());
         /// Sources of more backends. A source that cannot be reached leaves the pool unchanged.
-        discover: Sources = Sources::default(), unset "there are no others" "{ directory = \"/run/app\" }";
+        discover: Sources = Sources::default(), unset "no other backends" "{ directory = \"/run/app\" }";
     }
 
     /// A backend.
@@ -146,7 +146,7 @@ settings! {
         /// measured by the balancer, for workers without résumés.
         skills: SkillSource = ResumeSettings::default().skills;
         /// The file in which inferred skills are saved; it is read when the process starts.
-        skills_file: Option<At<AbsolutePath>> = None, unset "they are not" "\"/var/lib/sandarac/skills.json\"";
+        skills_file: Option<At<AbsolutePath>> = None, unset "they are not saved" "\"/var/lib/sandarac/skills.json\"";
     }
 
     /// Active checks.

@@ -259,7 +259,7 @@ impl Text for NamedPort {
         match Address::from_text(text)?.endpoint() {
             Endpoint::Tcp(Host::Name(name), port) => Ok(NamedPort { name: name.clone(), port: *port }),
             _ => {
-                let complaint = Complaint::new(format!("{text:?} has no name that could be looked up"));
+                let complaint = Complaint::new(format!("{text:?} has no name to look up"));
                 Err(complaint.help("write it among the `backends`"))
             }
         }

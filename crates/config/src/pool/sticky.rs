@@ -20,7 +20,7 @@ settings! {
         /// The path for which it is sent, including everything below it.
         path: CookiePath = CookiePath("/".to_owned());
         /// Whether browsers send it by https only.
-        secure: Option<bool> = None, unset "where it was set by https" "true";
+        secure: Option<bool> = None, unset "if it was set by https" "true";
         /// Whether it is sent with requests from other sites. `strict`: never. `lax`: when following a link. `none`:
         /// always; this needs `secure = true`.
         same_site: SameSite = SameSite::Lax;
@@ -76,7 +76,7 @@ impl StickySettings {
         if max_age.is_some_and(|age| *age < Duration::from_secs(1)) {
             report.error(
                 place.clone(),
-                "browsers count `max_age` in whole seconds, and delete a cookie that has none left",
+                "browsers count `max_age` in whole seconds, and delete a cookie with less than one",
             );
         }
         // RFC 6265bis §4.1.3: name prefixes that require certain attributes.
@@ -92,10 +92,8 @@ impl StickySettings {
             None
         };
         if let Some(wants) = broken {
-            let message = format!(
-                "browsers refuse a cookie of the name {} that is not set with {wants}",
-                cookie.as_str()
-            );
+            let message =
+                format!("browsers refuse a cookie named {} that is not set with {wants}", cookie.as_str());
             report.error(place.clone(), message);
         }
         Sticky {

@@ -273,7 +273,7 @@ fn a_table_that_cannot_be_read_is_told_of_by_file_and_line() {
         ),
         (
             "/a?b a",
-            "/etc/classes:1: \"/a?b\" is not a path, such as \"/blog\" (queries are not looked at; did you mean \"/a\"?)",
+            "/etc/classes:1: \"/a?b\" is not a path, such as \"/blog\" (queries are ignored; did you mean \"/a\"?)",
         ),
         (&many, "/etc/classes:101: a host has at most 100 paths with stars"),
         (&format!("/a {}", "c".repeat(257)), "/etc/classes:1: a class has at most 256 bytes"),

@@ -59,7 +59,7 @@ fn what_was_probably_meant_is_named_where_the_word_is_another() {
     assert_eq!(help, "cache = \"pass\"?");
     let (_, marked, help) = told("cache = { stale_while_revalidate = \"1m\" }\n");
     assert_eq!(marked, "stale_while_revalidate");
-    assert_eq!(help, "`grace` is that here");
+    assert_eq!(help, "here it is called `grace`");
     let (_, _, help) = told("[cache]\nmemory = 100000000\n");
     assert_eq!(help, "\"100MB\"?");
 }
@@ -103,17 +103,17 @@ fn slips_get_a_suggestion() {
         (
             "[[route]]\nmatch.host = \"a:80\"\npool = \"app\"\n",
             "\"a:80\"",
-            "ports are not looked at; did you mean \"a\"?",
+            "ports are ignored; did you mean \"a\"?",
         ),
         (
             "[[route]]\nmatch.path = \"/a?b\"\npool = \"app\"\n",
             "\"/a?b\"",
-            "queries are not looked at; did you mean \"/a\"?",
+            "queries are ignored; did you mean \"/a\"?",
         ),
         (
             "[[route]]\npool = \"app\"\nupgrade = \"h2c\"\n",
             "\"h2c\"",
-            "its requests would reach the backend past all rules of this file",
+            "its requests would bypass all rules of this file",
         ),
         (
             "[[route]]\nredirect = \"https://www.example.com{target}\"\n",
@@ -145,7 +145,7 @@ fn what_does_not_fit_together_is_refused() {
         ),
         ("[[listen]]\naddress = \":1\"\nmode = \"0600\"\n", "only a Unix socket has a mode"),
         ("[pool.b]\n", "the pool `b` has no backends"),
-        ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is there twice"),
+        ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is listed twice"),
         ("[pool.\"a b\"]\n", "\"a b\" is not a name of letters, digits, `-` and `_`"),
         (
             "[[route]]\npool = \"app\"\nanswer = {}\n",
@@ -173,7 +173,7 @@ fn what_does_not_fit_together_is_refused() {
         ("[cache]\nmemory = \"1kB\"\n", "\"1kB\" is too small: at least 1MiB"),
         ("[limits]\nhead = \"61KiB\"\n", "\"61KiB\" is out of bounds: from 1KiB to 60KiB"),
         ("[limits]\nhead = \"2KiB\"\n", "[limits] target is more than head, of which it is a part"),
-        ("[timeouts]\nhead = \"0s\"\n", "a timeout of nothing would give up everything; it is more than 0s"),
+        ("[timeouts]\nhead = \"0s\"\n", "a timeout must be more than 0s"),
         (
             "[admin]\nlisten = \":9\"\n",
             "the admin interface on :9 needs a `token`: whoever reaches it rules the proxy",
@@ -189,7 +189,7 @@ fn what_is_missing_is_told_only_where_the_rest_could_be_read() {
         let diagnostics = refused(text);
         diagnostics.errors().iter().map(|error| error.message.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(messages(""), ["nothing to listen on", "no route says what is done with requests"]);
+    assert_eq!(messages(""), ["nothing to listen on", "there is no route"]);
     assert_eq!(messages("[[listen]]\nadress = \":80\"\n"), ["unknown key `adress`"]);
     let diagnostics = refused(BASE);
     assert_eq!(diagnostics.errors()[0].help.as_deref(), Some("add [[route]] with pool = \"app\""));
@@ -300,7 +300,7 @@ fn edits_that_are_meant_for_what_all_share_are_warned_of_where_they_meet_persona
     let with = |edits: &str| warnings(&format!("{BASE}[[route]]\npool = \"app\"\n{edits}\n"));
     assert_eq!(
         with("response = { remove = [\"set-cookie\"] }"),
-        ["this takes away cookies that log visitors in, of responses that are not stored, too"]
+        ["this removes cookies that log visitors in, of responses that are not stored, too"]
     );
     assert_eq!(
         with("response.set = { Cache-Control = \"public, max-age=60\" }"),
@@ -323,11 +323,11 @@ fn fields_that_the_cache_writes_itself_are_not_for_edits_where_it_is_used() {
         for edit in [format!("set = {{ {field} = \"x\" }}"), format!("add = {{ {field} = [\"x\"] }}")] {
             let (message, marked, help) = told(&format!("[[route]]\npool = \"app\"\nrequest.{edit}\n"));
             assert!(
-                message.starts_with(&format!("`{field}` cannot be written on a route with a cache: ")),
+                message.starts_with(&format!("`{field}` cannot be set on a route with a cache: ")),
                 "{message}"
             );
             assert_eq!(marked, field);
-            assert_eq!(help, "cache = \"pass\" on this route, if nothing of it is to be stored");
+            assert_eq!(help, "cache = \"pass\" on this route, if none of its responses should be stored");
         }
     }
     for fine in [
@@ -350,7 +350,7 @@ fn placeholders_in_another_spelling_are_refused_and_braces_of_json_are_not() {
         let (message, marked, told) =
             told(&format!("[[route]]\npool = \"app\"\nrequest.set.X-A = \"{value}\"\n"));
         let word = &value[value.find('{').unwrap()..];
-        assert_eq!(message, format!("{word} stands for nothing"));
+        assert_eq!(message, format!("{word} is not a known part"));
         assert_eq!(marked, "X-A");
         assert_eq!(told, help);
     }
@@ -367,7 +367,7 @@ fn placeholders_in_another_spelling_are_refused_and_braces_of_json_are_not() {
 fn placeholders_in_answers_are_warned_of() {
     let with = |answer: &str| warnings(&format!("{BASE}[[route]]\nanswer.{answer}\n"));
     let not_filled =
-        |word: &str| format!("{word} is not filled in here: an answer is the same for all requests");
+        |word: &str| format!("{word} is not replaced here: an answer is the same for all requests");
     let pool = "no route uses the pool `app`".to_owned();
     assert_eq!(with("body = \"You are {client} at {host}.\""), [pool.clone(), not_filled("{client}")]);
     assert_eq!(with("fields = { X-A = \"{id}\" }"), [pool.clone(), not_filled("{id}")]);

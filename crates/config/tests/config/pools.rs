@@ -228,7 +228,7 @@ fn what_cannot_be_is_marked_and_told() {
         ("backends = [{ weight = 2 }]", "a backend needs an `address`", "{ weight = 2 }"),
         (
             "backends = [\"http://a\", { address = \"http://a:80\" }]",
-            "the backend http://a is there twice",
+            "the backend http://a is listed twice",
             "\"http://a:80\"",
         ),
         ("backends = [{ address = \"http://a\", weight = 0 }]", "0 is not a number from 1 to 1000", "0"),
@@ -239,12 +239,12 @@ fn what_cannot_be_is_marked_and_told() {
         ),
         (
             "single_version = true",
-            "`single_version` goes by what workers say in résumés, and balance = \"least_requests\" hears none",
+            "`single_version` needs the résumés of workers, and balance = \"least_requests\" uses none",
             "true",
         ),
         (
             "balance = \"resume\"\nresume.skills_file = \"/a\"",
-            "`skills_file` is for skills that are inferred; those that are reported the workers keep",
+            "`skills_file` is for inferred skills; workers keep reported ones",
             "\"/a\"",
         ),
         ("resume.skills_file = \"a\"", "\"a\" is not a path from the root, such as \"/run/app\"", "\"a\""),
@@ -282,26 +282,22 @@ fn what_cannot_be_is_marked_and_told() {
         ),
         (
             "sticky = { max_age = \"500ms\" }",
-            "browsers count `max_age` in whole seconds, and delete a cookie that has none left",
+            "browsers count `max_age` in whole seconds, and delete a cookie with less than one",
             "{ max_age = \"500ms\" }",
         ),
         (
             "sticky = { cookie = \"__Host-x\", path = \"/shop\" }",
-            "browsers refuse a cookie of the name __Host-x that is not set with path = \"/\", secure = true",
+            "browsers refuse a cookie named __Host-x that is not set with path = \"/\", secure = true",
             "{ cookie = \"__Host-x\", path = \"/shop\" }",
         ),
         (
             "sticky = { cookie = \"__Secure-x\", secure = false }",
-            "browsers refuse a cookie of the name __Secure-x that is not set with secure = true",
+            "browsers refuse a cookie named __Secure-x that is not set with secure = true",
             "{ cookie = \"__Secure-x\", secure = false }",
         ),
         ("check.status = []", "no backend of the pool `app` passes a check with `status = []`", "app"),
         ("sticky.path = \"/a;b\"", "\"/a;b\" is not the path of a cookie, such as \"/\"", "\"/a;b\""),
-        (
-            "hedge_after = \"0s\"",
-            "a timeout of nothing would give up everything; it is more than 0s",
-            "\"0s\"",
-        ),
+        ("hedge_after = \"0s\"", "a timeout must be more than 0s", "\"0s\""),
         ("retry_budget.percent = 1001", "1001 is not a number from 0 to 1000", "1001"),
         (
             "discover = {}",
@@ -320,7 +316,7 @@ fn what_cannot_be_is_marked_and_told() {
         ),
         (
             "discover.dns = \"http://10.0.0.1\"",
-            "\"http://10.0.0.1\" has no name that could be looked up",
+            "\"http://10.0.0.1\" has no name to look up",
             "\"http://10.0.0.1\"",
         ),
         ("discover.zookeeper = { path = \"/a\" }", "ZooKeeper needs `servers`", "{ path = \"/a\" }"),
@@ -365,7 +361,7 @@ fn slips_in_a_pool_get_a_suggestion() {
         ("balance = \"resumé\"", "did you mean \"resume\"?"),
         (
             "balance = \"least_conn\"",
-            "\"least_requests\" is that here: it counts requests, because connections are kept",
+            "here it is \"least_requests\", which counts requests, because connections are kept",
         ),
         (
             "balance = \"ip_hash\"",

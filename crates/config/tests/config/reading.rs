@@ -227,12 +227,12 @@ fn a_configuration_is_explained_in_plain_words() {
 Listens on :8080.
 Pool app: http://127.0.0.1:8000.
 Routes; the first that matches a request counts:
-  1. /wp-admin, or POST or PUT on *.example.com → pool app, past the cache
+  1. /wp-admin, or POST or PUT on *.example.com → pool app, bypassing the cache
   2. / → pool app, from the cache, fresh for what the backend says, else 2m
      stale for 30s more while a new one is fetched
      stale for 10m more in place of an error, or of a response that takes longer than 1s
      kept for 1h more, to be validated or to stand in when no backend can be reached
-     requests with a cookie session* go past it, and so do those with Authorization
+     requests with a cookie session* bypass it, and so do those with Authorization
      ignored query parameters: utm_*
      ignored in Vary: cookie
      responses up to 32MiB

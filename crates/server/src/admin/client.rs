@@ -76,7 +76,7 @@ impl fmt::Display for Error {
                 "not allowed to open {endpoint}\n  help: run this as the user that runs sandarac, or let a group open the \
                  socket with `group` in [admin]"
             ),
-            Error::Io(endpoint, error) => write!(f, "the talk with {endpoint} failed: {error}"),
+            Error::Io(endpoint, error) => write!(f, "the connection to {endpoint} failed: {error}"),
             Error::Foreign(endpoint, what) => {
                 write!(
                     f,
@@ -261,7 +261,7 @@ impl AdminClient {
                 let fault = if status < 500 { Fault::Caller } else { Fault::Process };
                 Error::Refused(Refusal { fault, ..answer.error })
             }
-            Ok(Err(_)) => self.foreign("it refuses, in words that are not those of a sandarac"),
+            Ok(Err(_)) => self.foreign("it refuses with an unknown error"),
             Err(error) => error,
         }
     }

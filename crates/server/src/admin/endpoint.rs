@@ -65,7 +65,7 @@ impl FromStr for Endpoint {
         }
         Err(match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
             Ok(port) => {
-                format!("say the address too: \"127.0.0.1:{port}\" reaches no further than this machine")
+                format!("give the address too: \"127.0.0.1:{port}\" reaches no further than this machine")
             }
             Err(_) => "expected a socket path (\"/run/sandarac/admin.sock\") or an address \
                        (\"127.0.0.1:6081\")"

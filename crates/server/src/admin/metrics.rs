@@ -41,7 +41,7 @@ pub(super) fn text(stats: &Stats) -> String {
         }
     }
     let name = "sandarac_request_duration_seconds";
-    heading(&mut out, name, "Time from the first byte of a request to the end of its answer.", "histogram");
+    heading(&mut out, name, "Time from the first byte of a request to the end of its response.", "histogram");
     histogram(&mut out, name, &[], &stats.latency);
     let name = "sandarac_origin_duration_seconds";
     let text = "Time from the choice of a backend to the head of its response.";

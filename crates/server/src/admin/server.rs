@@ -128,7 +128,7 @@ impl Server {
 fn no_token() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        "the admin interface on TCP needs a token, or anybody who reaches it could purge and reload",
+        "the admin interface on TCP needs a token, or any client that reaches it could purge and reload",
     )
 }
 
@@ -227,7 +227,7 @@ async fn call<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(move || ask(&*shared.control)).await;
     Ok(done.unwrap_or_else(|_| {
-        Err(Refusal::failed("the call failed inside the process; its error output says more"))
+        Err(Refusal::failed("the call failed inside the process; see its error output"))
     })?)
 }
 
@@ -249,9 +249,8 @@ async fn purge(State(shared): Process, request: Request) -> Result<Response, Fai
         read(request, r#"{"urls": ["https://example.org/a"]}, {"tags": ["news"]} or {"all": true}"#).await?;
     let named = !purge.urls.is_empty() || !purge.tags.is_empty();
     if named == purge.all {
-        let what =
-            if named { "`all` leaves nothing for `urls` and `tags` to name" } else { "nothing is named" };
-        return Err(Refusal::invalid(what).instead("name `urls`, `tags` or both; or say `all`: true").into());
+        let what = if named { "`all` cannot be combined with `urls` or `tags`" } else { "nothing is named" };
+        return Err(Refusal::invalid(what).instead("name `urls`, `tags` or both; or set `all`: true").into());
     }
     Ok(as_json(&call(shared, move |control| control.purge(&purge)).await?))
 }
@@ -288,7 +287,7 @@ async fn pools(
             "class" => ask.class.push(value),
             "classes" => {
                 let number = value.parse();
-                ask.classes = number.map_err(|_| wrong(format!("`classes` is no number: {value:?}")))?;
+                ask.classes = number.map_err(|_| wrong(format!("`classes` is not a number: {value:?}")))?;
             }
             other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
         }
@@ -345,7 +344,7 @@ async fn log(
     for (name, value) in query {
         match name.as_str() {
             "limit" => {
-                limit = value.parse().map_err(|_| wrong(format!("`limit` is no number: {value:?}")))?;
+                limit = value.parse().map_err(|_| wrong(format!("`limit` is not a number: {value:?}")))?;
             }
             name if Filter::NAMES.contains(&name) => filter.add(name, &value).map_err(wrong)?,
             other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
@@ -354,7 +353,7 @@ async fn log(
     let viewer = grant.viewer();
     let subscription = call(shared, move |control| {
         let full =
-            || Refusal::failed("as many watch the log as may").instead("wait until one of them has ended");
+            || Refusal::failed("too many clients watch the log").instead("wait until one of them has ended");
         control.subscribe(viewer, limit, filter).ok_or_else(full)
     });
     let subscription = subscription.await?;
@@ -372,7 +371,7 @@ async fn unknown() -> Failure {
 }
 
 async fn wrong_method() -> Failure {
-    let refusal = Refusal::invalid("this method does nothing here").instead(KNOWN_CALLS);
+    let refusal = Refusal::invalid("this method is not supported here").instead(KNOWN_CALLS);
     Failure(StatusCode::METHOD_NOT_ALLOWED, refusal)
 }
 

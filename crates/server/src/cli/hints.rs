@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 
 /// Flags of varnishd that do not exist here, and their replacements.
 const VARNISHD: [(&str, &str); 10] = [
-    ("-f", "there is no VCL here: routes and rules stand in a configuration, -c FILE"),
+    ("-f", "there is no VCL here: routes and rules are in a configuration, -c FILE"),
     ("-t", "varnishd's -t is `[cache] default_ttl` in a configuration, -c FILE"),
     ("-T", "varnishd's -T is --admin here, with a socket path, or with an address and a token"),
     ("-S", "varnishd's -S is --admin-token-file here"),
@@ -16,7 +16,7 @@ const VARNISHD: [(&str, &str); 10] = [
         "-n",
         "varnishd's -n is --admin here, with a socket path, for the process and for `sandarac status` and the others",
     ),
-    ("-p", "settings stand in a configuration, -c FILE; `sandarac config --defaults` prints them all"),
+    ("-p", "settings are in a configuration, -c FILE; `sandarac config --defaults` prints them all"),
     (
         "-j",
         "leave it out: sandarac needs no rights but those to its ports; the service manager can take them away",

@@ -11,26 +11,26 @@ use crate::admin::AskPools;
 #[command(after_help = "\
 Examples:
   sandarac pools                               every pool
-  sandarac pools app --classes 50              one pool, with its 50 classes asked for most
-  sandarac pools app --class www.example.org   who is skilled in one class
+  sandarac pools app --classes 50              one pool, with its 50 most requested classes
+  sandarac pools app --class www.example.org   the workers skilled in one class
   sandarac pools --json | jq '.pools[].choices[] | select(.reason == \"unskilled\")'")]
 pub struct PoolsArgs {
     #[command(flatten)]
     /// The selected process.
     pub process: ProcessArgs,
-    /// The pools; all unless said
+    /// The pools (default: all)
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// How many classes to show, those asked for most
+    /// How many classes to show, the most requested first
     #[arg(long, value_name = "N", default_value_t = AskPools::CLASSES)]
     pub classes: usize,
-    /// Show this class alone. Can be repeated
+    /// Show only this class. Can be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "classes")]
     pub class: Vec<String>,
     /// How many of the last choices to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub choices: usize,
-    /// As JSON, with all the choices that are kept
+    /// As JSON, with all the recorded choices
     #[arg(long, conflicts_with = "choices")]
     pub json: bool,
 }
@@ -38,12 +38,12 @@ pub struct PoolsArgs {
 /// The flags of `pool`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Orders hold until the process ends, over reloads too; what shall last longer belongs into the
+These commands last until the process ends, across reloads; permanent changes belong in the
 configuration.
 
 Examples:
   sandarac pool add app http://10.0.0.7:8000 --weight 2
-  sandarac pool drain app http://10.0.0.7:8000          no new requests; those in flight end
+  sandarac pool drain app http://10.0.0.7:8000          no new requests; those in flight finish
   sandarac pool drain app http://10.0.0.7:8000 --undo
   sandarac pool remove app http://10.0.0.7:8000")]
 pub struct PoolArgs {
@@ -57,9 +57,9 @@ pub struct PoolArgs {
 pub enum PoolOrder {
     /// Add a backend
     Add(AddArgs),
-    /// Remove a backend, wherever it came from; requests in flight to it go on
+    /// Remove a backend from any source; requests in flight to it continue
     Remove(BackendArgs),
-    /// Give a backend no new requests, while those in flight and sessions that stick to it go on
+    /// Stop new requests to a backend; those in flight and sticky sessions continue
     Drain(DrainArgs),
 }
 
@@ -86,7 +86,7 @@ pub struct AddArgs {
     #[command(flatten)]
     /// The backend and its pool.
     pub backend: BackendArgs,
-    /// How much of the load it is to bear, compared with others
+    /// Its share of the load relative to others
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub weight: u32,
 }
@@ -97,7 +97,7 @@ pub struct DrainArgs {
     #[command(flatten)]
     /// The backend and its pool.
     pub backend: BackendArgs,
-    /// Give it requests again
+    /// Resume requests to it
     #[arg(long)]
     pub undo: bool,
 }
@@ -106,14 +106,14 @@ pub struct DrainArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Levels are a list: workers=N (fewer healthy backends than that are too few), and mean-backlog=N,
-max-backlog=N, oldest=TIME (more is too much). Backlogs are requests in flight to a backend, in the
-mean over all and at the one that has most; oldest is for how long the oldest request has been in
-flight. What is not named has the level shown; `oldest=off` has none.
+max-backlog=N, oldest=TIME (more is too much). Backlogs are requests in flight per backend, the
+mean over all and the largest; oldest is the age of the oldest request in
+flight. Levels not named have the defaults shown; `oldest=off` has none.
 
   --warn   mean-backlog=10,max-backlog=40,oldest=30s
   --error  workers=1,mean-backlog=50,max-backlog=200,oldest=5m
 
-Exit status, as monitoring systems know it: 0 OK, 1 WARNING, 2 CRITICAL, also where no process
+Exit status for monitoring systems: 0 OK, 1 WARNING, 2 CRITICAL, also if no process
 answers, 3 UNKNOWN. The first line of the output has the values after `|`.
 
 Examples:
@@ -123,13 +123,13 @@ pub struct CheckPoolArgs {
     #[command(flatten)]
     /// The selected process.
     pub process: ProcessArgs,
-    /// The pools; all unless said
+    /// The pools (default: all)
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// From when on to warn
+    /// Levels for a warning
     #[arg(long, value_name = "LEVELS", default_value = "")]
     pub warn: String,
-    /// From when on to call it an error
+    /// Levels for an error
     #[arg(long, value_name = "LEVELS", default_value = "")]
     pub error: String,
     /// How many seconds the process may take to answer

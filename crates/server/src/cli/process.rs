@@ -9,10 +9,10 @@ use crate::admin::Endpoint;
 /// The selected process.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProcessArgs {
-    /// The process's admin socket or address, as it told at its start. SANDARAC_ADMIN says the same
+    /// The process's admin socket or address, as printed at startup. SANDARAC_ADMIN does the same
     #[arg(long, value_name = "PATH|ADDRESS")]
     pub admin: Option<Endpoint>,
-    /// The configuration of the process: its [admin] section tells where it is, and the token
+    /// The configuration of the process: its [admin] section has the address and the token
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself

@@ -15,8 +15,8 @@ use crate::failure::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 The log is in the common or combined format, with or without the virtual host before
-each line, or in our own JSON. Its GETs are played through the balancer as it ships:
-before your backends, or with --simulate before simulated workers, where nothing is sent
+each line, or in our own JSON. Its GETs are played through the shipping balancer:
+against your backends, or with --simulate against simulated workers, where nothing is sent
 anywhere and every algorithm is played.
 
 Examples:
@@ -28,67 +28,67 @@ Examples:
       --no-cache --flat-out --connections 32 --for 1m
       Two algorithms on the backends of a configuration, a minute each.")]
 pub struct ReplayArgs {
-    /// The access log, as it is or compressed with gzip; `-` is standard input
+    /// The access log, plain or compressed with gzip; `-` is standard input
     #[arg(value_name = "LOG", value_hint = ValueHint::FilePath)]
     pub log: PathBuf,
-    /// Play it before simulated workers, with every algorithm, as a scenario says or as is usual
+    /// Play it against simulated workers, with every algorithm, by a scenario or the defaults
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub simulate: Option<Option<PathBuf>>,
-    /// The configuration whose pools it is played before; with --simulate its classifier counts
+    /// The configuration whose pools it is played against; with --simulate its classifier is used
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A backend to play it before: `http://host:8000` or `unix:/path`. Several are balanced
+    /// A backend to play it against: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL", conflicts_with = "simulate")]
     pub backend: Vec<String>,
-    /// The pool that is meant: all requests go to it, as by the first route that leads there
+    /// The pool for all requests, as by the first route that leads there
     #[arg(long, value_name = "NAME", requires = "config")]
     pub pool: Option<String>,
-    /// What makes request classes: `host`, `path_segment(1)` or a template such as `{host}/{segment:1}`
+    /// The classifier of requests: `host`, `path_segment(1)` or a template such as `{host}/{segment:1}`
     #[arg(long, value_name = "CLASS", value_parser = sandarac_config::classifier)]
     pub class: Option<Classifier>,
-    /// How a backend is chosen. Where it is there several times, the log is played with each
+    /// How a backend is chosen. If repeated, the log is played with each
     #[arg(long, value_name = "NAME", conflicts_with = "simulate")]
     pub balance: Vec<String>,
-    /// Ask a backend for every request, whatever routes say of the cache
+    /// Send every request to a backend, bypassing the cache
     #[arg(long, conflicts_with = "simulate")]
     pub no_cache: bool,
-    /// How many cores the balancer uses; all unless said
+    /// How many cores the balancer uses (default: all)
     #[arg(long, value_name = "N", conflicts_with = "simulate")]
     pub threads: Option<u32>,
-    /// The host of requests whose line names none
+    /// The host of requests whose line has none
     #[arg(long, value_name = "NAME", default_value = "localhost", value_parser = host)]
     pub host: String,
     /// Play HEAD requests too
     #[arg(long)]
     pub head: bool,
-    /// How many times as fast as the log says
+    /// The pace relative to the log
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = pace)]
     pub pace: f64,
-    /// As fast as answers come, whatever the log says of times
+    /// As fast as responses arrive, ignoring the times of the log
     #[arg(long, conflicts_with = "pace")]
     pub flat_out: bool,
     /// The most requests in flight at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub connections: u32,
-    /// Play so many requests and no more
+    /// Stop after this many requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
-    /// Play for so long and no longer, as `30s`
+    /// Stop after this time, such as `30s`
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub span: Option<Duration>,
-    /// How many workers are simulated; 16 unless said
+    /// How many workers are simulated (default: 16)
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
-    /// How many objects a simulated worker's cache holds; unless said, all together hold what the log asks for
+    /// How many objects a simulated worker's cache holds (default: all workers together hold all of the log)
     #[arg(long, value_name = "OBJECTS")]
     pub cache: Option<u32>,
-    /// Milliseconds that a simulated worker takes for every request; 5 unless said
+    /// Milliseconds that a simulated worker takes for every request (default: 5)
     #[arg(long, value_name = "MS")]
     pub fixed_ms: Option<f64>,
-    /// Milliseconds more for an object that is not in its cache; 10 unless said
+    /// Additional milliseconds for an object that is not in its cache (default: 10)
     #[arg(long, value_name = "MS")]
     pub load_ms: Option<f64>,
-    /// Simulated requests before the first is measured; a tenth unless said
+    /// Simulated requests before measuring starts (default: a tenth)
     #[arg(long, value_name = "N")]
     pub warm_up: Option<u64>,
     /// The seed of the simulation
@@ -149,7 +149,7 @@ impl ReplayArgs {
 /// A duration above zero.
 fn some_time(text: &str) -> Result<Duration, String> {
     let time = sandarac_config::duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("no request is made in no time".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("expected a time above 0, such as 30s".to_owned()) } else { Ok(time) }
 }
 
 fn pace(text: &str) -> Result<f64, String> {

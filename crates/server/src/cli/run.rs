@@ -13,28 +13,28 @@ use crate::failure::Failure;
 /// by the same rules as a file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RunArgs {
-    /// The configuration; flags count more than what it says
+    /// The configuration; flags override it
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where to listen: `:8080`, `127.0.0.1:8080`, `[::1]:80` or `unix:/path`. Port 0 takes a free one. Can be repeated
     #[arg(short = 'a', long, value_name = "ADDRESS", value_parser = Listen::of)]
     pub listen: Vec<Listen>,
-    /// An application to stand before: `http://host:8000` or `unix:/path`. Several are balanced
+    /// A backend application: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
-    /// A directory of Unix sockets, each a worker to stand before: that of `sandarac-worker`. Workers may come and go
+    /// A directory of Unix sockets, one per worker, as kept by `sandarac-worker`. Workers may come and go
     #[arg(long, value_name = "DIR")]
     pub sockets: Option<PathBuf>,
-    /// How one of several is chosen for a request: least_requests unless said, and resume for workers in a directory
+    /// How a backend is chosen: by default least_requests, and resume for workers in a directory
     #[arg(long, value_name = "NAME")]
     pub balance: Option<String>,
-    /// The most memory that the cache takes, as `512MiB`
+    /// The most memory for the cache, such as `512MiB`
     #[arg(long, value_name = "SIZE", conflicts_with = "storage")]
     pub memory: Option<String>,
-    /// The same as varnishd writes it: `malloc,512m`
+    /// The same in varnishd's syntax: `malloc,512m`
     #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
     pub storage: Option<String>,
-    /// How long a stale object may be served while a new one is fetched, as `30s`
+    /// How long a stale object may be served while a new one is fetched, such as `30s`
     #[arg(long, value_name = "TIME")]
     pub grace: Option<String>,
     /// Where `status`, `purge` and the like reach this process: a socket path, or an address (needs a token)
@@ -43,16 +43,17 @@ pub struct RunArgs {
     /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
-    /// How many cores to use; all unless said
+    /// How many cores to use (default: all)
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// `safe`: what has cookies or a login is not cached unless a rule says so. `rfc`: all that RFC 9111 allows is
+    /// `safe`: requests with cookies or a login are not cached unless a rule allows it. `rfc`: everything that RFC 9111
+    /// allows is cached
     #[arg(long, value_name = "safe|rfc")]
     pub cache_profile: Option<String>,
     /// Where to write a line for each request: a path, `stdout`, `stderr` or `off`
     #[arg(long, value_name = "FILE", value_parser = log_target)]
     pub access_log: Option<LogTarget>,
-    /// How to write it: `combined`, as Apache and nginx have it, or `json`
+    /// Its format: `combined`, as in Apache and nginx, or `json`
     #[arg(long, value_name = "combined|json", value_parser = log_format)]
     pub log_format: Option<LogFormat>,
 }
@@ -125,7 +126,7 @@ impl Listen {
                 }
                 Some((name @ ("user" | "group"), _)) => {
                     return Err(format!(
-                        "{name}= is not known here: a socket belongs to who runs sandarac, and mode=660 lets their group in"
+                        "{name}= is not supported: a socket belongs to the user that runs sandarac, and mode=660 admits their group"
                     ));
                 }
                 _ => break,
@@ -145,7 +146,7 @@ impl Listen {
 /// The absolute path of a path on the command line.
 fn absolute(path: &Path) -> Result<String, Failure> {
     let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
-    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is no directory", path.display())))
+    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is not a directory", path.display())))
 }
 
 /// The size in varnishd's `[NAME=]malloc,SIZE`.
@@ -157,7 +158,7 @@ fn storage(text: &str) -> Result<String, String> {
             // `file,PATH,SIZE` and others have more before the size.
             let size = rest.split(',').find(|part| part.starts_with(|first: char| first.is_ascii_digit()));
             let size = size.unwrap_or("512m");
-            Err(format!("there is no storage {kind:?}; the cache lives in memory: malloc,{size}"))
+            Err(format!("there is no storage {kind:?}; the cache is in memory: malloc,{size}"))
         }
         None => Err("expected malloc,SIZE, such as malloc,512m".to_owned()),
     }

@@ -110,7 +110,7 @@ fn what_cannot_be_meant_is_told_with_what_can() {
         ("-n instance -a :80", "--admin"),
         ("-p default_grace=1h -a :80", "sandarac config --defaults"),
         ("-S /etc/varnish/secret", "--admin-token-file"),
-        ("replay a.log -b http://a --for 0s", "no request is made in no time"),
+        ("replay a.log -b http://a --for 0s", "expected a time above 0, such as 30s"),
     ] {
         let error = parse(line).unwrap_err();
         assert!(error.to_string().contains(expected), "{line}: {error}");

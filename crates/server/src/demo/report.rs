@@ -93,7 +93,7 @@ impl fmt::Display for Comparison {
         if a.leaks + b.leaks > 0 {
             writeln!(
                 f,
-                "\n  A PRIVATE PAGE REACHED SOMEBODY ELSE. Do not use this build; please report it."
+                "\n  A PRIVATE PAGE REACHED ANOTHER VISITOR. Do not use this build; please report it."
             )?;
         }
         Ok(())
@@ -144,7 +144,7 @@ mod tests {
         comparison.accelerated.measured.examples.push("/account came out of a cache".to_owned());
         assert!(!comparison.is_sound());
         let text = comparison.to_string();
-        assert!(text.contains("A PRIVATE PAGE REACHED SOMEBODY ELSE"), "{text}");
+        assert!(text.contains("A PRIVATE PAGE REACHED ANOTHER VISITOR"), "{text}");
         assert!(text.contains("error, with Sandarac: /account came out of a cache"), "{text}");
     }
 }

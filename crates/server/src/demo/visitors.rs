@@ -67,13 +67,13 @@ impl fmt::Display for Wrong {
             |name: &str| if name.is_empty() { "a visitor not signed in".to_owned() } else { name.to_owned() };
         match self {
             Wrong::Leak { path, asked, greeted } => {
-                write!(f, "{path} was asked for by {} and answered as for {}", who(asked), who(greeted))
+                write!(f, "{path} was requested by {} and answered for {}", who(asked), who(greeted))
             }
             Wrong::Kept { path } => {
-                write!(f, "{path} must not be kept, and was answered twice with one page")
+                write!(f, "{path} must not be cached, but the same page was served twice")
             }
             Wrong::Status { path, status } => write!(f, "{path} was answered with status {status}"),
-            Wrong::Body { path } => write!(f, "{path} was answered with something else"),
+            Wrong::Body { path } => write!(f, "{path} was answered with another page"),
         }
     }
 }

@@ -36,11 +36,11 @@ impl Cores {
                     Core::new(shared, index, Box::new(CoreRecorder::new(outlet, feed)))
                 });
                 if let Err(error) = ended {
-                    print_line(format_args!("sandarac: worker {index} cannot start: {error}"));
+                    print_line(format_args!("sandarac: core {index} cannot start: {error}"));
                 }
             });
             threads
-                .push(thread.map_err(|error| with_context(&format!("cannot start worker {index}"), &error))?);
+                .push(thread.map_err(|error| with_context(&format!("cannot start core {index}"), &error))?);
             cores.push(commands);
         }
         Ok((Cores(cores), threads))

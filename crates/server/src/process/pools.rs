@@ -56,7 +56,7 @@ pub(super) fn add(shared: &Shared, order: &AddBackend) -> Result<Ordered, Refusa
     let address = address(&order.backend)?;
     let most = sandarac_balance::Backend::MAX_WEIGHT;
     if !(1..=most).contains(&order.weight) {
-        let what = format!("{} is no weight of a backend", order.weight);
+        let what = format!("{} is not a weight of a backend", order.weight);
         return Err(Refusal::invalid(what).at("weight").instead(format!("a weight is from 1 to {most}")));
     }
     let member = sandarac_proxy::Member { address: address.clone(), weight: order.weight };
@@ -109,7 +109,7 @@ fn find<'a>(site: &'a Site, name: &str) -> Result<&'a SitePool, Refusal> {
 
 fn address(text: &str) -> Result<Address, Refusal> {
     text.parse().map_err(|error: sandarac_balance::AddressError| {
-        let refusal = Refusal::invalid(format!("{text:?} is no address of a backend: {error}"));
+        let refusal = Refusal::invalid(format!("{text:?} is not an address of a backend: {error}"));
         refusal.instead("write it as in a configuration: http://host:port, unix:/path".to_owned())
     })
 }
@@ -313,27 +313,19 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
         ),
         Metric::gauge(
             "backend_in_flight",
-            "Requests that a backend is answering now.",
+            "Requests in flight to a backend now.",
             u64::from(backend.in_flight),
         ),
-        Metric::gauge(
-            "backend_healthy",
-            "Whether a backend is given requests without reserve.",
-            is(Healthy) | is(Untried),
-        ),
+        Metric::gauge("backend_healthy", "Whether a backend is healthy.", is(Healthy) | is(Untried)),
         Metric::gauge(
             "backend_failing",
-            "Whether a backend is given requests, for want of others or on trial, though it or its checks failed.",
+            "Whether a backend gets requests, for lack of others or on trial, although it or its checks failed.",
             is(Failing),
         ),
-        Metric::counter(
-            "backend_ejections",
-            "Times a backend was left out because it failed.",
-            backend.ejections,
-        ),
+        Metric::counter("backend_ejections", "Ejections of a backend.", backend.ejections),
         Metric::gauge(
             "backend_ejected",
-            "Whether a backend is left out because it failed.",
+            "Whether a backend is ejected.",
             u64::from(backend.ejected_for.is_some()),
         ),
         Metric::gauge(
@@ -343,33 +335,33 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
         ),
         Metric::gauge(
             "backend_down",
-            "Whether active checks have a backend out of service.",
+            "Whether active checks have taken a backend out of service.",
             u64::from(backend.down),
         ),
         Metric::gauge(
             "backend_draining",
-            "Whether a backend gets no new requests by order.",
+            "Whether a backend gets no new requests by command.",
             u64::from(backend.draining),
         ),
         Metric::gauge(
             "backend_sidelined",
-            "Whether a backend is left out because it is of another version than the one that serves.",
+            "Whether a backend is sidelined because it runs another version than the one that serves.",
             is(Sidelined),
         ),
-        Metric::gauge("backend_weight", "What a backend weighs among the others.", u64::from(backend.weight)),
+        Metric::gauge("backend_weight", "The weight of a backend.", u64::from(backend.weight)),
         Metric::measure(
             "backend_mean_backlog",
-            "Requests in flight to a backend: of late where its pool chooses by résumé, now otherwise.",
+            "Requests in flight to a backend: a recent average if its pool chooses by résumé, the current value otherwise.",
             rounded(backend.mean_backlog),
         ),
         Metric::measure(
             "backend_fault_ratio",
-            "The share of requests to a backend that failed of late.",
+            "The share of recent requests to a backend that failed.",
             rounded(backend.faults),
         ),
         Metric::measure(
             "backend_oldest_request_seconds",
-            "For how long the oldest request has been in flight to a backend.",
+            "Age of the oldest request in flight to a backend.",
             backend.oldest.map_or(0.0, seconds),
         ),
     ]
@@ -381,43 +373,39 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
     put(Metric::gauge("pool_backends", "Backends of a pool.", live.backends().len() as u64));
     put(Metric::measure(
         "pool_mean_backlog",
-        "Requests in flight to a backend of a pool, in the mean over all: of late where it chooses by résumé, now otherwise.",
+        "Mean requests in flight per backend of a pool: a recent average if it chooses by résumé, the current value otherwise.",
         rounded(summary.mean_backlog),
     ));
     put(Metric::measure(
         "pool_oldest_request_seconds",
-        "For how long the oldest request has been in flight to a backend of a pool.",
+        "Age of the oldest request in flight to a backend of a pool.",
         summary.oldest.map_or(0.0, seconds),
     ));
-    put(Metric::gauge("pool_queue", "Requests that wait for a place at a backend.", queue.waiting as u64));
+    put(Metric::gauge("pool_queue", "Requests waiting for a place at a backend.", queue.waiting as u64));
     put(Metric::counter("pool_queued", "Requests that had to wait for a place at a backend.", queue.queued));
-    put(Metric::counter(
-        "pool_queue_refused",
-        "Requests refused because as many waited already as may.",
-        queue.refused,
-    ));
+    put(Metric::counter("pool_queue_refused", "Requests refused because the queue was full.", queue.refused));
     for (reason, count) in summary.reasons {
-        let text = "Choices of a backend, by why they fell on it.";
+        let text = "Choices of a backend, by reason.";
         put(Metric::counter("pool_choices", text, count).with("reason", reason.name()));
     }
     for (source, state) in pool.sources() {
-        let text = "Backends that a source names.";
+        let text = "Backends listed by a source.";
         put(Metric::gauge("pool_source_backends", text, state.members as u64).with("source", source.clone()));
-        let text = "Entries of a source that made no sense.";
+        let text = "Invalid entries of a source.";
         put(Metric::gauge("pool_source_ignored", text, u64::from(state.ignored))
             .with("source", source.clone()));
         let text = "Whether a source of backends cannot be reached or read.";
         put(Metric::gauge("pool_source_lost", text, u64::from(state.lost.is_some())).with("source", source));
     }
     if let Some(lines) = pool.table_lines() {
-        let text = "Lines of the table of classes that are in force.";
+        let text = "Lines in force of the table of classes.";
         put(Metric::gauge("pool_table_lines", text, lines as u64));
-        let text = "Whether the table of classes cannot be read or taken.";
+        let text = "Whether the table of classes cannot be read or is invalid.";
         put(Metric::gauge("pool_table_lost", text, u64::from(pool.table_lost().is_some())));
     }
     let Some(resumes) = live.resumes() else { return };
     let counts = resumes.counts();
-    put(Metric::gauge("pool_classes", "Classes of which some worker is known.", counts.classes as u64));
+    put(Metric::gauge("pool_classes", "Classes with a known worker.", counts.classes as u64));
     put(Metric::gauge("pool_skills", "Skills known, over all classes and workers.", counts.skills as u64));
     put(Metric::counter(
         "pool_workers_skipped",
@@ -431,7 +419,7 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
     ));
     put(Metric::counter(
         "pool_classes_refused",
-        "Classes that workers reported and there was no room for.",
+        "Reported classes for which there was no room.",
         counts.refused,
     ));
 }

@@ -10,7 +10,7 @@ use crate::admin::{Metric, MetricKind};
 
 /// Adds the metrics. Values that the system does not provide are left out.
 pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
-    let build = Metric::gauge("build_info", "The version that runs; always 1.", 1);
+    let build = Metric::gauge("build_info", "The running version; always 1.", 1);
     metrics.push(build.with("version", env!("CARGO_PKG_VERSION")));
     metrics.push(Metric::measure(
         "process_start_time_seconds",
@@ -20,13 +20,13 @@ pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
     if let Some(usage) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Usage::of(&text)) {
         let cpu = Metric::measure(
             "process_cpu_seconds",
-            "Processor time that all threads have used, in seconds.",
+            "CPU time of all threads, in seconds.",
             usage.ticks as f64 / clock_ticks_per_second() as f64,
         );
         metrics.push(Metric { kind: MetricKind::Counter, ..cpu });
         metrics.push(Metric::gauge(
             "process_resident_memory_bytes",
-            "Memory that is resident.",
+            "Resident memory.",
             usage.resident_pages * page_size() as u64,
         ));
         metrics.push(Metric::gauge(
@@ -38,10 +38,10 @@ pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         // One of them is the open directory itself.
         let open = open.count().saturating_sub(1) as u64;
-        metrics.push(Metric::gauge("process_open_fds", "Descriptors that are open.", open));
+        metrics.push(Metric::gauge("process_open_fds", "Open descriptors.", open));
     }
     if let Some(limit) = getrlimit(Resource::Nofile).current {
-        metrics.push(Metric::gauge("process_max_fds", "The most descriptors that may be open.", limit));
+        metrics.push(Metric::gauge("process_max_fds", "Limit on open descriptors.", limit));
     }
 }
 

@@ -24,14 +24,10 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
         "Access log lines lost because they could not be written, or not fast enough.",
         state.log.dropped(),
     ));
-    metrics.push(Metric::gauge(
-        "connections_open",
-        "Client connections that are open.",
-        shared.connections() as u64,
-    ));
+    metrics.push(Metric::gauge("connections_open", "Open client connections.", shared.connections() as u64));
     metrics.push(Metric::gauge(
         "connections_limit",
-        "The most client connections that are served.",
+        "Limit on client connections.",
         shared.connection_limit() as u64,
     ));
     store_metrics(&shared.store.stats(), &mut metrics);
@@ -69,14 +65,14 @@ fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
         Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.bytes),
         Metric::gauge(
             "cache_held_bytes",
-            "Of these, bytes of objects that have left the store and that clients have yet to take.",
+            "Of these, bytes of objects that have left the store and are still being read.",
             stats.held_bytes,
         ),
         Metric::gauge("cache_limit_bytes", "The most bytes that the store may hold.", stats.limit),
         Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
-        Metric::gauge("cache_flights", "Fetches for the store that are under way.", stats.flights),
-        Metric::gauge("cache_waiters", "Requests that wait for the fetch of another.", stats.waiters),
-        Metric::gauge("cache_bans", "Bans that some object was not tested against yet.", stats.bans),
+        Metric::gauge("cache_flights", "Fetches in progress for the store.", stats.flights),
+        Metric::gauge("cache_waiters", "Requests waiting for another request's fetch.", stats.waiters),
+        Metric::gauge("cache_bans", "Bans against which some object has not been tested yet.", stats.bans),
         Metric::counter("cache_stored", "Objects stored.", stats.stored),
         Metric::counter("cache_refreshed", "Objects freshened by a 304.", stats.refreshed),
         Metric::counter(

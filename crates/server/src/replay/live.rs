@@ -100,7 +100,7 @@ fn measure(args: &ReplayArgs, config: Config) -> Result<(Row, Run), Failure> {
     let failed = |error: io::Error| Failure::Failed(error.to_string());
     let process = Process::start(config, None).map_err(failed)?;
     let [sandarac_net::ListenAddress::Tcp(address)] = process.listeners()[..] else {
-        return Err(Failure::Failed("the balancer does not listen where it was told to".to_owned()));
+        return Err(Failure::Failed("the balancer does not listen at its address".to_owned()));
     };
     process.shared().site().wait_for_backends(DISCOVERY_PATIENCE);
     let before = picks(process.shared());
@@ -132,7 +132,7 @@ impl Run {
     fn why_none(&self) -> String {
         let Played { error_examples, examples, .. } = &self.played;
         let first = error_examples.first().or(examples.first());
-        first.map_or_else(|| "nothing was asked".to_owned(), |example| printable(example))
+        first.map_or_else(|| "no request was sent".to_owned(), |example| printable(example))
     }
 }
 

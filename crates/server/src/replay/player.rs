@@ -265,7 +265,7 @@ impl Load {
             Ok(answer) if answer.status >= 500 => {
                 *played.errors.entry(answer.status).or_default() += 1;
                 if played.error_examples.len() < MAX_EXAMPLES {
-                    let why = answer.proxy_status.as_deref().unwrap_or(b"the backend says no more");
+                    let why = answer.proxy_status.as_deref().unwrap_or(b"the backend gives no reason");
                     let why = String::from_utf8_lossy(why);
                     played
                         .error_examples

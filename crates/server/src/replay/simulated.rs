@@ -18,8 +18,7 @@ use crate::simulate::{prepare, show};
 /// Plays the log with every algorithm, by the scenario at `path` if there is one.
 pub(super) fn simulate(args: &ReplayArgs, path: Option<&Path>) -> Result<(), Failure> {
     if args.flat_out && args.span.is_some() {
-        let what =
-            "simulated flat out, time goes as fast as it will: bound the run with --requests, not --for";
+        let what = "a simulation with --flat-out has no pace: bound the run with --requests, not --for";
         return Err(Failure::Usage(what.to_owned()));
     }
     let pool = args.config.as_deref().map(|path| pool(path, args)).transpose()?;
