@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sandarac_test_support::{
     Address, Conn, Gate, Listener, Origin, Output, Reply, Sandarac, TempDir, get, post, reply, within,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::sandarac;
 

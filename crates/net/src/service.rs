@@ -40,8 +40,8 @@ pub trait Service: Meter + 'static {
     /// What [`Service::answer`] learnt about a request that it defers.
     type Deferred;
 
-    /// The limits for the next request; they change on reload.
-    fn limits(&self) -> SessionLimits;
+    /// The limits for the next request on a connection to a listener; they change on reload.
+    fn limits(&self, listener: ListenerId) -> SessionLimits;
 
     /// A number for an accepted connection, different from all others.
     fn number(&self) -> u64;

@@ -122,8 +122,11 @@ impl Meter for Core {
 impl Service for Core {
     type Deferred = Deferred;
 
-    fn limits(&self) -> SessionLimits {
-        self.site().session
+    fn limits(&self, listener: ListenerId) -> SessionLimits {
+        let site = self.site();
+        // What was configured for a listener that is gone serves one more request of each of its connections.
+        let max_requests = if site.is_listening(listener) { site.session.max_requests } else { 1 };
+        SessionLimits { max_requests, ..site.session }
     }
 
     fn number(&self) -> u64 {

@@ -187,6 +187,12 @@ impl Site {
         listener.is_some_and(|listener| sandarac_config::contains(&listener.trusted, peer))
     }
 
+    /// Whether a listener is in force.
+    pub(crate) fn is_listening(&self, id: ListenerId) -> bool {
+        let in_force = self.config.listeners.len().min(self.listeners.len());
+        self.listeners[..in_force].iter().any(|(other, _)| *other == id)
+    }
+
     /// The scheme that clients of a listener use, unless a trusted peer reports another one.
     pub(crate) fn scheme(&self, listener: ListenerId) -> Scheme {
         self.listener(listener).map_or(Scheme::Http, |listener| listener.scheme)

@@ -84,10 +84,11 @@ impl<'c> Http1Client<'c> {
     ) -> Http1Client<'c> {
         let pressure: &AtomicBool = service.memory_pressure();
         let Handover { incoming, framing, keep_alive } = exchange;
+        let limits = service.limits(connection.peer.listener);
         Http1Client {
             connection,
             sessions,
-            limits: service.limits(),
+            limits,
             version: incoming.head.version,
             keep_alive: *keep_alive,
             expect_continue: incoming.expect_continue,

@@ -201,7 +201,11 @@ impl Connection {
                     // A head in many small pieces is not parsed again for each.
                     Poll::Ready(Ok(_))
                         if self.partial
-                            && !may_be_complete(self.conn.data(), seen, &service.limits().head) =>
+                            && !may_be_complete(
+                                self.conn.data(),
+                                seen,
+                                &service.limits(self.peer.listener).head,
+                            ) =>
                     {
                         continue;
                     }
@@ -221,7 +225,7 @@ impl Connection {
                     }
                 }
             }
-            let limits = service.limits();
+            let limits = service.limits(self.peer.listener);
             let mut scratch = Lent::<Scratch>::take();
             let turn = self.answer_what_is_there(service, &limits, sessions, &mut scratch);
             if self.conn.write_output(cx, &mut scratch.output).is_err() {

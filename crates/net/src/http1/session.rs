@@ -21,7 +21,7 @@ use std::time::Duration;
 /// How long, and for how many bytes, a client's input is still read before closing, so that closing does not
 /// destroy the response on its way (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 256 * 1024;
+const LINGER_BYTES: usize = 64 << 20;
 
 /// The same if there are too many connections, or the process is ending: a round trip to most clients.
 const LINGER_SHORT: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
         service: &*service,
         _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
     };
-    connection.timer.set(service.limits().head_timeout);
+    connection.timer.set(service.limits(connection.peer.listener).head_timeout);
     match service.expects_proxy_header(connection.peer.listener) {
         Some(true) if !Box::pin(receive_proxy_header(&mut connection)).await => return,
         Some(_) => {}
@@ -63,7 +63,7 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
             Turn::Exchange(request) => match exchange(&*service, &mut connection, &sessions, request).await {
                 Next::KeepAlive => {
                     connection.conn.park();
-                    connection.await_request(&service.limits());
+                    connection.await_request(&service.limits(connection.peer.listener));
                 }
                 Next::Close => connection.close = true,
                 Next::Reset => {
@@ -117,7 +117,7 @@ fn exchange<'a, S: Service>(
 
 /// Waits for the client to take the queued output; false if it does not.
 async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
-    let limits = service.limits();
+    let limits = service.limits(connection.peer.listener);
     let flushed = connection.flush(0, &limits, &mut RateGauge::new(service.memory_pressure())).await;
     connection.timer.set(limits.idle_timeout);
     if flushed.is_err() {
@@ -146,7 +146,7 @@ async fn refuse<S: Service>(connection: &mut Connection, service: &S, refused: R
     let mut answer = InPlace::new(&mut output, Version::Http11, false);
     service.refuse(&connection.peer, &refused, connection.conn.data(), &mut answer);
     if poll_fn(|cx| Poll::Ready(connection.conn.write_output(cx, &mut output))).await.is_ok() {
-        let limits = service.limits();
+        let limits = service.limits(connection.peer.listener);
         let mut rate = RateGauge::new(service.memory_pressure());
         if connection.flush(0, &limits, &mut rate).await.is_ok() {
             linger(connection, LINGER).await;

@@ -157,7 +157,7 @@ impl Meter for Echo {
 impl Service for Echo {
     type Deferred = ();
 
-    fn limits(&self) -> SessionLimits {
+    fn limits(&self, _: ListenerId) -> SessionLimits {
         limits()
     }
 

@@ -115,8 +115,10 @@ impl ProcessState {
                     bound.push(current[at].clone());
                 }
                 None => {
-                    let sockets = bind(listener, &self.inherited, self.cores.count())
-                        .map_err(|error| Refusal::failed(error.to_string()))?;
+                    let sockets = bind(listener, &self.inherited, self.cores.count()).map_err(|error| {
+                        fresh.iter().for_each(|sockets| self.remove_file(sockets));
+                        Refusal::failed(error.to_string())
+                    })?;
                     bound.push(sockets.listener.clone());
                     fresh.push(sockets);
                 }
@@ -125,6 +127,16 @@ impl ProcessState {
         let before = mem::replace(&mut *current, bound.clone());
         let gone = before.into_iter().zip(kept).filter(|(_, kept)| !kept).map(|(listener, _)| listener.id);
         Ok(Binding { bound, fresh, modes, gone: gone.collect() })
+    }
+
+    /// Removes the file of a Unix socket that is bound and not taken into service.
+    fn remove_file(&self, sockets: &Listeners) {
+        if let ListenAddress::Unix(path, _) = &sockets.listener.address
+            && !self.inherited.addresses().any(|inherited| is_at(inherited, path))
+            && let Err(error) = fs::remove_file(path)
+        {
+            print_line(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));
+        }
     }
 
     /// Listens on the bound sockets, and closes removed listeners. Returns the failures.
