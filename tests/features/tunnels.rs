@@ -104,6 +104,19 @@ fn h2c_is_never_upgraded_to() {
     assert!(!request.fields.has("upgrade") && !request.fields.has("http2-settings"), "{request:?}");
 }
 
+/// RFC 9110 §7.8.
+#[test]
+fn an_http_1_0_client_cannot_upgrade() {
+    let listener = Listener::new();
+    let proxy = sandarac().before_listener(&listener).start();
+    let mut client = proxy.connect();
+    client.send(get("/").http10().with("Connection", "Upgrade").with("Upgrade", "websocket").to_bytes());
+    let mut origin = listener.accept();
+    assert!(!origin.request().fields.has("upgrade"));
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_eq!(client.response().expect(200).text(), "ok");
+}
+
 #[test]
 fn connect_is_a_tunnel_where_a_rule_allows_it() {
     let listener = Listener::new();

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 /// How long a core waits after accepting failed: descriptors come back as connections end.
@@ -40,26 +40,27 @@ pub fn run_core<S: Service>(
     runtime.block_on(async move {
         let sessions = Rc::new(Sessions::default());
         let service = build();
-        let mut accepting: HashMap<ListenerId, JoinHandle<()>> = HashMap::new();
+        let mut accepting: HashMap<ListenerId, Accepting> = HashMap::new();
         while let Some(command) = commands.recv().await {
             match command {
                 Command::Listen(mut listeners) => match listeners.take() {
                     Ok(acceptor) => {
                         let id = listeners.listener.id;
-                        let task = accept_loop(acceptor, id, service.clone(), sessions.clone());
-                        accepting.insert(id, tokio::task::spawn_local(task));
+                        let stop = Rc::new(Notify::new());
+                        let task = accept_loop(acceptor, id, service.clone(), sessions.clone(), stop.clone());
+                        accepting.insert(id, Accepting { task: tokio::task::spawn_local(task), stop });
                     }
                     Err(error) => service.accept_failed(&error),
                 },
                 Command::Unlisten(listener) => {
-                    if let Some(task) = accepting.remove(&listener) {
-                        task.abort();
+                    if let Some(Accepting { stop, .. }) = accepting.remove(&listener) {
+                        stop.notify_one();
                     }
                 }
                 Command::Drain(done) => {
                     sessions.drain();
                     let sessions = sessions.clone();
-                    let accepting: Vec<_> = accepting.drain().map(|(_, task)| task).collect();
+                    let accepting: Vec<_> = accepting.drain().map(|(_, accepting)| accepting.task).collect();
                     tokio::task::spawn_local(async move {
                         for task in accepting {
                             let _ = task.await;
@@ -77,11 +78,19 @@ pub fn run_core<S: Service>(
     Ok(())
 }
 
+/// A listener from which a core accepts connections.
+struct Accepting {
+    task: JoinHandle<()>,
+    /// Notified when the listener is taken out.
+    stop: Rc<Notify>,
+}
+
 async fn accept_loop<S: Service>(
     acceptor: Acceptor,
     listener: ListenerId,
     service: Rc<S>,
     sessions: Rc<Sessions>,
+    stop: Rc<Notify>,
 ) {
     loop {
         let accepted = tokio::select! {
@@ -90,6 +99,7 @@ async fn accept_loop<S: Service>(
             // Connections that the kernel had accepted by then were taken: closing the socket would reset
             // them.
             () = sessions.drained() => return,
+            () = stop.notified() => return,
         };
         match accepted {
             Ok((stream, remote)) => {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sandarac_message::caching::lookup_bypass;
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
-use sandarac_message::{FieldsBuf, Method, Name, RequestHead};
+use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version};
 use sandarac_net::Peer;
 use sandarac_policy::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
 use sandarac_wire::resume::WELL_KNOWN;
@@ -172,9 +172,10 @@ pub(crate) fn verdict(
     }
 }
 
-/// Whether the request asks for a protocol that the route allows.
+/// Whether the request asks for a protocol that the route allows. HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
 fn is_upgrade(route: &Route, request: &RequestHead<'_>) -> bool {
     !route.upgrade.is_empty()
+        && request.version != Version::Http10
         && hop::upgrade(request.fields).is_some_and(|protocols| {
             sandarac_message::members(protocols).all(|protocol| {
                 route.upgrade.iter().any(|allowed| protocol.eq_ignore_ascii_case(allowed.as_bytes()))
