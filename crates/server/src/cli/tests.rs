@@ -81,11 +81,11 @@ fn logs_are_set_by_flags() {
 #[test]
 fn what_cannot_be_meant_is_told_with_what_can() {
     for (line, expected) in [
-        ("-s file,/tmp/x,1G", "the cache lives in memory: malloc,1G"),
-        ("-s file,/tmp/x", "the cache lives in memory: malloc,512m"),
+        ("-s file,/tmp/x,1G", "the cache is in memory: malloc,1G"),
+        ("-s file,/tmp/x", "the cache is in memory: malloc,512m"),
         ("-a /x.sock,mode=999", "octal mode"),
         ("-a :80,mode=666", "only a Unix socket has a mode"),
-        ("-a /x.sock,user=www,mode=666", "user= is not known here"),
+        ("-a /x.sock,user=www,mode=666", "user= is not supported"),
         ("-s 1G", "malloc,SIZE"),
         ("--memory 1G -s malloc,1G", "cannot be used with"),
         ("--log-format xml", "combined"),
