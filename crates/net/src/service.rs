@@ -189,6 +189,8 @@ pub trait Client {
 
     /// Ready when the client has left: it has broken off its connection or its request, or, with
     /// `closed_is_left`, closed its side. Meanwhile receives as much of an untaken body as there is room for.
+    ///
+    /// Output that is queued for the client goes on being written.
     fn poll_left(&mut self, cx: &mut Context<'_>, closed_is_left: bool) -> Poll<()>;
 
     /// Whether the client has closed its side. Costs a system call.

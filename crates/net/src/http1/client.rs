@@ -240,6 +240,10 @@ impl Client for Http1Client<'_> {
     fn poll_left(&mut self, cx: &mut Context<'_>, closed_is_left: bool) -> Poll<()> {
         let has_body_ended = self.has_body_ended();
         let conn = &mut self.connection.conn;
+        // The responses to earlier requests go on being written meanwhile.
+        if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
+            return Poll::Ready(());
+        }
         // Looking beyond the next request would mean taking input that no exchange has asked for yet.
         while conn.data().is_empty() || !has_body_ended {
             match conn.poll_fill(cx) {

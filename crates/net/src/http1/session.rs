@@ -54,12 +54,6 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
     }
     loop {
         match poll_fn(|cx| connection.poll_turn(cx, &*service, &sessions)).await {
-            // What was answered before is not held up by an exchange that takes its time.
-            Turn::Exchange(_)
-                if connection.conn.queued() > 0 && !Box::pin(flush(&mut connection, &*service)).await =>
-            {
-                return;
-            }
             Turn::Exchange(request) => match exchange(&*service, &mut connection, &sessions, request).await {
                 Next::KeepAlive => {
                     connection.conn.park();
