@@ -51,8 +51,8 @@ const LONG: u8 = u8::MAX;
 pub struct KeyBuilder {
     buffer: [u8; INLINE],
     filled: usize,
-    /// The hasher, once the parts have outgrown the buffer.
-    hasher: Option<blake3::Hasher>,
+    /// The hasher, once the parts have outgrown the buffer. It is as large as two kilobytes, and few keys need it.
+    hasher: Option<Box<blake3::Hasher>>,
 }
 
 impl KeyBuilder {
@@ -97,7 +97,7 @@ impl KeyBuilder {
             self.filled += bytes.len();
             return;
         }
-        let hasher = self.hasher.get_or_insert_with(blake3::Hasher::new);
+        let hasher = self.hasher.get_or_insert_with(Box::default);
         hasher.update(&self.buffer[..self.filled]);
         hasher.update(bytes);
         self.filled = 0;

@@ -8,6 +8,7 @@ pub mod codings;
 pub mod conditional;
 pub mod cookies;
 pub mod date;
+pub mod decimal;
 mod fields;
 mod fields_buf;
 pub mod glob;

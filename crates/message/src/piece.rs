@@ -54,6 +54,7 @@ impl Piece {
     pub fn slice(&self, range: Range<usize>) -> Piece {
         assert!(range.start <= range.end && range.end <= self.len(), "a slice lies within its piece");
         match self {
+            _ if range == (0..self.len()) => self.clone(),
             Piece::Bytes(bytes) => Piece::Bytes(bytes.slice(range)),
             Piece::File(FileRange { file, start, .. }) => Piece::File(FileRange {
                 file: file.clone(),

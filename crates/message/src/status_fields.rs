@@ -1,6 +1,6 @@
 //! Cache-Status (RFC 9211) and Proxy-Status (RFC 9209): how this cache handled a request.
 
-use std::io::Write;
+use crate::decimal;
 
 /// Why a request was forwarded (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -230,9 +230,12 @@ impl ProxyStatus<'_> {
 }
 
 fn number(key: &str, number: i64, out: &mut Vec<u8>) {
-    // Structured fields hold integers of up to 15 digits (RFC 9651 §3.3.1). Writing to a vector cannot fail.
-    const LIMIT: i64 = 999_999_999_999_999;
-    let _ = write!(out, "; {key}={}", number.clamp(-LIMIT, LIMIT));
+    // Structured fields hold integers of up to 15 digits (RFC 9651 §3.3.1).
+    const LIMIT: u64 = 999_999_999_999_999;
+    out.extend_from_slice(b"; ");
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(if number < 0 { b"=-" } else { b"=" });
+    decimal::append(out, number.unsigned_abs().min(LIMIT));
 }
 
 /// Writes `text` as a token if it is one (RFC 9651 §3.3.4), else as a string.

@@ -35,6 +35,6 @@ pub use output::{COPIED, Output};
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response};
 pub use service::{Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};
-pub use task::{sleep, spawn};
+pub use task::{boxed, sleep, spawn};
 pub use timer::{Timer, within};
 pub use transport::Transport;

@@ -81,6 +81,10 @@ impl Output {
 
     /// Calls `write` with up to `N` slices from the start, stopping at a file.
     pub(crate) fn with_slices<const N: usize, T>(&mut self, write: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
+        // Most often everything is inline, and a vector of many slices takes time to clear.
+        if self.parts.is_empty() {
+            return write(&[IoSlice::new(&self.inline)]);
+        }
         self.seal();
         let mut slices = [IoSlice::new(&[]); N];
         let mut count = 0;
@@ -97,6 +101,9 @@ impl Output {
 
     /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied.
     pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Piece)) {
+        if written == self.len() {
+            return self.clear();
+        }
         self.seal();
         for part in self.parts.drain(..) {
             let len = match &part {

@@ -1,10 +1,19 @@
 //! Tasks of a core besides its sessions.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 /// Starts a task on this core. It ends with the core at the latest. MUST be called within the core's runtime.
 pub fn spawn(task: impl Future<Output = ()> + 'static) {
     tokio::task::spawn_local(task);
+}
+
+/// A future in memory of its own. Unlike [`Box::pin`], this allocates before it makes the future, which is then
+/// built in its place: nothing has to be copied, which costs as much as a part of a request's work for the
+/// future of an exchange.
+pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    let place = Box::new_uninit();
+    Box::into_pin(Box::write(place, make()))
 }
 
 /// Waits for `duration`.

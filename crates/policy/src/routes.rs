@@ -1,5 +1,6 @@
 //! Routes: the first that matches a request determines its treatment.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -271,12 +272,13 @@ impl Routes {
         if self.exact.is_empty() && self.under.is_empty() {
             return &self.other;
         }
-        // No name in the DNS is longer (RFC 1035 §2.3.4), and neither is a pattern.
-        let mut buffer = [0; 255];
         let bare = bare_host(host);
-        let Some(name) = buffer.get_mut(..bare.len()) else { return &self.other };
-        name.copy_from_slice(bare);
-        name.make_ascii_lowercase();
+        // No name in the DNS is longer (RFC 1035 §2.3.4), and neither is a pattern.
+        if bare.len() > 255 {
+            return &self.other;
+        }
+        let is_upper = bare.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());
+        let name = if is_upper { Cow::Owned(bare.to_ascii_lowercase()) } else { Cow::Borrowed(bare) };
         if let Some(candidates) = self.exact.get(&*name) {
             return candidates;
         }

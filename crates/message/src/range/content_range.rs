@@ -1,8 +1,7 @@
 //! Content-Range (RFC 9110 §14.4) and the parts it names.
 
-use std::io::Write;
-
 use super::{ByteRange, RangeSpec, number};
+use crate::decimal;
 
 /// The part of a representation that a response carries: the Content-Range of a 206.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +38,21 @@ impl ContentRange {
 
     /// Appends the value to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        // Writing to a vector cannot fail.
-        let _ = write!(out, "bytes {}-{}/", self.range.first, self.range.last);
-        let _ = match self.complete {
-            Some(complete) => write!(out, "{complete}"),
-            None => write!(out, "*"),
-        };
+        out.extend_from_slice(b"bytes ");
+        decimal::append(out, self.range.first);
+        out.push(b'-');
+        decimal::append(out, self.range.last);
+        out.push(b'/');
+        match self.complete {
+            Some(complete) => decimal::append(out, complete),
+            None => out.push(b'*'),
+        }
     }
 
     /// Appends the value in a 416 for a representation of `complete` bytes to `out`.
     pub fn write_unsatisfied(complete: u64, out: &mut Vec<u8>) {
-        let _ = write!(out, "bytes */{complete}");
+        out.extend_from_slice(b"bytes */");
+        decimal::append(out, complete);
     }
 
     /// Whether these are all bytes of the representation.
@@ -119,10 +122,13 @@ impl ContentRange {
 impl RangeSpec {
     /// Appends the value of a Range field with this one range to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let _ = match *self {
-            RangeSpec::From(first, Some(last)) => write!(out, "bytes={first}-{last}"),
-            RangeSpec::From(first, None) => write!(out, "bytes={first}-"),
-            RangeSpec::Suffix(len) => write!(out, "bytes=-{len}"),
+        let (first, last) = match *self {
+            RangeSpec::From(first, last) => (Some(first), last),
+            RangeSpec::Suffix(len) => (None, Some(len)),
         };
+        out.extend_from_slice(b"bytes=");
+        first.into_iter().for_each(|first| decimal::append(out, first));
+        out.push(b'-');
+        last.into_iter().for_each(|last| decimal::append(out, last));
     }
 }

@@ -1,5 +1,6 @@
 //! Hosts and ports (RFC 3986 §3.2, RFC 9110 §4.2).
 
+use crate::decimal;
 use crate::tokens::alphanumeric_or;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -97,28 +98,13 @@ impl<'a> Authority<'a> {
             _ => {
                 let mut out = self.host.to_ascii_lowercase();
                 if let Some(port) = port {
-                    out.extend_from_slice(format_port(port, &mut [0; 6]));
+                    out.push(b':');
+                    decimal::append(&mut out, port.into());
                 }
                 Cow::Owned(out)
             }
         }
     }
-}
-
-/// `:` and the digits of `port`, at the end of `buffer`.
-fn format_port(mut port: u16, buffer: &mut [u8; 6]) -> &[u8] {
-    let mut at = buffer.len();
-    loop {
-        at -= 1;
-        buffer[at] = b'0' + (port % 10) as u8;
-        port /= 10;
-        if port == 0 {
-            break;
-        }
-    }
-    at -= 1;
-    buffer[at] = b':';
-    &buffer[at..]
 }
 
 fn port(digits: &[u8]) -> Option<u16> {

@@ -2,9 +2,9 @@
 
 use crate::response::{Base, Length, Response};
 use sandarac_message::status_fields::CacheStatus;
-use sandarac_message::{Fields, Name, Version};
+use sandarac_message::{Fields, Name, Version, decimal};
 use sandarac_wire::h1::BodyFraming;
-use sandarac_wire::h1::encode::{self, Head, decimal};
+use sandarac_wire::h1::encode::{self, Head};
 
 /// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     }
     if let Some(age) = age {
         out.extend_from_slice(b"Age: ");
-        out.extend_from_slice(decimal(age, &mut [0; 20]));
+        decimal::append(out, age);
         out.extend_from_slice(encode::CRLF);
     }
     if let Some((status, name)) = cache_status {
@@ -90,7 +90,7 @@ fn frame(out: &mut Vec<u8>, framing: BodyFraming) {
     match framing {
         BodyFraming::Length(length) => {
             out.extend_from_slice(b"Content-Length: ");
-            out.extend_from_slice(decimal(length, &mut [0; 20]));
+            decimal::append(out, length);
             out.extend_from_slice(encode::CRLF);
         }
         BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),

@@ -8,7 +8,7 @@ use super::client::{Http1Client, Next};
 use super::connection::{Connection, Handover, InPlace, NewConnection, Turn, canonical};
 use crate::service::{Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
-use crate::{Output, RateGauge};
+use crate::{Output, RateGauge, boxed};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
@@ -102,7 +102,7 @@ fn exchange<'a, S: Service>(
     sessions: &'a Sessions,
     exchange: Handover<S::Deferred>,
 ) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
-    Box::pin(async move {
+    boxed(|| async move {
         let mut client = Http1Client::new(service, connection, sessions, &exchange);
         service.exchange(&mut client, exchange.incoming).await;
         client.finish().await

@@ -31,7 +31,7 @@ use crate::tally::StatusClass;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{RequestHead, hop};
-use sandarac_net::{Client, Incoming, Peer, wall};
+use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use state::{Exchange, Sent};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -141,7 +141,7 @@ async fn steps(
     }
     match verdict {
         // Rare or waiting steps are boxed, so that a pass does not carry their memory.
-        Verdict::Lookup(pool) => Box::pin(lookup::lookup(exchange, down, &received, pool, found)).await,
+        Verdict::Lookup(pool) => boxed(|| lookup::lookup(exchange, down, &received, pool, found)).await,
         Verdict::Pass(pool, reason) => {
             exchange.passing(reason);
             pass::pass(exchange, down, &received, pool).await

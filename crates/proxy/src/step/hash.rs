@@ -5,6 +5,7 @@ use sandarac_message::cookies;
 use sandarac_message::target::{Scheme, filter_query};
 use sandarac_message::{Fields, Name};
 use sandarac_policy::KeyRule;
+use std::borrow::Cow;
 
 /// The key of a request: scheme, host, path and query as received except for what the rule ignores, then the
 /// fields and cookies that the rule adds. The host is always part of it.
@@ -16,11 +17,12 @@ pub(crate) fn key(
     fields: Fields<'_>,
 ) -> Key {
     let scheme = scheme.text().as_bytes();
-    let mut builder = if rule.ignore_query.is_empty() || !path_and_query.contains(&b'?') {
-        KeyBuilder::new(scheme, host, path_and_query)
+    let target = if rule.ignore_query.is_empty() || !path_and_query.contains(&b'?') {
+        Cow::Borrowed(path_and_query)
     } else {
-        KeyBuilder::new(scheme, host, &target(rule, path_and_query))
+        Cow::Owned(target(rule, path_and_query))
     };
+    let mut builder = KeyBuilder::new(scheme, host, &target);
     for name in &rule.fields {
         // The count separates the values of one field from those of the next, and from cookies.
         builder.part(&fields.all_named(name).count().to_le_bytes());

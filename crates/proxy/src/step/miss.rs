@@ -79,7 +79,7 @@ async fn attend(
         transaction: exchange.transaction,
     };
     audience.lend_timer(std::mem::take(down.client.timer()));
-    let mut fetch = Box::pin(fetch.run());
+    let mut fetch = sandarac_net::boxed(|| fetch.run());
     let fetched = poll_fn(|cx| {
         let fetched = fetch.as_mut().poll(cx);
         audience.drain_interims(|status, reason, fields| down.interim(cx, status, reason, fields));

@@ -106,10 +106,10 @@ fn agree(
 /// Whether a worker might read `path`, as routes see it, as that of its résumé. WSGI and CGI decode an
 /// encoded slash for applications.
 fn may_tell_resume(path: &[u8]) -> bool {
+    // Few paths end like this.
+    const END: &[u8] = WELL_KNOWN.as_bytes().split_at(WELL_KNOWN.len() - "resume".len()).1;
     let path = path.strip_suffix(b"/").unwrap_or(path);
-    // Few paths have this last segment.
-    let (_, last) = WELL_KNOWN.rsplit_once('/').unwrap_or_default();
-    if !path.ends_with(last.as_bytes()) {
+    if !path.ends_with(END) {
         return false;
     }
     let path = String::from_utf8_lossy(path).replace("%2F", "/");

@@ -78,23 +78,31 @@ pub(crate) async fn relay(
         sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
     }
     let status = arrived.head.status;
-    let reports = exchange.site.config.cache.cache_status;
-    let response = Response {
-        cache_status: reports.then(|| (exchange.handling.cache_status(), exchange.site.name())),
-        ..Response::new(status, b"", Base::Owned(FieldsBuf::new()), length(exchange, &arrived, &fields))
-    };
-    let response = Response { base: Base::Owned(fields), ..response };
-    let OriginResponse { link, upload, .. } = *arrived;
-    let relay = Relay {
+    let mut relay = Relay {
         exchange,
         downstream: down,
-        response: Some(response),
+        status,
+        length: length(exchange, &arrived, &fields),
+        fields,
+        begun: false,
         between_bytes: pool.timeouts.between_bytes,
         bytes: 0,
-        upload,
+        upload: arrived.upload,
     };
-    let (relayed, bytes) = relay.run(link).await?;
-    match &relayed {
+    // The rest of the time for the head does not count for the body.
+    relay.downstream.client.timer().clear();
+    let relayed = poll_fn(|cx| relay.poll(cx, &mut arrived.link)).await;
+    let (bytes, is_uploaded) = (relay.bytes, relay.downstream.is_uploaded());
+    match relayed {
+        Ok(Relayed::Whole) if is_uploaded => arrived.link.finish(),
+        // A backend that has not received all of the request learns that from the end of the connection.
+        Ok(Relayed::Whole | Relayed::ClientGone | Relayed::UploadBroke(_)) => arrived.link.close(),
+        Ok(Relayed::OriginBroke) | Err(_) => {
+            exchange.core.counters.one(Counter::BodiesTruncated);
+            arrived.link.broken();
+        }
+    }
+    match &relayed? {
         Relayed::OriginBroke => exchange.handling.detail = Some(Detail::OriginBroke),
         Relayed::UploadBroke(fault) => {
             exchange.handling.detail = Some(Detail::Fault(*fault));
@@ -125,8 +133,11 @@ fn length(exchange: &Exchange<'_>, arrived: &OriginResponse, fields: &FieldsBuf)
 struct Relay<'r, 'c> {
     exchange: &'r Exchange<'r>,
     downstream: &'r mut Downstream<'c>,
-    /// The head, until the response begins.
-    response: Option<Response<'r>>,
+    status: u16,
+    /// The fields, until the response begins.
+    fields: FieldsBuf,
+    length: Length,
+    begun: bool,
     between_bytes: Duration,
     /// Bytes of the body that are written or queued.
     bytes: u64,
@@ -135,36 +146,27 @@ struct Relay<'r, 'c> {
 }
 
 impl Relay<'_, '_> {
-    /// Sends the head, then the body, and meanwhile forwards the rest of the request body. An error means
-    /// that no response has begun. Returns how it ended, and the number of body bytes sent.
-    async fn run(mut self, mut link: OriginLink) -> Result<(Relayed, u64), Fault> {
-        // The rest of the time for the head does not count for the body.
-        self.downstream.client.timer().clear();
-        let relayed = poll_fn(|cx| self.poll(cx, &mut link)).await;
-        match relayed {
-            Ok(Relayed::Whole) if self.downstream.is_uploaded() => link.finish(),
-            // A backend that has not received all of the request learns that from the end of the connection.
-            Ok(Relayed::Whole | Relayed::ClientGone | Relayed::UploadBroke(_)) => link.close(),
-            Ok(Relayed::OriginBroke) | Err(_) => {
-                self.counters().one(Counter::BodiesTruncated);
-                link.broken();
-            }
-        }
-        relayed.map(|relayed| (relayed, self.bytes))
-    }
-
     fn counters(&self) -> &Counters {
         &self.exchange.core.counters
     }
 
     /// Begins the response, if it has not begun.
     fn begin(&mut self) {
-        if let Some(response) = self.response.take() {
-            self.exchange.count(None);
-            self.downstream.begin(response);
+        if std::mem::replace(&mut self.begun, true) {
+            return;
         }
+        let Exchange { site, handling, .. } = self.exchange;
+        self.exchange.count(None);
+        let reports = site.config.cache.cache_status;
+        let base = Base::Owned(std::mem::take(&mut self.fields));
+        self.downstream.begin(Response {
+            cache_status: reports.then(|| (handling.cache_status(), site.name())),
+            ..Response::new(self.status, b"", base, self.length)
+        });
     }
 
+    /// Sends the head, then the body, and meanwhile forwards the rest of the request body. An error means
+    /// that no response has begun.
     fn poll(&mut self, cx: &mut Context<'_>, link: &mut OriginLink) -> Poll<Result<Relayed, Fault>> {
         let spoiled = self.pass_up(cx, link).err();
         loop {
@@ -190,7 +192,7 @@ impl Relay<'_, '_> {
                     let ended = self.downstream.client.end(cx, trailers.view());
                     return Poll::Ready(Ok(ended.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
                 }
-                Poll::Ready(Err(_)) if self.response.is_some() => {
+                Poll::Ready(Err(_)) if !self.begun => {
                     return Poll::Ready(Err(Fault::ResponseBroken));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Ok(Relayed::OriginBroke)),

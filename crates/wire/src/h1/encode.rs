@@ -4,7 +4,7 @@
 
 use super::BodyFraming;
 use super::scan::{find_control, find_target_end};
-use sandarac_message::{Field, Fields, FieldsBuf, Name, Run, is_token};
+use sandarac_message::{Field, Fields, FieldsBuf, Name, Run, decimal, is_token};
 
 /// The last chunk and an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -63,6 +63,19 @@ impl<'a> Head<'a> {
         let spelt = rest.iter().next().map_or(name.text().as_bytes(), |field| field.name);
         self.line(spelt, value);
         self.unframed(rest);
+    }
+
+    /// As [`Head::fields`], but in one piece if the fields already frame the body by `framing`.
+    pub fn lines(&mut self, fields: &FieldsBuf, framing: BodyFraming) {
+        let mut digits = [0; 20];
+        let wanted = framing_field(framing, &mut digits);
+        match (fields.encoded(), is_framed(fields.view(), wanted)) {
+            (Some(lines), Some(framed)) => {
+                self.out.extend_from_slice(lines);
+                wanted.filter(|_| !framed).into_iter().for_each(|(name, value)| self.known(name, value));
+            }
+            _ => self.fields(fields.view(), framing),
+        }
     }
 
     /// All of `fields` that do not frame a body.
@@ -129,27 +142,33 @@ pub fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
 pub fn lines(fields: FieldsBuf, framing: BodyFraming) -> Vec<u8> {
     let mut digits = [0; 20];
     let wanted = framing_field(framing, &mut digits);
-    let mut framing_fields = fields.view().iter().filter(is_framing).map(|field| (field.id, field.value));
-    let (first, more) = (framing_fields.next(), framing_fields.next().is_some());
-    drop(framing_fields);
-    if (first.is_some() && first != wanted) || more {
+    let Some(framed) = is_framed(fields.view(), wanted) else {
         let mut out = fields.first_line().to_vec();
         Head { out: &mut out }.fields(fields.view(), framing);
         return out;
-    }
-    let missing = wanted.filter(|_| first.is_none());
+    };
     let mut out = fields.into_lines();
-    if let Some((name, value)) = missing {
+    if let Some((name, value)) = wanted.filter(|_| !framed) {
         line(&mut out, name, value);
     }
     out
+}
+
+/// Whether `fields` have the one framing field that is wanted, rather than none; `None` if they have others.
+fn is_framed(fields: Fields<'_>, wanted: Option<(Name, &[u8])>) -> Option<bool> {
+    let mut framing = fields.iter().filter(is_framing).map(|field| (field.id, field.value));
+    match (framing.next(), framing.next()) {
+        (None, _) => Some(false),
+        (first, None) if first == wanted => Some(true),
+        _ => None,
+    }
 }
 
 /// The field for this framing, if there is one.
 fn framing_field(framing: BodyFraming, digits: &mut [u8; 20]) -> Option<(Name, &[u8])> {
     match framing {
         BodyFraming::None | BodyFraming::UntilClose => None,
-        BodyFraming::Length(length) => Some((Name::ContentLength, decimal(length, digits))),
+        BodyFraming::Length(length) => Some((Name::ContentLength, decimal::digits(length, digits))),
         BodyFraming::Chunked => Some((Name::TransferEncoding, b"chunked")),
     }
 }
@@ -184,20 +203,6 @@ pub fn last_chunk(out: &mut Vec<u8>, trailers: Fields<'_>) {
         put_line(out, field.name, field.value);
     }
     out.extend_from_slice(CRLF);
-}
-
-/// The decimal digits of `value`, in `buf`.
-pub fn decimal(value: u64, buf: &mut [u8; 20]) -> &[u8] {
-    let mut at = buf.len();
-    let mut rest = value;
-    loop {
-        at -= 1;
-        buf[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            return &buf[at..];
-        }
-    }
 }
 
 /// Writes one field line of a known name.

@@ -1,9 +1,9 @@
 //! Encoding and decoding of the protocol's values.
 
 use super::{MAX_CLASS, MAX_INTEGER, MAX_SCORE, MAX_VERSION, Malformed};
-use crate::h1::encode::decimal;
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use sandarac_message::decimal;
 use sandarac_message::{Fields, Name};
 use sfv::BareItemFromInput;
 use std::borrow::Cow;
@@ -166,7 +166,7 @@ pub(super) fn put_fingerprint(out: &mut Vec<u8>, by: u64) {
 }
 
 pub(super) fn put_integer(out: &mut Vec<u8>, value: u64) {
-    out.extend_from_slice(decimal(value, &mut [0; 20]));
+    decimal::append(out, value);
 }
 
 /// Appends a score as a Decimal (RFC 9651 §4.1.5), at least the smallest possible: a lower one would drop the

@@ -97,8 +97,9 @@ pub(super) async fn linked(
     match connected {
         Ok((conn, provenance)) => {
             let is_other_version = served && pick.backend().is_sidelined();
-            let link = OriginLink::http1(context, conn, provenance, pick);
-            Ok(link.reusing(reused).of_other_version(is_other_version))
+            let mut link = OriginLink::http1(context, conn, provenance, pick);
+            link.found(reused, is_other_version);
+            Ok(link)
         }
         Err(fault) => {
             let own = fault == Fault::NoDescriptors;

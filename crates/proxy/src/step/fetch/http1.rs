@@ -246,7 +246,7 @@ pub(crate) fn encode_request(request: &OriginRequest<'_>, own: &FieldsBuf) -> Ve
     let lines = request.fields.encoded_len() + own.encoded_len();
     let mut out = Vec::with_capacity(request.target.len() + lines + ADDED_TO_REQUEST);
     let mut head = encode::Head::request(&mut out, request.method_text, request.target);
-    head.fields(request.fields.view(), request.framing);
+    head.lines(&request.fields, request.framing);
     if let Some(protocols) = request.protocols {
         head.known(Name::Connection, b"upgrade");
         head.known(Name::Upgrade, protocols);

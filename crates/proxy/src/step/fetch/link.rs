@@ -83,14 +83,11 @@ impl OriginLink {
         }
     }
 
-    /// The same link, with whether its connection was kept from an earlier request.
-    pub(super) fn reusing(self, reused: bool) -> OriginLink {
-        OriginLink { reused, ..self }
-    }
-
-    /// The same link, with whether its backend was found to be of a version that may not serve.
-    pub(super) fn of_other_version(self, is_other_version: bool) -> OriginLink {
-        OriginLink { is_other_version, ..self }
+    /// Notes whether its connection was kept from an earlier request, and whether its backend was found to be
+    /// of a version that may not serve.
+    pub(super) fn found(&mut self, reused: bool, is_other_version: bool) {
+        self.reused = reused;
+        self.is_other_version = is_other_version;
     }
 
     pub(crate) fn backend_id(&self) -> BackendId {
