@@ -90,12 +90,15 @@ fn check_aborted_hits(stage: &Stage, sandarac: &Sandarac) {
     let entry = &stage.site.entries[LARGE_RANK];
     let ask = get(&entry.target).host(crate::site::HOST);
     let length = entry.least_length();
+    let mut last = String::from("no response");
     let fetched = soon(TO_REST, || {
         let mut conn = Conn::try_to(&stage.entrances.plain).ok()?;
         conn.try_send(ask.to_bytes()).ok()?;
-        conn.try_response("GET").ok().filter(|response| response.is_hit())
+        let response = conn.try_response("GET").ok()?;
+        last = format!("{} with {}", response.status, response.cache_status());
+        response.is_hit().then_some(())
     });
-    stage.verdict.check(fetched.is_some(), "a large page becomes a hit");
+    stage.verdict.check(fetched.is_some(), format!("a large page becomes a hit: {last}"));
     let before = sandarac.metric("bytes_to_clients");
     for _ in 0..CLIENTS {
         if let Ok(mut conn) = Conn::try_to(&stage.entrances.plain) {
