@@ -16,9 +16,7 @@ mod stats;
 mod sweeper;
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -104,7 +102,7 @@ impl Process {
             admin: Mutex::default(),
             token,
             read_token,
-            draining: AtomicBool::new(false),
+            draining_since: OnceLock::new(),
             reloading: Mutex::new(()),
         });
         start_sweeper(Arc::downgrade(&state))?;
@@ -140,7 +138,7 @@ impl Process {
     /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time. Returns
     /// whether all have.
     pub async fn drain(&self) -> bool {
-        self.state.draining.store(true, Relaxed);
+        self.state.draining_since.get_or_init(Instant::now);
         let patience = *self.state.shared.site().config.timeouts.drain;
         tokio::time::timeout(patience, self.state.cores.drain()).await.is_ok()
     }

@@ -76,6 +76,7 @@ pub(crate) fn status() -> Status {
         state: State::Running,
         started: "2026-11-21T13:55:36.042Z".to_owned(),
         uptime_seconds: 61,
+        draining_seconds: None,
         config: None,
         profile: "safe".to_owned(),
         threads: 2,
