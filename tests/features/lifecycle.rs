@@ -322,6 +322,7 @@ fn a_drain_that_lasts_too_long_is_cut_off() {
     gate.reached(1);
     proxy.signal(Signal::Terminate);
     proxy.wait();
+    proxy.says("sandarac: the drain time of 1 s has passed: 1 connection was cut off\n");
     gate.open();
 }
 

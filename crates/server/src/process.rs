@@ -18,7 +18,7 @@ mod sweeper;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
@@ -49,6 +49,20 @@ pub struct Process {
     upkeep: Option<Upkeep>,
     /// The threads of the cores.
     threads: Vec<JoinHandle<()>>,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every exchange has ended.
+    Whole,
+    /// The configured `time` has passed, and client connections are left.
+    Late {
+        /// The configured time.
+        time: Duration,
+        /// How many are left.
+        connections: usize,
+    },
 }
 
 /// The parts of a process, besides its configuration, that it needs to run until it is stopped.
@@ -135,12 +149,14 @@ impl Process {
         self.state.log.reopen();
     }
 
-    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time. Returns
-    /// whether all have.
-    pub async fn drain(&self) -> bool {
+    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time.
+    pub async fn drain(&self) -> Drained {
         self.state.draining_since.get_or_init(Instant::now);
-        let patience = *self.state.shared.site().config.timeouts.drain;
-        tokio::time::timeout(patience, self.state.cores.drain()).await.is_ok()
+        let time = *self.state.shared.site().config.timeouts.drain;
+        match tokio::time::timeout(time, self.state.cores.drain()).await {
+            Ok(()) => Drained::Whole,
+            Err(_) => Drained::Late { time, connections: self.state.shared.connections() },
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use sandarac_net::ListenAddress;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
+use crate::human::{count, lasting};
 use crate::predecessor;
-use crate::process::{Daemon, Process};
+use crate::process::{Daemon, Drained, Process};
 use crate::service_manager;
 use crate::signals::{Event, Signals};
 use crate::startup_messages;
@@ -46,8 +47,13 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         print_line("sandarac: draining; once more to exit at once");
         tokio::select! {
             drained = process.drain() => {
-                if !drained {
-                    print_line("sandarac: some exchanges did not end in time and were cut off");
+                if let Drained::Late { time, connections } = drained {
+                    print_line(format_args!(
+                        "sandarac: the drain time of {} has passed: {} {} cut off",
+                        lasting(time.as_secs_f64()),
+                        count(connections as u64, "connection"),
+                        if connections == 1 { "was" } else { "were" }
+                    ));
                 }
             }
             () = exit(&mut signals, &process) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
