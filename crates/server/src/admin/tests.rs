@@ -66,7 +66,13 @@ impl Control for Process {
 }
 
 fn ordered() -> Ordered {
-    Ordered { pool: "app".to_owned(), backend: "http://a:80".to_owned(), in_flight: 3, backends: 2 }
+    Ordered {
+        pool: "app".to_owned(),
+        backend: "http://a:80".to_owned(),
+        in_flight: 3,
+        backends: 2,
+        healthy: Some(2),
+    }
 }
 
 pub(crate) fn status() -> Status {
