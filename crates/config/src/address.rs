@@ -81,7 +81,7 @@ pub struct Mode(pub u32);
 
 impl Text for Mode {
     fn form() -> Kind {
-        Kind::Text { name: "octal mode", form: "an octal mode", examples: &["0660"] }
+        Kind::Text { name: "octal mode", form: "an octal mode from 0000 to 0777", examples: &["0660"] }
     }
 
     fn from_text(text: &str) -> Result<Mode, Complaint> {

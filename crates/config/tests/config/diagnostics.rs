@@ -143,6 +143,10 @@ fn what_does_not_fit_together_is_refused() {
             "[[listen]]\naddress = \"[::]:1\"\n[[listen]]\naddress = \"10.0.0.1:1\"\n",
             "[::]:1 and 10.0.0.1:1 cannot both be listened on",
         ),
+        (
+            "[[listen]]\naddress = \"unix:/a\"\nmode = \"1777\"\n",
+            "\"1777\" is not an octal mode from 0000 to 0777, such as \"0660\"",
+        ),
         ("[[listen]]\naddress = \":1\"\nmode = \"0600\"\n", "only a Unix socket has a mode"),
         ("[pool.b]\n", "the pool `b` has no backends"),
         ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is listed twice"),
