@@ -158,6 +158,20 @@ impl Network {
             _ => false,
         }
     }
+
+    /// The peers that are in both, if there are any.
+    pub fn intersection(&self, other: &Network) -> Option<Network> {
+        match (self, other) {
+            (Network::Unix, Network::Unix) => Some(Network::Unix),
+            (Network::Ip { first: one, bits: narrow }, Network::Ip { bits: wide, .. })
+                if narrow >= wide && other.contains(Some(*one)) =>
+            {
+                Some(*self)
+            }
+            (Network::Ip { .. }, Network::Ip { first, .. }) if self.contains(Some(*first)) => Some(*other),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Network {

@@ -200,6 +200,33 @@ fn what_is_missing_is_told_only_where_the_rest_could_be_read() {
 }
 
 #[test]
+fn a_trusted_proxy_that_may_purge_is_warned_of() {
+    let with = |trusted: &str, allow: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \":8080\"\ntrusted_proxies = {trusted}\n[pool.app]\nbackends = \"http://a\"\n\
+             [[route]]\npool = \"app\"\n[purge]\nallow = {allow}\n"
+        );
+        warnings(&text)
+    };
+    for (trusted, allow, both) in [
+        ("\"127.0.0.1\"", "[\"192.0.2.1\", \"127.0.0.0/8\"]", "127.0.0.1"),
+        ("\"10.0.0.0/8\"", "\"10.1.2.3\"", "10.1.2.3"),
+        ("\"2001:db8::/32\"", "\"2001:db8:7::/48\"", "2001:db8:7::/48"),
+        ("\"unix\"", "\"unix\"", "unix"),
+    ] {
+        let warning = format!(
+            "[purge] allow holds {both}, and so do the trusted_proxies of :8080: anyone whose requests that proxy passes on can purge"
+        );
+        assert_eq!(with(trusted, allow), [warning]);
+    }
+    for (trusted, allow) in
+        [("\"10.0.0.0/8\"", "\"127.0.0.1\""), ("\"unix\"", "\"127.0.0.1\""), ("\"::1\"", "\"127.0.0.1\"")]
+    {
+        assert!(with(trusted, allow).is_empty(), "{trusted} {allow}");
+    }
+}
+
+#[test]
 fn an_empty_file_is_named() {
     assert!(refused("").to_string().starts_with("error: nothing to listen on\n --> sandarac.toml\n"));
 }
