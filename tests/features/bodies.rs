@@ -16,6 +16,27 @@ fn a_large_body_arrives_whole_in_both_directions() {
     assert_eq!(response.field("content-length"), Some(body.len().to_string().as_str()));
 }
 
+/// Regression: `Content-Length: 0` was dropped, and some origins refused such requests with 411.
+#[test]
+fn an_empty_body_is_announced_where_the_method_expects_one_or_the_client_announced_it() {
+    let (proxy, origin) = before(|_| reply(200).cache("no-store"));
+    let mut client = proxy.connect();
+    for method in ["POST", "PUT", "PATCH"] {
+        client.exchange(&request(method, "/").body("")).expect(200);
+        assert_eq!(origin.last().fields.all("content-length"), ["0"], "{method} with a length");
+        client.exchange(&request(method, "/")).expect(200);
+        assert_eq!(origin.last().fields.all("content-length"), ["0"], "{method} without a length");
+        client.exchange(&request(method, "/").chunked(&[])).expect(200);
+        assert!(!origin.last().fields.has("content-length"), "{method} in chunks");
+    }
+    client.exchange(&request("DELETE", "/").with("Content-Length", "00")).expect(200);
+    assert_eq!(origin.last().fields.all("content-length"), ["0"]);
+    for bodyless in [request("DELETE", "/"), get("/").body(""), get("/").body("").with("Cookie", "a=1")] {
+        client.exchange(&bodyless).expect(200);
+        assert!(!origin.last().fields.has("content-length"), "{:?}", origin.last());
+    }
+}
+
 #[test]
 fn a_chunked_response_comes_with_its_trailers() {
     let (proxy, origin) = before(|_| {

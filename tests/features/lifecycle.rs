@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-use sandarac_test_support::{Address, Conn, Gate, Listener, Origin, Signal, get, reply, within};
+use sandarac_test_support::{Address, Conn, Gate, Listener, Origin, Sandarac, Signal, get, reply, within};
 
 use crate::{before, numbered, sandarac, site};
 
@@ -322,5 +322,30 @@ fn a_drain_that_lasts_too_long_is_cut_off() {
     gate.reached(1);
     proxy.signal(Signal::Terminate);
     proxy.wait();
+    proxy.says("sandarac: the drain time of 1 s has passed: 1 connection was cut off\n");
     gate.open();
+}
+
+/// Regression: the time since the start was shown as that of the drain.
+#[test]
+fn the_status_tells_how_long_the_process_has_been_draining() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (mut proxy, _origin) = before(move |_| reply(200).hold(&held));
+    let status = |proxy: &Sandarac| proxy.admin_json(&["status", "--json"]);
+    within("a second to pass", || (status(&proxy)["uptime_seconds"].as_u64() >= Some(1)).then_some(()));
+    assert!(status(&proxy)["draining_seconds"].is_null());
+    let mut busy = proxy.connect();
+    busy.send(get("/").to_bytes());
+    gate.reached(1);
+    proxy.signal(Signal::Terminate);
+    let draining = within("the drain to begin", || {
+        let status = status(&proxy);
+        (status["state"] == "draining").then_some(status)
+    });
+    let seconds = |name: &str| draining[name].as_u64().unwrap();
+    assert!(seconds("draining_seconds") < seconds("uptime_seconds"), "{draining}");
+    gate.open();
+    busy.response().expect(200);
+    assert!(proxy.wait().success());
 }

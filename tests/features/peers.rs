@@ -57,6 +57,10 @@ fn a_proxy_header_of_version_2_names_the_client() {
 #[test]
 fn a_connection_without_its_proxy_header_is_closed() {
     let (proxy, origin) = start("proxy_protocol = true");
+    // A connection that is closed without a byte is a check of the port.
+    let mut check = proxy.connect();
+    check.finish();
+    check.expect_end();
     for bytes in [
         &get("/").to_bytes()[..],
         b"PROXY TCP4 nonsense\r\n",
@@ -69,6 +73,26 @@ fn a_connection_without_its_proxy_header_is_closed() {
         client.read_to_end();
     }
     assert_eq!(origin.count(), 0);
+    assert_eq!(proxy.metric("proxy_headers_missing"), 4);
+    let warning = format!(
+        " to {} is closed: it does not begin with a valid PROXY header (proxy_protocol = true)",
+        proxy.address()
+    );
+    proxy.says(&warning);
+    let stderr = proxy.stderr();
+    assert!(stderr.contains("sandarac: a connection from 127.0.0.1:"), "{stderr}");
+    assert_eq!(stderr.matches(&warning).count(), 1, "{stderr}");
+}
+
+#[test]
+fn a_connection_that_sends_no_proxy_header_in_time_is_counted() {
+    let origin = Origin::new(|_| reply(200));
+    let address = "address = \"127.0.0.1:0\"\n";
+    let text = site(&origin.url(), "", "[timeouts]\nhead = \"1s\"")
+        .replace(address, &format!("{address}proxy_protocol = true\n"));
+    let proxy = sandarac().config(text).start();
+    proxy.connect().expect_end();
+    assert_eq!(proxy.metric("proxy_headers_missing"), 1);
 }
 
 #[test]

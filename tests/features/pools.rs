@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandarac_test_support::{
-    Address, Conn, Gate, Listener, Origin, Output, Reply, Sandarac, TempDir, get, post, reply, within,
+    Address, Conn, Gate, Listener, Origin, Output, Port, Reply, Sandarac, TempDir, get, post, reply, within,
 };
 use serde_json::Value;
 
-use crate::sandarac;
+use crate::{pool, sandarac};
 
 /// A pool `app` of these backends, with `settings`; its route bypasses the cache.
 fn before(origins: &[&Origin], settings: &str) -> Sandarac {
@@ -263,6 +263,36 @@ fn orders_that_cannot_be_carried_out_say_what_could() {
     proxy.admin(&["pool", "remove", "app", &one]).success();
     assert!(refused(&["pool", "remove", "app", &two]).contains("the last backend"));
     proxy.get("/").expect(200);
+}
+
+#[test]
+fn a_drain_that_leaves_no_healthy_backend_is_warned_of() {
+    let (only, port) = (plain(), Port::new());
+    let text = pool(
+        &[only.url(), port.url()],
+        "balance = \"fallback\"\n[pool.app.check]\npath = \"/\"\ninterval = \"20ms\"",
+    );
+    let proxy = sandarac().config(text).start();
+    let drain = |undo: &[&str]| {
+        let (app, url) = ("app", only.url());
+        proxy.admin(&[&["pool", "drain", app, &url], undo].concat()).success()
+    };
+    within("the other backend to be down", || (proxy.metric("backend_down") == 1).then_some(()));
+    let output = drain(&[]);
+    assert!(output.stdout.ends_with("gets no new requests; 0 requests in flight\n"), "{output:?}");
+    assert_eq!(
+        output.stderr,
+        format!(
+            "sandarac: warning: no other backend of pool app is healthy, so that requests may fail; \
+                 `sandarac pool drain app {} --undo` gives this one requests again\n",
+            only.url()
+        )
+    );
+    assert_eq!(drain(&["--undo"]).stderr, "");
+
+    let _other = Origin::on(port.listen(), |_| reply(200));
+    within("the other backend to be back", || (proxy.metric("backend_down") == 0).then_some(()));
+    assert_eq!(drain(&[]).stderr, "");
 }
 
 #[test]

@@ -95,6 +95,26 @@ fn beside_a_process_that_is_not_draining_another_fails_at_once() {
 }
 
 #[test]
+fn a_start_that_finds_its_address_taken_names_the_process_that_has_it() {
+    let (first, origin) = before(|_| reply(200));
+    let config = site(&origin.url(), "", "").replace("127.0.0.1:0", &first.address().to_string());
+    let mut second = sandarac().config(config).admin_at(first.admin_path()).begin();
+    second.says(&format!("cannot listen on {}: ", first.address()));
+    let pid = first.pid();
+    second.says(&format!("; Sandarac is running already, as process {pid} (`sandarac status`)"));
+    second.says(&format!("`kill {pid}`"));
+    assert_eq!(second.wait().code(), Some(1));
+
+    // Another program has the address.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let mut third = sandarac().config(site(&origin.url(), "", "").replace("127.0.0.1:0", &address)).begin();
+    third.says(&format!("cannot listen on {address}: "));
+    assert_eq!(third.wait().code(), Some(1));
+    assert!(!third.stderr().contains("already, as process"), "{}", third.stderr());
+}
+
+#[test]
 fn a_restart_on_a_socket_that_was_passed_refuses_nobody() {
     let origin = Origin::new(|_| reply(200).cache("no-store").body("served"));
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();

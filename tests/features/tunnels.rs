@@ -134,6 +134,26 @@ fn connect_is_a_tunnel_where_a_rule_allows_it() {
     client.expect("pong");
 }
 
+/// Content in a CONNECT request has no meaning (RFC 9110 §9.3.6): a backend may take it for the start of the tunnel's bytes.
+#[test]
+fn connect_with_a_body_is_refused() {
+    let listener = Listener::new();
+    let proxy = sandarac().config(site(&listener.url(), "connect = true", "")).start();
+    for body in ["Content-Length: 4\r\n\r\nping", "Transfer-Encoding: chunked\r\n\r\n4\r\nping\r\n0\r\n\r\n"]
+    {
+        let mut client = proxy.connect();
+        client.send(format!("CONNECT db.example:5432 HTTP/1.1\r\nHost: db.example:5432\r\n{body}"));
+        client.response().expect(400);
+    }
+    assert!(listener.is_silent());
+    let mut client = proxy.connect();
+    client.send("CONNECT db.example:5432 HTTP/1.1\r\nHost: db.example:5432\r\nContent-Length: 0\r\n\r\n");
+    let mut origin = listener.accept();
+    assert!(!origin.request_head().fields.has("content-length"));
+    origin.send("HTTP/1.1 200 Connected\r\n\r\n");
+    client.response_to("CONNECT").expect(200);
+}
+
 #[test]
 fn a_backend_that_switches_in_the_middle_of_a_request_gets_no_tunnel() {
     // RFC 9110 §7.8

@@ -81,7 +81,7 @@ pub struct Mode(pub u32);
 
 impl Text for Mode {
     fn form() -> Kind {
-        Kind::Text { name: "octal mode", form: "an octal mode", examples: &["0660"] }
+        Kind::Text { name: "octal mode", form: "an octal mode from 0000 to 0777", examples: &["0660"] }
     }
 
     fn from_text(text: &str) -> Result<Mode, Complaint> {
@@ -156,6 +156,20 @@ impl Network {
                 (first.to_bits() ^ peer.to_bits()).checked_shr(128 - u32::from(*bits)).unwrap_or(0) == 0
             }
             _ => false,
+        }
+    }
+
+    /// The peers that are in both, if there are any.
+    pub fn intersection(&self, other: &Network) -> Option<Network> {
+        match (self, other) {
+            (Network::Unix, Network::Unix) => Some(Network::Unix),
+            (Network::Ip { first: one, bits: narrow }, Network::Ip { bits: wide, .. })
+                if narrow >= wide && other.contains(Some(*one)) =>
+            {
+                Some(*self)
+            }
+            (Network::Ip { .. }, Network::Ip { first, .. }) if self.contains(Some(*first)) => Some(*other),
+            _ => None,
         }
     }
 }

@@ -55,7 +55,8 @@ settings! {
         /// The permissions of a Unix socket, as for `chmod`. A socket passed by a service manager keeps its own mode.
         mode: Option<At<Mode>> = None, unset "the process's umask decides" "\"0660\"";
         /// Whether every connection begins with a PROXY header (version 1 or 2), which is trusted for the client's
-        /// address. Make sure that only peers that send such a header can reach this address.
+        /// address. Make sure that only peers that send such a header can reach this address. Other connections are
+        /// closed, counted (`proxy_headers_missing` in `sandarac stats`) and reported on standard error.
         proxy_protocol: bool = false;
         /// The scheme that clients use to reach this address: `https` if TLS is terminated in front of it. A trusted
         /// proxy's `X-Forwarded-Proto`, or else `Forwarded`, takes precedence.

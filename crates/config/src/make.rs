@@ -396,8 +396,27 @@ fn check_others(file: &File, report: &mut Report) {
     }
     if let Some(network) = file.purge.allow.iter().find(|network| is_everyone(network)) {
         report.warning(None, format!("[purge] allow holds {network}: anyone can empty the cache"));
+    } else {
+        warn_of_purging_proxies(file, report);
     }
     if file.limits.target.get() > file.limits.head.get() {
         report.error(None, "[limits] target is more than head, of which it is a part");
+    }
+}
+
+/// A purge that a proxy passes on comes from the proxy's address.
+fn warn_of_purging_proxies(file: &File, report: &mut Report) {
+    for At { value: listener, .. } in &file.listen {
+        let shared = file.purge.allow.iter().find_map(|allowed| {
+            listener.trusted_proxies.iter().find_map(|trusted| allowed.intersection(trusted))
+        });
+        if let (Some(network), Some(address)) = (shared, &listener.address) {
+            let message = format!(
+                "[purge] allow holds {network}, and so do the trusted_proxies of {}: anyone whose requests that proxy \
+                 passes on can purge",
+                address.value
+            );
+            report.warning(address.place.clone(), message);
+        }
     }
 }

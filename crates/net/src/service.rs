@@ -50,6 +50,9 @@ pub trait Service: Meter + 'static {
     /// not known any more: what its clients send is not guessed at.
     fn expects_proxy_header(&self, listener: ListenerId) -> Option<bool>;
 
+    /// A connection is closed because it did not begin with a valid PROXY protocol header.
+    fn proxy_header_missing(&self, peer: &Peer);
+
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 

@@ -44,6 +44,7 @@ macro_rules! counters {
 counters! {
     Connections "connections" "Client connections accepted.",
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
+    ProxyHeadersMissing "proxy_headers_missing" "Client connections closed because they did not begin with a valid PROXY header.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
     Panics "panics" "Client connections that ended because of a fault in this program: each is a bug to report.",
     Requests "requests" "Requests received, refused ones not among them. Once they have ended, each is one of hits, hits_stale, revalidated, misses, passes, pipes, synthetic, purges and failed.",

@@ -26,6 +26,8 @@ pub enum Fault {
     MethodNotAllowed,
     /// CONNECT or an upgrade that no rule allows.
     TunnelNotAllowed,
+    /// CONNECT with a body, which has no meaning (RFC 9110 §9.3.6): it might be read as the tunnel's first bytes.
+    TunnelWithBody,
     /// The request body is larger than the limit.
     BodyTooLarge,
     /// The request body broke off, or its framing was wrong.
@@ -72,7 +74,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 29] = [
+    pub const EACH: [Fault; 30] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -80,6 +82,7 @@ impl Fault {
         Fault::NoRoute,
         Fault::MethodNotAllowed,
         Fault::TunnelNotAllowed,
+        Fault::TunnelWithBody,
         Fault::BodyTooLarge,
         Fault::BodyBroken(None),
         Fault::BodyLate,
@@ -114,6 +117,7 @@ impl Fault {
             Fault::NoRoute => "no-route",
             Fault::MethodNotAllowed => "method-not-allowed",
             Fault::TunnelNotAllowed => "tunnel-not-allowed",
+            Fault::TunnelWithBody => "tunnel-with-body",
             Fault::BodyTooLarge => "body-too-large",
             Fault::BodyBroken(_) => "body-broken",
             Fault::BodyLate => "body-late",
@@ -142,7 +146,7 @@ impl Fault {
     /// The status of the response to the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost => 400,
+            Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost | Fault::TunnelWithBody => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
             Fault::NoRoute => 404,
@@ -173,6 +177,7 @@ impl Fault {
             | Fault::BadPath(_)
             | Fault::NoHost
             | Fault::Misdirected
+            | Fault::TunnelWithBody
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
             | Fault::BodyLate
@@ -209,6 +214,7 @@ impl Fault {
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
+            Fault::TunnelWithBody => "a CONNECT request has no body".into(),
             Fault::BodyTooLarge => "the request body is too large".into(),
             Fault::BodyBroken(None) => "the request body broke off".into(),
             Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),

@@ -13,7 +13,7 @@ use sandarac_message::caching::SURROGATE_CAPABILITY;
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
-use sandarac_message::{Field, Fields, FieldsBuf, Name, RequestHead, TooLarge, cookies, range};
+use sandarac_message::{Field, Fields, FieldsBuf, Method, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits};
 use sandarac_wire::h1::BodyFraming;
 
@@ -89,9 +89,20 @@ impl<'a> Forward<'a> {
             // requested with TE.
             takes_trailers: one_client && hop::accepts_trailers(self.request.fields),
             one_client,
-            framing,
+            framing: if framing == BodyFraming::None && !tunnel { self.no_body() } else { framing },
             edits: response,
         })
+    }
+
+    /// The framing of a request without a body. Some origins refuse one with 411 unless it announces its
+    /// length (RFC 9110 §8.6).
+    fn no_body(&self) -> BodyFraming {
+        match self.request.method {
+            Method::Post | Method::Put | Method::Patch => BodyFraming::Length(0),
+            Method::Get | Method::Head => BodyFraming::None,
+            _ if self.request.fields.get(Name::ContentLength).is_some() => BodyFraming::Length(0),
+            _ => BodyFraming::None,
+        }
     }
 
     /// The end-to-end fields.

@@ -1,7 +1,7 @@
 //! Throttling of log messages, per topic, with doubling intervals, so that no topic suppresses another.
 
 use sandarac_balance::{BackendId, Backoff};
-use sandarac_net::Moment;
+use sandarac_net::{ListenerId, Moment};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(crate) enum LogTopic {
     Clients,
     /// Connections that cannot be accepted.
     Accepting,
+    /// Connections to a listener without the PROXY header that it expects.
+    ProxyHeader(ListenerId),
     /// Skills of a pool that cannot be saved.
     Saving(Box<str>),
     /// A backend of a pool that gives no response, and the kind of failure.

@@ -137,6 +137,20 @@ impl Service for Core {
         self.site().listener(listener).map(|listener| listener.proxy_protocol)
     }
 
+    fn proxy_header_missing(&self, peer: &Peer) {
+        self.counters.one(Counter::ProxyHeadersMissing);
+        let site = self.site();
+        let Some(listener) = site.listener(peer.listener) else { return };
+        self.shared.log_throttled(LogTopic::ProxyHeader(peer.listener), || {
+            let client = peer.client.map_or_else(|| "a Unix socket".to_owned(), |client| client.to_string());
+            format!(
+                "a connection from {client} to {} is closed: it does not begin with a valid PROXY header \
+                 (proxy_protocol = true)",
+                listener.address
+            )
+        });
+    }
+
     fn admit(&self) -> bool {
         let admitted = self.shared.admit();
         self.counters.one(if admitted { Counter::Connections } else { Counter::ConnectionsRefused });

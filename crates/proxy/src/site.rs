@@ -5,7 +5,7 @@ use sandarac_config::{Config, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
-use sandarac_net::{Listener, ListenerId, MinimumRate, Peer, SessionLimits};
+use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
 use sandarac_policy::PoolId;
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
@@ -40,6 +40,8 @@ pub struct Site {
 /// A listener's configuration.
 #[derive(Clone)]
 pub(crate) struct SiteListener {
+    /// The address bound.
+    pub(crate) address: ListenAddress,
     /// The networks whose forwarding fields are trusted.
     trusted: Vec<Network>,
     /// The scheme that clients use: https if TLS ends at a proxy before us.
@@ -97,6 +99,7 @@ impl Site {
         };
         let in_force = config.listeners.iter().zip(bound).map(|(listener, bound)| {
             let listener = SiteListener {
+                address: bound.address.clone(),
                 trusted: listener.trusted_proxies.clone(),
                 scheme: listener.scheme,
                 proxy_protocol: listener.proxy_protocol,

@@ -72,6 +72,8 @@ pub struct Status {
     pub started: String,
     /// Its uptime, in seconds.
     pub uptime_seconds: u64,
+    /// The time since it began to drain, in seconds; `None` if it does not drain.
+    pub draining_seconds: Option<u64>,
     /// The configuration file; `None` for the command line.
     pub config: Option<String>,
     /// The cache profile, `safe` or `rfc`.

@@ -64,16 +64,15 @@ pub fn status(args: &ShowArgs) -> Result<(), Failure> {
 
 fn show_status(status: &Status) -> String {
     let Status { version, pid, started, uptime_seconds, profile, threads, admin, cache, .. } = status;
-    let state = match status.state {
-        State::Running => "running",
-        State::Draining => "draining",
+    let state = match (status.state, status.draining_seconds) {
+        (State::Running, _) => format!("running for {}, since {started}", span(*uptime_seconds)),
+        (State::Draining, Some(seconds)) => format!("draining for {}, started {started}", span(seconds)),
+        // An older version does not report the time.
+        (State::Draining, None) => format!("draining, started {started}"),
     };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![
-        row(
-            "process",
-            format!("sandarac {version}, pid {pid}, {state} for {}, since {started}", span(*uptime_seconds)),
-        ),
+        row("process", format!("sandarac {version}, pid {pid}, {state}")),
         row("configuration", status.config.clone().unwrap_or_else(|| "command line".to_owned())),
         row("profile", format!("{profile}, {threads} threads")),
     ];
@@ -318,19 +317,19 @@ mod tests {
     use super::*;
     use crate::admin::{BackendStatus, CacheStatus, Latency, Metric, PoolStatus};
 
-    #[test]
-    fn a_status_reads_as_a_table() {
+    fn example() -> Status {
         let backend = |address: &str, in_flight| BackendStatus {
             address: address.to_owned(),
             state: "healthy".to_owned(),
             in_flight,
         };
-        let status = Status {
+        Status {
             version: "1.2.3".to_owned(),
             pid: 7,
             state: State::Running,
             started: "2026-11-21T13:55:36.042Z".to_owned(),
             uptime_seconds: 61,
+            draining_seconds: None,
             config: Some("a.toml".to_owned()),
             profile: "safe".to_owned(),
             threads: 2,
@@ -342,9 +341,13 @@ mod tests {
                 backends: vec![backend("http://a:8000", 3), backend("http://bcd:8000", 0)],
                 ..PoolStatus::default()
             }],
-        };
+        }
+    }
+
+    #[test]
+    fn a_status_reads_as_a_table() {
         assert_eq!(
-            show_status(&status),
+            show_status(&example()),
             "\
 process        sandarac 1.2.3, pid 7, running for 1 m 1 s, since 2026-11-21T13:55:36.042Z
 configuration  a.toml
@@ -357,6 +360,17 @@ pool app       http://a:8000    healthy  3 in flight
 pool app       http://bcd:8000  healthy  0 in flight
 "
         );
+    }
+
+    #[test]
+    fn a_draining_process_shows_since_when_it_drains() {
+        let draining =
+            Status { state: State::Draining, uptime_seconds: 7200, draining_seconds: Some(3), ..example() };
+        let first = |status: &Status| show_status(status).lines().next().unwrap().to_owned();
+        let process = "process        sandarac 1.2.3, pid 7, draining";
+        assert_eq!(first(&draining), format!("{process} for 3 s, started 2026-11-21T13:55:36.042Z"));
+        let older = Status { draining_seconds: None, ..draining };
+        assert_eq!(first(&older), format!("{process}, started 2026-11-21T13:55:36.042Z"));
     }
 
     #[test]

@@ -17,9 +17,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a process may take to report whether it is draining.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits while a draining process has the admin interface of `config`. Returns whether to start: false if a signal
-/// stops this process meanwhile.
-pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
+/// The end of a wait for a predecessor.
+pub(crate) enum Wait {
+    /// No process drains: start. `running` is the id of one that has the admin interface and does not drain.
+    Over { running: Option<u32> },
+    /// A signal stops this process.
+    Stopped,
+}
+
+/// Waits while a draining process has the admin interface of `config`.
+pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> Wait {
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
     let token = config.admin.token.as_deref().or(config.admin.read_token.as_deref()).map(str::to_owned);
     let predecessor = AdminClient::new(endpoint, token).patience(ANSWER_TIMEOUT);
@@ -33,12 +40,12 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
         });
         let status = tokio::select! {
             status = timeout(ANSWER_TIMEOUT, status) => status,
-            () = signals.stop() => return false,
+            () = signals.stop() => return Wait::Stopped,
         };
         // Any other response, or none in time, is reported by the attempt to listen.
-        let Ok(Ok(Ok(status))) = status else { return true };
+        let Ok(Ok(Ok(status))) = status else { return Wait::Over { running: None } };
         if status.state != State::Draining {
-            return true;
+            return Wait::Over { running: Some(status.pid) };
         }
         if !told {
             print_line(format_args!(
@@ -49,7 +56,7 @@ pub(crate) async fn wait_for(config: &Config, signals: &mut Signals) -> bool {
         }
         tokio::select! {
             () = sleep(POLL_INTERVAL) => {}
-            () = signals.stop() => return false,
+            () = signals.stop() => return Wait::Stopped,
         }
     }
 }

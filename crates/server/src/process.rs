@@ -16,11 +16,9 @@ mod stats;
 mod sweeper;
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
@@ -51,6 +49,20 @@ pub struct Process {
     upkeep: Option<Upkeep>,
     /// The threads of the cores.
     threads: Vec<JoinHandle<()>>,
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every exchange has ended.
+    Whole,
+    /// The configured `time` has passed, and client connections are left.
+    Late {
+        /// The configured time.
+        time: Duration,
+        /// How many are left.
+        connections: usize,
+    },
 }
 
 /// The parts of a process, besides its configuration, that it needs to run until it is stopped.
@@ -104,7 +116,7 @@ impl Process {
             admin: Mutex::default(),
             token,
             read_token,
-            draining: AtomicBool::new(false),
+            draining_since: OnceLock::new(),
             reloading: Mutex::new(()),
         });
         start_sweeper(Arc::downgrade(&state))?;
@@ -137,12 +149,14 @@ impl Process {
         self.state.log.reopen();
     }
 
-    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time. Returns
-    /// whether all have.
-    pub async fn drain(&self) -> bool {
-        self.state.draining.store(true, Relaxed);
-        let patience = *self.state.shared.site().config.timeouts.drain;
-        tokio::time::timeout(patience, self.state.cores.drain()).await.is_ok()
+    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time.
+    pub async fn drain(&self) -> Drained {
+        self.state.draining_since.get_or_init(Instant::now);
+        let time = *self.state.shared.site().config.timeouts.drain;
+        match tokio::time::timeout(time, self.state.cores.drain()).await {
+            Ok(()) => Drained::Whole,
+            Err(_) => Drained::Late { time, connections: self.state.shared.connections() },
+        }
     }
 }
 

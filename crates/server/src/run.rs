@@ -8,8 +8,9 @@ use sandarac_net::ListenAddress;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-use crate::predecessor;
-use crate::process::{Daemon, Process};
+use crate::human::{count, lasting};
+use crate::predecessor::{self, Wait};
+use crate::process::{Daemon, Drained, Process};
 use crate::service_manager;
 use crate::signals::{Event, Signals};
 use crate::startup_messages;
@@ -24,11 +25,11 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut signals =
             Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
-        if !predecessor::wait_for(&config, &mut signals).await {
+        let Wait::Over { running } = predecessor::wait_for(&config, &mut signals).await else {
             return Ok(());
-        }
+        };
         let process = Process::start(config, Some(Daemon { args: Some(args.clone()), inherited }))
-            .map_err(|error| Failure::Failed(error.to_string()))?;
+            .map_err(|error| Failure::Failed(format!("{error}{}", hint(&error, running))))?;
         if let Some(admin) = process.admin() {
             startup_messages::announce(process.listeners(), admin);
         }
@@ -46,14 +47,30 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         print_line("sandarac: draining; once more to exit at once");
         tokio::select! {
             drained = process.drain() => {
-                if !drained {
-                    print_line("sandarac: some exchanges did not end in time and were cut off");
+                if let Drained::Late { time, connections } = drained {
+                    print_line(format_args!(
+                        "sandarac: the drain time of {} has passed: {} {} cut off",
+                        lasting(time.as_secs_f64()),
+                        count(connections as u64, "connection"),
+                        if connections == 1 { "was" } else { "were" }
+                    ));
                 }
             }
             () = exit(&mut signals, &process) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
         }
         Ok(())
     })
+}
+
+/// The hint for a start that failed while another process, if any, is `running` with the same admin interface.
+fn hint(error: &io::Error, running: Option<u32>) -> String {
+    match running.filter(|_| error.kind() == io::ErrorKind::AddrInUse) {
+        Some(pid) => format!(
+            "; Sandarac is running already, as process {pid} (`sandarac status`): to change its configuration, \
+             `sandarac reload`; to replace it, `kill {pid}` and start again, which waits until it has drained"
+        ),
+        None => String::new(),
+    }
 }
 
 /// Waits for the second event that stops the process.

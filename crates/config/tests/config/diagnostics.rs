@@ -143,6 +143,10 @@ fn what_does_not_fit_together_is_refused() {
             "[[listen]]\naddress = \"[::]:1\"\n[[listen]]\naddress = \"10.0.0.1:1\"\n",
             "[::]:1 and 10.0.0.1:1 cannot both be listened on",
         ),
+        (
+            "[[listen]]\naddress = \"unix:/a\"\nmode = \"1777\"\n",
+            "\"1777\" is not an octal mode from 0000 to 0777, such as \"0660\"",
+        ),
         ("[[listen]]\naddress = \":1\"\nmode = \"0600\"\n", "only a Unix socket has a mode"),
         ("[pool.b]\n", "the pool `b` has no backends"),
         ("[pool.b]\nbackends = [\"http://a\", \"http://a:80\"]\n", "the backend http://a is listed twice"),
@@ -193,6 +197,33 @@ fn what_is_missing_is_told_only_where_the_rest_could_be_read() {
     assert_eq!(messages("[[listen]]\nadress = \":80\"\n"), ["unknown key `adress`"]);
     let diagnostics = refused(BASE);
     assert_eq!(diagnostics.errors()[0].help.as_deref(), Some("add [[route]] with pool = \"app\""));
+}
+
+#[test]
+fn a_trusted_proxy_that_may_purge_is_warned_of() {
+    let with = |trusted: &str, allow: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \":8080\"\ntrusted_proxies = {trusted}\n[pool.app]\nbackends = \"http://a\"\n\
+             [[route]]\npool = \"app\"\n[purge]\nallow = {allow}\n"
+        );
+        warnings(&text)
+    };
+    for (trusted, allow, both) in [
+        ("\"127.0.0.1\"", "[\"192.0.2.1\", \"127.0.0.0/8\"]", "127.0.0.1"),
+        ("\"10.0.0.0/8\"", "\"10.1.2.3\"", "10.1.2.3"),
+        ("\"2001:db8::/32\"", "\"2001:db8:7::/48\"", "2001:db8:7::/48"),
+        ("\"unix\"", "\"unix\"", "unix"),
+    ] {
+        let warning = format!(
+            "[purge] allow holds {both}, and so do the trusted_proxies of :8080: anyone whose requests that proxy passes on can purge"
+        );
+        assert_eq!(with(trusted, allow), [warning]);
+    }
+    for (trusted, allow) in
+        [("\"10.0.0.0/8\"", "\"127.0.0.1\""), ("\"unix\"", "\"127.0.0.1\""), ("\"::1\"", "\"127.0.0.1\"")]
+    {
+        assert!(with(trusted, allow).is_empty(), "{trusted} {allow}");
+    }
 }
 
 #[test]

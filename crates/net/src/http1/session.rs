@@ -48,8 +48,15 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
     };
     connection.timer.set(service.limits(connection.peer.listener).head_timeout);
     match service.expects_proxy_header(connection.peer.listener) {
-        Some(true) if !Box::pin(receive_proxy_header(&mut connection)).await => return,
-        Some(_) => {}
+        Some(true) => match Box::pin(receive_proxy_header(&mut connection)).await {
+            ProxyHeader::Received => {}
+            ProxyHeader::Missing => {
+                service.proxy_header_missing(&connection.peer);
+                return;
+            }
+            ProxyHeader::ClosedUnused => return,
+        },
+        Some(false) => {}
         None => return,
     }
     loop {
@@ -175,9 +182,18 @@ async fn linger(connection: &mut Connection, time: Duration) {
     .await;
 }
 
-/// Reads the PROXY protocol header; false if it is missing or wrong. Such a connection is closed without a
-/// response, because its peer does not speak HTTP yet.
-async fn receive_proxy_header(connection: &mut Connection) -> bool {
+/// The beginning of a connection that should have a PROXY protocol header.
+enum ProxyHeader {
+    Received,
+    /// It is wrong, late, or broke off.
+    Missing,
+    /// The peer closed the connection without a byte, as checks of a port do.
+    ClosedUnused,
+}
+
+/// Reads the PROXY protocol header. A connection without one is closed without a response, because its peer
+/// does not speak HTTP yet.
+async fn receive_proxy_header(connection: &mut Connection) -> ProxyHeader {
     poll_fn(|cx| {
         loop {
             match proxy_protocol::parse(connection.conn.data()) {
@@ -186,18 +202,21 @@ async fn receive_proxy_header(connection: &mut Connection) -> bool {
                     if let Origin::Proxied { source, .. } = header.origin {
                         connection.peer.client = Some(canonical(source));
                     }
-                    return Poll::Ready(true);
+                    return Poll::Ready(ProxyHeader::Received);
                 }
                 Ok(None) => {}
-                Err(_) => return Poll::Ready(false),
+                Err(_) => return Poll::Ready(ProxyHeader::Missing),
             }
             match connection.conn.poll_fill(cx) {
                 Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(_) => return Poll::Ready(false),
+                Poll::Ready(_) if connection.conn.data().is_empty() => {
+                    return Poll::Ready(ProxyHeader::ClosedUnused);
+                }
+                Poll::Ready(_) => return Poll::Ready(ProxyHeader::Missing),
                 Poll::Pending => {
                     connection.conn.park();
                     ready!(connection.timer.poll(cx));
-                    return Poll::Ready(false);
+                    return Poll::Ready(ProxyHeader::Missing);
                 }
             }
         }

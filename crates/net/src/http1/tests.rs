@@ -169,6 +169,8 @@ impl Service for Echo {
         Some(false)
     }
 
+    fn proxy_header_missing(&self, _: &Peer) {}
+
     fn admit(&self) -> bool {
         true
     }

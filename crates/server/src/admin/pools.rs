@@ -279,4 +279,6 @@ pub struct Ordered {
     pub in_flight: u64,
     /// How many backends the pool has now.
     pub backends: u64,
+    /// How many of them are healthy, or untried; `None` from a version that does not report it.
+    pub healthy: Option<u64>,
 }

@@ -66,7 +66,13 @@ impl Control for Process {
 }
 
 fn ordered() -> Ordered {
-    Ordered { pool: "app".to_owned(), backend: "http://a:80".to_owned(), in_flight: 3, backends: 2 }
+    Ordered {
+        pool: "app".to_owned(),
+        backend: "http://a:80".to_owned(),
+        in_flight: 3,
+        backends: 2,
+        healthy: Some(2),
+    }
 }
 
 pub(crate) fn status() -> Status {
@@ -76,6 +82,7 @@ pub(crate) fn status() -> Status {
         state: State::Running,
         started: "2026-11-21T13:55:36.042Z".to_owned(),
         uptime_seconds: 61,
+        draining_seconds: None,
         config: None,
         profile: "safe".to_owned(),
         threads: 2,

@@ -122,7 +122,9 @@ impl Listen {
                 Some(("mode", octal)) => {
                     let parsed = u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777);
                     mode =
-                        Some(parsed.ok_or_else(|| format!("{octal:?} is not an octal mode, such as 660"))?);
+                        Some(parsed.ok_or_else(|| {
+                            format!("{octal:?} is not an octal mode up to 777, such as 660")
+                        })?);
                 }
                 Some((name @ ("user" | "group"), _)) => {
                     return Err(format!(

@@ -84,6 +84,7 @@ fn what_cannot_be_meant_is_told_with_what_can() {
         ("-s file,/tmp/x,1G", "the cache is in memory: malloc,1G"),
         ("-s file,/tmp/x", "the cache is in memory: malloc,512m"),
         ("-a /x.sock,mode=999", "octal mode"),
+        ("-a /x.sock,mode=1777", "\"1777\" is not an octal mode up to 777, such as 660"),
         ("-a :80,mode=666", "only a Unix socket has a mode"),
         ("-a /x.sock,user=www,mode=666", "user= is not supported"),
         ("-s 1G", "malloc,SIZE"),

@@ -12,6 +12,7 @@ use crate::admin::{
 use crate::cli::{BackendArgs, PoolArgs, PoolOrder, PoolsArgs};
 use crate::failure::Failure;
 use crate::human::{count, grouped, lasting, percent};
+use crate::stderr::print_line;
 
 /// The most workers shown per class.
 const MAX_SKILLED_SHOWN: usize = 6;
@@ -59,7 +60,15 @@ pub fn pool(args: &PoolArgs) -> Result<(), Failure> {
                     format!("gets no new requests; {} in flight", count(ordered.in_flight, "request"))
                 }
             };
-            said(&drain.backend, &ordered, &done)
+            said(&drain.backend, &ordered, &done)?;
+            if !drain.undo && ordered.healthy == Some(0) {
+                let Ordered { pool, backend, .. } = ordered;
+                print_line(format_args!(
+                    "sandarac: warning: no other backend of pool {pool} is healthy, so that requests may fail; \
+                     `sandarac pool drain {pool} {backend} --undo` gives this one requests again"
+                ));
+            }
+            Ok(())
         }
     }
 }

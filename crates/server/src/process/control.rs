@@ -1,7 +1,6 @@
 //! Commands of the admin interface to the running process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use sandarac_cache::{Expression, Purge as Kind, Tag};
 use sandarac_message::caching::Profile;
@@ -25,12 +24,14 @@ impl Control for ProcessControl {
         let state = &*self.0;
         let site = state.shared.site();
         let store = state.shared.store.stats();
+        let draining_since = state.draining_since.get();
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            state: if state.draining.load(Relaxed) { State::Draining } else { State::Running },
+            state: if draining_since.is_some() { State::Draining } else { State::Running },
             started: Civil::of(state.started_at).rfc3339().to_string(),
             uptime_seconds: state.started.elapsed().as_secs(),
+            draining_seconds: draining_since.map(|since| since.elapsed().as_secs()),
             config: state.args.as_ref().and_then(|args| Some(args.config.as_ref()?.display().to_string())),
             profile: match site.config.cache.profile {
                 Profile::Safe => "safe",

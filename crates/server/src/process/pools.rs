@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use sandarac_balance::{
-    Address, BackendId, BackendReport, ClassReport, Classes, Pool, QueueReport, SkillSource, SkillWord,
+    Address, BackendId, BackendReport, BackendState, ClassReport, Classes, Pool, QueueReport, SkillSource,
+    SkillWord,
 };
 use sandarac_config::closest;
 use sandarac_discover::LiveSettings;
@@ -61,7 +62,7 @@ pub(super) fn add(shared: &Shared, order: &AddBackend) -> Result<Ordered, Refusa
     }
     let member = sandarac_proxy::Member { address: address.clone(), weight: order.weight };
     pool.add(member).map_err(|why| refusal(pool, &address, why))?;
-    Ok(ordered(pool, &address, 0))
+    Ok(ordered(shared, pool, &address, 0))
 }
 
 /// Removes a backend from a pool.
@@ -71,7 +72,7 @@ pub(super) fn remove(shared: &Shared, order: &RemoveBackend) -> Result<Ordered, 
     let address = address(&order.backend)?;
     let in_flight = in_flight(&pool.live(), &address);
     pool.remove(&address).map_err(|why| refusal(pool, &address, why))?;
-    Ok(ordered(pool, &address, in_flight))
+    Ok(ordered(shared, pool, &address, in_flight))
 }
 
 /// Stops or resumes new requests to a backend.
@@ -80,13 +81,21 @@ pub(super) fn drain(shared: &Shared, order: &DrainBackend) -> Result<Ordered, Re
     let pool = find(&site, &order.pool)?;
     let address = address(&order.backend)?;
     pool.drain(&address, !order.undo).map_err(|why| refusal(pool, &address, why))?;
-    Ok(ordered(pool, &address, in_flight(&pool.live(), &address)))
+    Ok(ordered(shared, pool, &address, in_flight(&pool.live(), &address)))
 }
 
-fn ordered(pool: &SitePool, address: &Address, in_flight: u64) -> Ordered {
+fn ordered(shared: &Shared, pool: &SitePool, address: &Address, in_flight: u64) -> Ordered {
     let live = pool.live();
-    let backends = live.backends().len() as u64;
-    Ordered { pool: live.name().to_owned(), backend: address.to_string(), in_flight, backends }
+    let states = live.report(shared.now()).into_iter().map(|backend| backend.state());
+    let healthy =
+        states.filter(|state| matches!(state, BackendState::Healthy | BackendState::Untried)).count();
+    Ordered {
+        pool: live.name().to_owned(),
+        backend: address.to_string(),
+        in_flight,
+        backends: live.backends().len() as u64,
+        healthy: Some(healthy as u64),
+    }
 }
 
 fn in_flight(pool: &Pool, address: &Address) -> u64 {
@@ -302,8 +311,8 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
 
 fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
     let state = backend.state();
-    let is = |other: sandarac_balance::BackendState| u64::from(state == other);
-    use sandarac_balance::BackendState::{Failing, Healthy, Sidelined, Untried};
+    let is = |other: BackendState| u64::from(state == other);
+    use BackendState::{Failing, Healthy, Sidelined, Untried};
     [
         Metric::counter("backend_requests", "Requests given to a backend.", backend.picks),
         Metric::counter(

@@ -3,7 +3,6 @@
 use std::fs;
 use std::mem;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
 
 use sandarac_cache::Settings;
 use sandarac_config::{Config, Listener as ConfiguredListener};
@@ -25,7 +24,7 @@ impl ProcessState {
     /// Reads the configuration again and applies it if it is valid; otherwise nothing changes. Exchanges in flight end
     /// under the old one, and the store is kept. The result is always reported on standard error, too.
     pub(super) fn reload(&self) -> Result<Reloaded, Refusal> {
-        if self.draining.load(Relaxed) {
+        if self.draining_since.get().is_some() {
             self.log.reopen();
             let refusal = Refusal::failed("nothing is reloaded: this process is draining and ends");
             print_line(format_args!("sandarac: {refusal}"));

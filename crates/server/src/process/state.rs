@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -38,7 +37,8 @@ pub(super) struct ProcessState {
     pub(super) token: Token,
     /// The token for read-only callers.
     pub(super) read_token: Token,
-    pub(super) draining: AtomicBool,
+    /// When the process began to drain, if it did.
+    pub(super) draining_since: OnceLock<Instant>,
     /// Held during a reload.
     pub(super) reloading: Mutex<()>,
 }

@@ -170,6 +170,7 @@ mod tests {
             state: State::Running,
             started: String::new(),
             uptime_seconds: 61,
+            draining_seconds: None,
             config: None,
             profile: "safe".to_owned(),
             threads: 2,
