@@ -35,6 +35,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if options.help {
+        println!("{}", options::USAGE);
+        return ExitCode::SUCCESS;
+    }
     if options.list {
         report::list();
         return ExitCode::SUCCESS;

@@ -19,6 +19,7 @@ usage: bench/hit-ratio/run [OPTION]...
 
 /// What to measure.
 pub(crate) struct Options {
+    pub(crate) help: bool,
     pub(crate) list: bool,
     /// None: all.
     traces: Vec<String>,
@@ -35,6 +36,7 @@ impl Options {
     /// A message, if an option is unknown or its value invalid.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
         let mut options = Options {
+            help: false,
             list: false,
             traces: Vec::new(),
             policies: Vec::new(),
@@ -47,6 +49,7 @@ impl Options {
         while let Some(option) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{option} needs a value"));
             match option.as_str() {
+                "--help" => options.help = true,
                 "--list" => options.list = true,
                 "--quick" => options.requests = 200_000,
                 "--trace" => options.traces.push(known_trace(value()?)?),

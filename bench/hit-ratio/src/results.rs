@@ -48,9 +48,7 @@ impl Results {
         let mut traces = json!({});
         for (name, ratios) in &self.traces {
             for (kind, ratio) in ratios {
-                let round = |per_cent: f64| (per_cent * 1000.0).round() / 1000.0;
-                traces[name][kind.name()] =
-                    json!({ "objects": round(ratio.objects), "bytes": round(ratio.bytes) });
+                traces[name][kind.name()] = json!({ "objects": ratio.objects, "bytes": ratio.bytes });
             }
         }
         let all = json!({ "seed": self.seed, "requests": self.requests, "traces": traces });
