@@ -23,8 +23,8 @@ fn rounded(size: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::Cache;
     use crate::ours::Ours;
-    use crate::policies::Cache;
     use crate::random::Random;
     use crate::traces::Request;
 

@@ -3,6 +3,7 @@
 //! Every policy gets the same requests and the same bytes of memory. A request is a hit if its body did not
 //! come from the origin; so is one that was answered after a 304. Hits count after a warm-up.
 
+mod cache;
 mod cost;
 mod options;
 mod ours;
@@ -19,8 +20,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
+use cache::Cache;
 use options::Options;
-use policies::{Cache, Kind};
+use policies::Kind;
 use results::{Ratio, Results};
 use traces::{RECIPES, Recipe, Trace};
 

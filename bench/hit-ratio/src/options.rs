@@ -11,7 +11,7 @@ usage: bench/hit-ratio/run [OPTION]...
   --trace NAME      only this trace; may be repeated
   --policy NAME     only this policy; may be repeated
   --seed NUMBER     the seed of the traces; 1
-  --requests COUNT  requests in most traces; 1000000
+  --requests COUNT  requests in most traces; 800000
   --quick           200000 requests
   --jobs COUNT      traces at the same time; 1
   --out FILE        write the results to a file
@@ -41,7 +41,7 @@ impl Options {
             traces: Vec::new(),
             policies: Vec::new(),
             seed: 1,
-            requests: 1_000_000,
+            requests: 800_000,
             jobs: 1,
             out: None,
             against: None,

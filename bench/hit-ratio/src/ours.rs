@@ -8,7 +8,7 @@ use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
-use crate::policies::Cache;
+use crate::cache::Cache;
 use crate::traces::Request;
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);

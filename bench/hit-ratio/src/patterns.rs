@@ -105,6 +105,7 @@ fn exchange(ranks: &mut [u32], share: f64, random: &mut Random) {
     places.into_iter().zip(keys).for_each(|(place, key)| ranks[place] = key);
 }
 
+/// Requests for objects from `first` on, `times` for each, among those of the background.
 fn passing(
     share: f64,
     times: u32,

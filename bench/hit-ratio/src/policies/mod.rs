@@ -13,16 +13,10 @@ mod sieve;
 #[cfg(test)]
 mod tests;
 
+use crate::cache::Cache;
 use crate::cost::cost;
 use crate::ours::Ours;
 use crate::traces::{Request, Trace};
-
-/// A cache with time and lifetimes.
-pub(crate) trait Cache {
-    /// Requests an object, and stores it if it is absent. Returns whether its body came from the cache.
-    /// `number` is the place of the request in its trace.
-    fn request(&mut self, number: usize, request: &Request) -> bool;
-}
 
 /// A cache policy, without lifetimes.
 trait Policy {
