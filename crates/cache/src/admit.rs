@@ -120,6 +120,8 @@ impl Store {
                 return None;
             }
             shard.counters().refreshed += 1;
+            // It answers the request that led to this.
+            candidate.count();
             if candidate.vary() == object.vary() {
                 return shard.exchange(slot, object.clone(), Some(&tags));
             }
@@ -199,6 +201,13 @@ impl Store {
                 (goes || at + 1 >= most).then_some(slot)
             };
             let slots: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
+            if superseded == Superseded::Now {
+                let mut variants = shard.variants(landing.key).map(|(_, other)| other);
+                variants
+                    .find(|other| other.vary() == object.vary())
+                    .into_iter()
+                    .for_each(|it| object.inherit(it));
+            }
             removed.extend(slots.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
             if shard.marks.any() {
                 shard.marks.remove(landing.key);

@@ -41,8 +41,8 @@ pub struct Object {
     path_len: u16,
     /// Whether the rest of this part was fetched once already and did not arrive.
     stalled: AtomicBool,
-    /// Hits since eviction last examined it, up to [`FREQUENT`], and its queue. Both are protected by the
-    /// shard's lock.
+    /// Hits that eviction has not used up yet, in parts of a [`HIT`] and up to [`FREQUENT`], and its queue.
+    /// Both are protected by the shard's lock.
     pub(crate) frequency: AtomicU8,
     pub(crate) queue: AtomicU8,
 }
@@ -51,8 +51,11 @@ pub struct Object {
 /// use it, so an earlier soft purge stays in effect.
 const CONDEMNED: u32 = 1 << 31;
 
+/// A hit. Eviction takes half of one from an object that is small.
+pub(crate) const HIT: u8 = 2;
+
 /// The frequency at which counting stops.
-pub(crate) const FREQUENT: u8 = 3;
+pub(crate) const FREQUENT: u8 = 3 * HIT;
 
 /// Rare properties of an object, in an allocation of their own.
 #[derive(Clone, Default)]
@@ -200,10 +203,18 @@ impl Object {
     /// Counts a hit. The shard's lock is held, so this needs no atomic read-modify-write.
     pub(crate) fn hit(&self) {
         self.hits.store(self.hits.load(Relaxed).wrapping_add(1), Relaxed);
-        let frequency = self.frequency.load(Relaxed);
-        if frequency < FREQUENT {
-            self.frequency.store(frequency + 1, Relaxed);
-        }
+        self.count();
+    }
+
+    /// Counts a request for eviction. The shard's lock is held.
+    pub(crate) fn count(&self) {
+        self.frequency.store((self.frequency.load(Relaxed) + HIT).min(FREQUENT), Relaxed);
+    }
+
+    /// Takes over from `before`, which it replaces, how eviction judges it. The shard's lock is held.
+    pub(crate) fn inherit(&self, before: &Object) {
+        self.frequency.store(before.frequency.load(Relaxed), Relaxed);
+        self.queue.store(before.queue.load(Relaxed), Relaxed);
     }
 
     /// Makes it stale from `now` on; only the first soft purge counts.
@@ -257,8 +268,7 @@ impl Object {
     pub(crate) fn succeed(&self, before: &Object) {
         self.hits.store(before.hits.load(Relaxed), Relaxed);
         self.bans.fetch_max(before.bans.load(Relaxed), Relaxed);
-        self.frequency.store(before.frequency.load(Relaxed), Relaxed);
-        self.queue.store(before.queue.load(Relaxed), Relaxed);
+        self.inherit(before);
     }
 
     /// Takes over the purge of `before`, the same response. The shard's lock is held.

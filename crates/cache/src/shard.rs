@@ -4,7 +4,8 @@
 //! Eviction is S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023). New
 //! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
-//! back.
+//! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
+//! needs more hits to stay, and one far below it uses them up more slowly (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,6 +17,7 @@ use sandarac_message::{Fields, Timestamp};
 use crate::flight_state::Flying;
 use crate::ghost::Ghost;
 use crate::marks::Marks;
+use crate::object::HIT;
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
@@ -93,11 +95,12 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Whether an object has enough hits to keep its place. Larger objects need more.
-    fn earned(self, object: &Object) -> bool {
+    /// Whether an object has enough hits to keep its place. Those above the `mean` weight need more, because
+    /// they take the place of several.
+    fn earned(self, object: &Object, mean: usize) -> bool {
         let weight = object.weight();
-        let needed = 1 + u8::from(weight > self.limit / 1024) + u8::from(weight > self.limit / LARGE);
-        !self.desperate && object.frequency.load(Relaxed) >= needed
+        let needed = 1 + u8::from(weight > mean) + u8::from(weight > 4 * mean);
+        !self.desperate && object.frequency.load(Relaxed) >= needed * HIT
     }
 
     /// Whether an object is whole and being read.
@@ -230,11 +233,11 @@ impl Shard {
         older.filter(|(_, other)| other.vary() == object.vary()).map(|(slot, _)| slot).next()
     }
 
-    /// Adds an object as the newest of its key. It enters the main queue if its key was evicted recently and
-    /// `expected` bytes are not a large part of the store.
+    /// Adds an object as the newest of its key. It enters the main queue if it inherited that, or its key has
+    /// left the store recently, and `expected` bytes are not a large part of the store.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
-        let returns = self.ghost.take(key.hash());
+        let returns = self.ghost.take(key.hash()) || Queue::of(&object) == Queue::Main;
         let queue = if returns && expected <= judge.limit / LARGE { Queue::Main } else { Queue::Small };
         let variant = self.head(key);
         let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
@@ -267,6 +270,17 @@ impl Shard {
         self.condemned_objects -= usize::from(condemned);
         self.counters.removed[if condemned { Removal::Purged } else { removal } as usize] += 1;
         Some(object)
+    }
+
+    /// Removes an object that is past every use. If it had hits, its key is remembered: the response that
+    /// follows it is wanted as much.
+    pub(crate) fn expire(&mut self, slot: u32) -> Option<Arc<Object>> {
+        let object = self.object(slot)?;
+        if Queue::of(object) == Queue::Main || object.frequency.load(Relaxed) > 0 {
+            let hash = object.key().hash();
+            self.ghost.insert(hash, self.places.len());
+        }
+        self.remove(slot, Removal::Expired)
     }
 
     /// Condemns the objects in these slots that carry a tag: they answer no later request and are freed
@@ -366,16 +380,20 @@ impl Shard {
             return Victim::Evicted(object);
         }
         let mut passed = Victim::None;
+        let mean = self.lines.iter().map(|line| line.bytes).sum::<usize>() / self.places.len().max(1);
         for _ in 0..STEPS {
             let slot = self.lines[queue as usize].head;
             let Some(object) = self.object(slot) else {
                 return passed;
             };
-            let (earned, held) = (judge.earned(object), judge.is_held(object));
+            let (earned, held) = (judge.earned(object, mean), judge.is_held(object));
             if earned {
                 match queue {
                     Queue::Small => object.frequency.store(0, Relaxed),
-                    Queue::Main => _ = object.frequency.fetch_sub(1, Relaxed),
+                    Queue::Main => {
+                        let cost = if object.weight() < mean / 2 { HIT / 2 } else { HIT };
+                        object.frequency.fetch_sub(cost, Relaxed);
+                    }
                 }
                 passed = Victim::Passed;
             }
@@ -420,15 +438,8 @@ impl Shard {
         objects.sort_by_key(|object| object.received());
         let judge = Judge { limit: 0, desperate: false };
         for object in objects {
-            let queue = Queue::of(&object);
             let tags: Vec<Tag> = before.of(object.tags.load(Relaxed)).collect();
-            self.insert(object.clone(), &tags, 0, judge);
-            if queue == Queue::Main
-                && let Some(slot) = self.slot_of(&object)
-            {
-                self.dequeue(slot);
-                self.enqueue(slot, Queue::Main);
-            }
+            self.insert(object, &tags, 0, judge);
         }
     }
 

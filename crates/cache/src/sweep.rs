@@ -97,7 +97,7 @@ impl Store {
             for slot in from..to {
                 let Some(object) = shard.object(slot) else { continue };
                 if object.lifetimes().dead(now) && object.body().is_whole() {
-                    dead.extend(shard.remove(slot, Removal::Expired));
+                    dead.extend(shard.expire(slot));
                 } else if !self.bans.are_tested(object) {
                     untested.push(object.clone());
                 }

@@ -343,3 +343,69 @@ fn the_index_of_tags_that_are_gone_takes_no_room_from_others() {
     let missed = [round(), round(), round()];
     assert_eq!(missed, [500, missed[1], 0], "{:?}", store.stats());
 }
+
+/// Stores `/wanted` and requests it until it is in the main queue.
+fn make_wanted(store: &Arc<Store>, room: usize) {
+    ask(store, "/wanted", 1000);
+    for n in 0..2 * room {
+        ask(store, &format!("/once/{n}"), 1000);
+        if n % 16 == 0 {
+            ask(store, "/wanted", 1000);
+        }
+    }
+}
+
+/// Whether `/wanted` is still there after twice what fits.
+fn outlasts_a_flood(store: &Arc<Store>, room: usize) -> bool {
+    (0..2 * room).for_each(|n| _ = ask(store, &format!("/more/{n}"), 1000));
+    !store.variants(key("/wanted")).is_empty()
+}
+
+#[test]
+fn what_is_fetched_again_after_it_expired_keeps_its_place() {
+    for is_swept in [false, true] {
+        let store = Arc::new(Store::new(Settings::new(4 << 20)));
+        let room = room(4 << 20, 1000);
+        make_wanted(&store, room);
+        if is_swept {
+            store.sweep(usize::MAX, at(100));
+            assert!(store.variants(key("/wanted")).is_empty());
+        }
+        let again = response("/wanted").lifetimes(at(100), 10, 5, 60);
+        flight(get("/wanted").lookup(&store, at(100))).store_complete(
+            again.new_object(),
+            &[&[b'x'; 1000]],
+            None,
+        );
+        assert!(outlasts_a_flood(&store, room), "swept: {is_swept}");
+    }
+}
+
+#[test]
+fn a_response_that_is_always_validated_counts_as_requested() {
+    let store = Arc::new(Store::new(Settings::new(4 << 20)));
+    let room = room(4 << 20, 1000);
+    response("/wanted").lifetimes(START, 0, 0, 60).put(&store, &[b'x'; 1000]);
+    for _ in 0..3 {
+        let stale = flight(get("/wanted").lookup(&store, at(1)));
+        assert!(stale.refresh(response("/wanted").lifetimes(START, 0, 0, 60).new_object()).is_some());
+    }
+    assert!(outlasts_a_flood(&store, room));
+}
+
+#[test]
+fn of_objects_with_as_many_hits_the_small_ones_stay() {
+    let store = Arc::new(Store::new(Settings::new(8 << 20)));
+    let room = room(8 << 20, 1000);
+    for n in 0..100 {
+        for (kind, len) in [("small", 1000), ("large", 20_000)] {
+            ask(&store, &format!("/{kind}/{n}"), len);
+            ask(&store, &format!("/{kind}/{n}"), len);
+        }
+    }
+    (0..room).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
+    let left =
+        |kind: &str| (0..100).filter(|n| !store.variants(key(&format!("/{kind}/{n}"))).is_empty()).count();
+    assert!(left("small") > 90, "{} small ones are left", left("small"));
+    assert!(left("large") < 10, "{} large ones are left", left("large"));
+}
