@@ -8,8 +8,10 @@ use sandarac_message::caching::{
 use sandarac_message::hop::is_standing;
 use sandarac_message::target::{Scheme, Target};
 use sandarac_message::vary::{VaryRule, VarySpec};
-use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, ResponseHead, Span, StoredHead, Timestamp};
-use sandarac_wire::h1::encode::{self, decimal};
+use sandarac_message::{
+    Fields, FieldsBuf, Method, RequestHead, ResponseHead, Span, StoredHead, Timestamp, decimal,
+};
+use sandarac_wire::h1::encode;
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, request, response};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -184,9 +186,9 @@ fn judge(times: usize) {
 fn put_hit_head(out: &mut Vec<u8>, head: &StoredHead, age: u64) {
     out.extend_from_slice(head.encoded());
     out.extend_from_slice(b"Age: ");
-    out.extend_from_slice(decimal(age, &mut [0; 20]));
+    decimal::append(out, age);
     out.extend_from_slice(b"\r\nVia: 1.1 sandarac\r\nCache-Status: sandarac; hit; ttl=");
-    out.extend_from_slice(decimal(3600 - age, &mut [0; 20]));
+    decimal::append(out, 3600 - age);
     out.extend_from_slice(b"\r\n\r\n");
 }
 
