@@ -1,4 +1,4 @@
-//! Which object is requested when.
+//! The order in which objects are requested.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

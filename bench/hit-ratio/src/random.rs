@@ -1,35 +1,29 @@
 //! Random numbers that stay the same in every version of every dependency.
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+use sandarac_balance::Random as Uniform;
+
+/// SplitMix64, and what the traces draw with it.
 #[derive(Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(Uniform);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(Uniform::new(seed))
     }
 
     /// A generator of its own for each `number`.
     pub(crate) fn of(seed: u64, number: u64) -> Random {
-        Random(Random(seed ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).draw())
-    }
-
-    pub(crate) fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Random::new(Uniform::new(seed ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits())
     }
 
     /// In `0..1`.
     pub(crate) fn fraction(&mut self) -> f64 {
-        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.fraction()
     }
 
     /// In `0..below`, which MUST NOT be zero.
     pub(crate) fn below(&mut self, below: usize) -> usize {
-        ((u128::from(self.draw()) * below as u128) >> 64) as usize
+        self.0.below(below)
     }
 
     /// With mean 0 and standard deviation 1 (Box and Muller).

@@ -1,4 +1,4 @@
-//! What is printed.
+//! The tables that are printed.
 
 use crate::policies::Kind;
 use crate::results::{Ratio, Results};

@@ -201,14 +201,12 @@ impl Store {
                 (goes || at + 1 >= most).then_some(slot)
             };
             let slots: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
-            if superseded == Superseded::Now {
-                let mut variants = shard.variants(landing.key).map(|(_, other)| other);
-                variants
-                    .find(|other| other.vary() == object.vary())
-                    .into_iter()
-                    .for_each(|it| object.inherit(it));
-            }
             removed.extend(slots.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
+            if superseded == Superseded::Now
+                && let Some(before) = removed.iter().find(|other| other.vary() == object.vary())
+            {
+                object.inherit(before);
+            }
             if shard.marks.any() {
                 shard.marks.remove(landing.key);
                 if !object.vary().is_empty() {

@@ -51,7 +51,7 @@ const LONG: u8 = u8::MAX;
 pub struct KeyBuilder {
     buffer: [u8; INLINE],
     filled: usize,
-    /// The hasher, once the parts have outgrown the buffer. It is as large as two kilobytes, and few keys need it.
+    /// The hasher, once the parts have outgrown the buffer. It takes two kilobytes, and few keys need it.
     hasher: Option<Box<blake3::Hasher>>,
 }
 

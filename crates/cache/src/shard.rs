@@ -5,7 +5,7 @@
 //! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
-//! needs more hits to stay, and one far below it uses them up more slowly (docs/decisions/0008).
+//! needs more hits to stay, and one below half of it uses them up more slowly (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

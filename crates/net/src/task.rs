@@ -8,9 +8,8 @@ pub fn spawn(task: impl Future<Output = ()> + 'static) {
     tokio::task::spawn_local(task);
 }
 
-/// A future in memory of its own. Unlike [`Box::pin`], this allocates before it makes the future, which is then
-/// built in its place: nothing has to be copied, which costs as much as a part of a request's work for the
-/// future of an exchange.
+/// A future in memory of its own. Unlike [`Box::pin`], this allocates before it makes the future, which is
+/// then built in its place. The future of an exchange has 3 KB, which would be copied otherwise.
 pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     let place = Box::new_uninit();
     Box::into_pin(Box::write(place, make()))

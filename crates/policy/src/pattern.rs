@@ -1,5 +1,6 @@
 //! Patterns of routes: hosts, paths and methods.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The hosts of a route. Letter case and ports are ignored.
@@ -20,6 +21,13 @@ pub fn bare_host(host: &[u8]) -> &[u8] {
         _ => host.iter().position(|&byte| byte == b':').map_or(host, |colon| &host[..colon]),
     };
     bare.strip_suffix(b".").unwrap_or(bare)
+}
+
+/// A host in lower case; borrowed if it is so already.
+pub(crate) fn lower_case(host: &[u8]) -> Cow<'_, [u8]> {
+    // Without branches, so that the compiler compares many bytes at once.
+    let is_upper = host.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());
+    if is_upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) }
 }
 
 impl HostPattern {

@@ -1,12 +1,11 @@
 //! Routes: the first that matches a request determines its treatment.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::cache_rule::CacheRule;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
-use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host};
+use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host, lower_case};
 use crate::template::Template;
 
 /// Identifies a route within one configuration.
@@ -277,8 +276,7 @@ impl Routes {
         if bare.len() > 255 {
             return &self.other;
         }
-        let is_upper = bare.iter().fold(false, |found, byte| found | byte.is_ascii_uppercase());
-        let name = if is_upper { Cow::Owned(bare.to_ascii_lowercase()) } else { Cow::Borrowed(bare) };
+        let name = lower_case(bare);
         if let Some(candidates) = self.exact.get(&*name) {
             return candidates;
         }

@@ -26,7 +26,8 @@ pub enum Fault {
     MethodNotAllowed,
     /// CONNECT or an upgrade that no rule allows.
     TunnelNotAllowed,
-    /// CONNECT with a body, which has no meaning (RFC 9110 §9.3.6): it might be read as the tunnel's first bytes.
+    /// CONNECT with a body, which has no meaning (RFC 9110 §9.3.6) and might be read as the tunnel's first
+    /// bytes.
     TunnelWithBody,
     /// The request body is larger than the limit.
     BodyTooLarge,

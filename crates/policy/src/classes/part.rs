@@ -7,7 +7,7 @@ use sandarac_message::cookies::cookie;
 use sandarac_message::target::route_path;
 
 use super::Subject;
-use crate::pattern::bare_host;
+use crate::pattern::{bare_host, lower_case};
 
 /// A part of a request that a class can be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +36,7 @@ impl ClassPart {
     /// The value of this part in `subject`. For a class, `None` and an empty value are the same.
     pub(crate) fn value<'a>(&'a self, subject: &Subject<'a>) -> Option<Cow<'a, [u8]>> {
         match self {
-            ClassPart::Host => Some(match site(subject.host) {
-                site if site.iter().any(u8::is_ascii_uppercase) => Cow::Owned(site.to_ascii_lowercase()),
-                site => Cow::Borrowed(site),
-            }),
+            ClassPart::Host => Some(lower_case(site(subject.host))),
             ClassPart::Path => Some(path(subject.target)),
             ClassPart::Query => query(subject.target).map(Cow::Borrowed),
             ClassPart::Target => Some(Cow::Borrowed(subject.target)),

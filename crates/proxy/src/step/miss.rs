@@ -15,6 +15,7 @@ use crate::tally::MissReason;
 use crate::{Counter, Fault};
 use sandarac_cache::Flight;
 use sandarac_message::caching::RequestDirectives;
+use sandarac_net::boxed;
 use sandarac_policy::{CacheRule, PoolId};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -79,7 +80,7 @@ async fn attend(
         transaction: exchange.transaction,
     };
     audience.lend_timer(std::mem::take(down.client.timer()));
-    let mut fetch = sandarac_net::boxed(|| fetch.run());
+    let mut fetch = boxed(|| fetch.run());
     let fetched = poll_fn(|cx| {
         let fetched = fetch.as_mut().poll(cx);
         audience.drain_interims(|status, reason, fields| down.interim(cx, status, reason, fields));

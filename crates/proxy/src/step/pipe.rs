@@ -25,6 +25,9 @@ pub(crate) async fn pipe(
     received: &Received<'_>,
     pool: PoolId,
 ) -> Result<Sent, Fault> {
+    if exchange.request.method == Method::Connect && !down.is_uploaded() {
+        return Err(Fault::TunnelWithBody);
+    }
     // A tunnel's target is its authority (RFC 9110 §9.3.6).
     let target = match received.target.path_and_query {
         b"" => received.requester.host,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sandarac_message::caching::lookup_bypass;
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
-use sandarac_message::{Fields, FieldsBuf, Method, Name, RequestHead, Version};
+use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version};
 use sandarac_net::Peer;
 use sandarac_policy::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
 use sandarac_wire::resume::WELL_KNOWN;
@@ -159,13 +159,8 @@ pub(crate) fn verdict(
         Action::Forward { pool, unsafe_pool, cache } => {
             let pool = unsafe_pool.filter(|_| !request.method.is_safe()).unwrap_or(*pool);
             match cache {
-                _ if request.method == Method::Connect && !received.route.connect => {
-                    Err(Fault::TunnelNotAllowed)
-                }
-                _ if request.method == Method::Connect && announces_body(request.fields) => {
-                    Err(Fault::TunnelWithBody)
-                }
-                _ if request.method == Method::Connect => Ok(Verdict::Pipe(pool)),
+                _ if request.method == Method::Connect && received.route.connect => Ok(Verdict::Pipe(pool)),
+                _ if request.method == Method::Connect => Err(Fault::TunnelNotAllowed),
                 _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
                 None => Ok(Verdict::Pass(pool, PassReason::Rule)),
                 Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
@@ -175,12 +170,6 @@ pub(crate) fn verdict(
             }
         }
     }
-}
-
-/// Whether a body follows that is not empty, as far as the head tells.
-fn announces_body(fields: Fields<'_>) -> bool {
-    let length = fields.get(Name::ContentLength).unwrap_or_default();
-    length.iter().any(|&digit| digit != b'0') || fields.get(Name::TransferEncoding).is_some()
 }
 
 /// Whether the request asks for a protocol that the route allows. HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
