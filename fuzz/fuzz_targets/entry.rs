@@ -1,4 +1,4 @@
-//! Items of the shared tier: no bytes panic, whatever seal they have, and what is read is written as the same bytes.
+//! Items of the shared tier: no bytes panic, and an item that is read is written as the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

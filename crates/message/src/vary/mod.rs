@@ -58,8 +58,8 @@ impl VarySpec {
         if names.is_empty() { VarySpec::None } else { VarySpec::Names(names) }
     }
 
-    /// The spec of names in the form of [`VarySpec::Names`], read back from storage. `None` if there are none,
-    /// or they do not have that form.
+    /// The spec of names in the form of [`VarySpec::Names`], read back from storage. `None` if there are
+    /// none, or they do not have that form.
     pub fn of_names(names: Vec<Box<[u8]>>) -> Option<VarySpec> {
         let is_lower = |name: &[u8]| !name.iter().any(u8::is_ascii_uppercase) || *name == *RAW_CODINGS;
         let valid = names.iter().all(|name| crate::is_token(name) && is_lower(name));

@@ -1,16 +1,18 @@
 //! Items of the shared tier: stored responses and what stands in their place, as kept in memcached.
 //!
 //! The format is described in `docs/protocols/entry.md`. An [`Item`] is written as bytes that the body
-//! follows, so that the body is not copied. A reader gets the body as a slice of the bytes it passed in. Every
-//! item has a seal over its server key and its content ([`Sealer`]), which is verified before anything else is
-//! read. An item that is not valid is refused as a whole, by name ([`EntryError`]).
+//! follows, so that the body is not copied. A reader gets the body as a slice of the bytes it passed in.
+//! Every item has a seal over its server key and its content ([`Sealer`]), which is verified before any field
+//! is read. An item that is not valid is refused as a whole, by name ([`EntryError`]).
 
 mod attributes;
 mod error;
 mod frame;
 mod item;
 mod key;
+mod key_derivation;
 mod mark;
+mod position;
 mod purge;
 mod purge_log;
 mod reader;
@@ -20,10 +22,12 @@ pub use attributes::{Attributes, Coding, time_on_server};
 pub use error::EntryError;
 pub use frame::{Kind, MAGIC, VERSION};
 pub use item::{Content, Item};
-pub use key::{EntryKey, EntryKeys, LocalKey};
+pub use key::EntryKey;
+pub use key_derivation::{EntryKeys, LocalKey};
 pub use mark::MarkReason;
+pub use position::{LogId, Position};
 pub use purge::{Effect, Purge, Record, RecordId};
-pub use purge_log::{LogHeader, LogId, Position, PurgeLog};
+pub use purge_log::{LogHeader, PurgeLog};
 pub use seal::{MIN_SECRET, SEAL_LEN, Sealer, Secret, ShortSecret};
 
 /// The longest body in bytes, as stored and as inflated: the largest item that memcached can be told to

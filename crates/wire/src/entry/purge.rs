@@ -1,9 +1,8 @@
 //! Records of a purge log.
 
-use super::purge_log::LogId;
 use super::reader::{Reader, put_text};
 use super::seal::{SEAL_LEN, Sealed};
-use super::{EntryError, EntryKey, MAX_LEN, Sealer};
+use super::{EntryError, EntryKey, LogId, MAX_LEN, Sealer};
 use bytes::Bytes;
 use sandarac_message::Timestamp;
 

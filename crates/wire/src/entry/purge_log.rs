@@ -7,32 +7,8 @@
 use super::frame::Frame;
 use super::purge::Record;
 use super::reader::Reader;
-use super::{EntryError, EntryKey, Kind, Sealer, Token};
+use super::{EntryError, EntryKey, Kind, LogId, Position, Sealer, Token};
 use bytes::Bytes;
-
-/// The random number of a log. A server that loses its log gets another one with another number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LogId(pub [u8; 16]);
-
-/// A position in a purge log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Position {
-    /// The log.
-    pub log: LogId,
-    /// Bytes of records that the log has had before this position, dropped ones included.
-    pub offset: u64,
-}
-
-impl Position {
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.log.0);
-        out.extend_from_slice(&self.offset.to_le_bytes());
-    }
-
-    pub(super) fn decode(reader: &mut Reader) -> Result<Position, EntryError> {
-        Ok(Position { log: LogId(reader.array()?), offset: reader.u64()? })
-    }
-}
 
 /// The header of a purge log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +34,9 @@ impl LogHeader {
 #[derive(Clone, Debug)]
 pub struct PurgeLog {
     header: LogHeader,
-    /// The offset of the first of `records`.
-    from: u64,
+    /// The verified records: the last ones of the log.
     records: Bytes,
+    /// Bytes of all records that are in the log.
     len: u64,
 }
 
@@ -87,14 +63,12 @@ impl PurgeLog {
         }
         let len = records.len() as u64;
         base.checked_add(len).ok_or(EntryError::TooLarge)?;
-        let mut log =
-            PurgeLog { header: LogHeader { token, id, base }, from: base, records: Bytes::new(), len };
+        let mut log = PurgeLog { header: LogHeader { token, id, base }, records: records.clone(), len };
         if let Some(from) = from {
             log.check(from)?;
-            log.from = from.offset;
             records = records.slice((from.offset - base) as usize..);
+            log.records = records.clone();
         }
-        log.records = records.clone();
         while !records.is_empty() {
             Record::verify(sealer, key, &id, &mut records)?;
         }

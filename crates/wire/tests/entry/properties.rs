@@ -38,7 +38,9 @@ proptest! {
     }
 
     #[test]
-    fn the_time_on_the_server_is_never_too_short(ttl in 1..=MAX_TTL, put in 0u32..5000, lay in 0u32..100_000) {
+    fn the_time_on_the_server_is_never_too_short(
+        ttl in 1..=MAX_TTL, put in 0u32..5000, lay in 0u32..100_000,
+    ) {
         // The server has whole seconds; times here are in milliseconds.
         let left = (u64::from(ttl) + u64::from(put / 1000)).checked_sub(u64::from(put + lay) / 1000);
         let Some(left) = left else { return Ok(()) };

@@ -29,7 +29,9 @@ fn decode(sealer: &Sealer, bytes: &[u8], from: Option<&Position>) -> Result<Purg
 
 proptest! {
     #[test]
-    fn what_is_appended_is_read_back(records in vec(generate::record(), 0..6), from in 0usize..6, secret: bool) {
+    fn what_is_appended_is_read_back(
+        records in vec(generate::record(), 0..6), from in 0usize..6, secret: bool,
+    ) {
         let sealer = &sealers()[usize::from(secret)];
         let (bytes, ends) = log(sealer, &records);
         let from = from.min(records.len());
