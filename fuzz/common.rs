@@ -1,6 +1,7 @@
 //! What the fuzz targets share.
 
 use sandarac_message::{Fields, is_token};
+use sandarac_wire::entry::EntryKey;
 use sandarac_wire::h1::chunked::{Decoder, Event};
 use sandarac_wire::h1::{BodyFraming, Refusal};
 use std::collections::BTreeSet;
@@ -10,6 +11,10 @@ use std::collections::BTreeSet;
 #[path = "../crates/wire/tests/support/relaxed.rs"]
 mod relaxed;
 
+/// Items of the shared tier with any content, as the codec's own tests write them.
+#[path = "../crates/wire/tests/entry/forge.rs"]
+mod forge;
+
 /// The faults that the relaxed reader finds in a request.
 pub fn request_faults(bytes: &[u8]) -> BTreeSet<&'static str> {
     relaxed::request(bytes).faults
@@ -18,6 +23,16 @@ pub fn request_faults(bytes: &[u8]) -> BTreeSet<&'static str> {
 /// The faults that the relaxed reader finds in a response to a request with `method`.
 pub fn response_faults(bytes: &[u8], method: &str) -> BTreeSet<&'static str> {
     relaxed::response(bytes, method).faults
+}
+
+/// An item of the shared tier with a valid checksum.
+pub fn entry_item(key: &EntryKey, kind: u8, fields: &[u8], body: &[u8]) -> Vec<u8> {
+    forge::item(key, kind, fields, body)
+}
+
+/// A record of the purge log with this id, with a valid checksum.
+pub fn entry_record(key: &EntryKey, log: &[u8], fields: &[u8]) -> Vec<u8> {
+    forge::record(key, log, fields)
 }
 
 /// Any byte as the character of its number.

@@ -174,7 +174,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Every field line in order.
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator {
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator + Clone {
         self.spans.iter().map(move |span| self.field(span))
     }
 

@@ -13,7 +13,7 @@ const REASON_AT: usize = 13;
 /// Rules may see other fields than clients: fields for caches only ([`is_surrogate_only`]) are hidden from
 /// clients, and edits may replace, remove or add fields. The lines are in this order: for clients only, for
 /// both, for rules only. A validation that does not mention a hidden field leaves it as it was.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StoredHead {
     encoded: Box<[u8]>,
     spans: Box<[Span]>,
@@ -68,13 +68,41 @@ impl StoredHead {
         edited: Fields<'_>,
         is_changed: impl Fn(&Field<'_>) -> bool,
     ) -> Result<StoredHead, TooLarge> {
-        debug_assert!((100..1000).contains(&status));
-        debug_assert!(!reason.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
         let for_caches = |field: &Field<'_>| is_surrogate_only(field.id);
         let for_rules = |field: &Field<'_>| for_caches(field) || is_changed(field);
-        let substitutes = || edited.iter().filter(|field| !for_caches(field) && is_changed(field));
-        let more: usize = substitutes().map(|field| field.encoded_len()).sum();
-        let capacity = REASON_AT + reason.len() + 2 + fields.encoded_len() + more;
+        StoredHead::assemble(
+            status,
+            reason,
+            edited.iter().filter(|field| !for_caches(field) && is_changed(field)),
+            fields.iter().filter(|field| !for_rules(field)),
+            fields.iter().filter(for_rules),
+        )
+    }
+
+    /// A head made of its [`StoredHead::sections`]: fields for clients only, for both, for rules only. The
+    /// first two MUST NOT have fields for caches only. `status` MUST have three digits, `reason` no control
+    /// bytes.
+    pub fn from_sections(
+        status: u16,
+        reason: &[u8],
+        [for_clients, for_both, for_rules]: [Fields<'_>; 3],
+    ) -> Result<StoredHead, TooLarge> {
+        StoredHead::assemble(status, reason, for_clients.iter(), for_both.iter(), for_rules.iter())
+    }
+
+    fn assemble<'a>(
+        status: u16,
+        reason: &[u8],
+        for_clients: impl Iterator<Item = Field<'a>> + Clone,
+        for_both: impl Iterator<Item = Field<'a>> + Clone,
+        for_rules: impl Iterator<Item = Field<'a>> + Clone,
+    ) -> Result<StoredHead, TooLarge> {
+        debug_assert!((100..1000).contains(&status));
+        debug_assert!(!reason.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        let all = || for_clients.clone().chain(for_both.clone()).chain(for_rules.clone());
+        let (lines, count) =
+            all().fold((0, 0), |(lines, count), field| (lines + field.encoded_len(), count + 1));
+        let capacity = REASON_AT + reason.len() + 2 + lines;
         if capacity > MAX_HEAD {
             return Err(TooLarge);
         }
@@ -84,16 +112,16 @@ impl StoredHead {
         encoded.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
         encoded.extend_from_slice(reason);
         encoded.extend_from_slice(b"\r\n");
-        let mut spans = Vec::with_capacity(fields.len());
-        for field in substitutes() {
+        let mut spans = Vec::with_capacity(count);
+        for field in for_clients {
             append(&mut encoded, &mut spans, field)?;
         }
         let substitutes = spans.len();
-        for field in fields.iter().filter(|field| !for_rules(field)) {
+        for field in for_both {
             append(&mut encoded, &mut spans, field)?;
         }
         let (shown, shown_fields) = (encoded.len(), spans.len());
-        for field in fields.iter().filter(for_rules) {
+        for field in for_rules {
             append(&mut encoded, &mut spans, field)?;
         }
         debug_assert_eq!(encoded.len(), capacity);
@@ -146,6 +174,20 @@ impl StoredHead {
     /// The status line and field lines in their wire form, without the empty line.
     pub fn encoded(&self) -> &[u8] {
         &self.encoded[..self.shown as usize]
+    }
+
+    /// The status line and all field lines, those that clients do not get included, without the empty line.
+    /// The lines are those of [`StoredHead::sections`].
+    pub fn encoded_with_hidden(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// The fields for clients only, for both clients and rules, and for rules only.
+    pub fn sections(&self) -> [Fields<'_>; 3] {
+        let all = Fields::new(&self.encoded, &self.spans);
+        let (shown, for_rules) = all.split_at(self.shown_fields as usize);
+        let (for_clients, for_both) = shown.split_at(self.substitutes as usize);
+        [for_clients, for_both, for_rules]
     }
 
     /// The status line alone, including its CR LF: the start of [`StoredHead::encoded`].
@@ -240,6 +282,24 @@ mod tests {
             .unwrap();
         assert_eq!(text(part.shown()), "A: 1, cache-control: no-cache, A: 2, Age: 0");
         assert_eq!(part.fields().get(Name::CacheControl), Some(&b"max-age=1"[..]));
+        for head in [head, part] {
+            let again = StoredHead::from_sections(head.status(), head.reason(), head.sections());
+            assert!(again.is_ok_and(|again| again == head));
+        }
+    }
+
+    #[test]
+    fn a_head_has_three_sections() {
+        let fields: FieldsBuf = [("A", "1"), ("B", "2"), ("Xkey", "k")].into_iter().collect();
+        let mut edited = fields.clone();
+        edited.replace(b"A", b"3").unwrap();
+        let head = StoredHead::edited(200, b"OK", &fields, &edited).unwrap();
+        assert_eq!(head.sections().map(text), ["A: 3", "B: 2", "A: 1, Xkey: k"]);
+        assert_eq!(head.encoded_with_hidden(), b"HTTP/1.1 200 OK\r\nA: 3\r\nB: 2\r\nA: 1\r\nXkey: k\r\n");
+        let [for_clients, _, for_rules] = head.sections();
+        let too_long: FieldsBuf = [("A", "x".repeat(MAX_HEAD - 20))].into_iter().collect();
+        let refused = StoredHead::from_sections(200, b"OK", [for_clients, too_long.view(), for_rules]);
+        assert_eq!(refused.err(), Some(TooLarge));
     }
 
     fn text(fields: Fields<'_>) -> String {

@@ -7,6 +7,7 @@ mod directives;
 mod freshen;
 mod lifetimes;
 mod policy;
+mod relative;
 mod storability;
 mod targeted;
 
@@ -16,6 +17,7 @@ pub use freshen::{
 };
 pub use lifetimes::{Lifetimes, Reuse};
 pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};
+pub use relative::{LifetimeFlags, RelativeLifetimes};
 pub use storability::{Reason, Storability, blames_request, storability};
 pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};
 

@@ -58,6 +58,15 @@ impl VarySpec {
         if names.is_empty() { VarySpec::None } else { VarySpec::Names(names) }
     }
 
+    /// The spec of names in the form of [`VarySpec::Names`], read back from storage. `None` if there are
+    /// none, or they do not have that form.
+    pub fn of_names(names: Vec<Box<[u8]>>) -> Option<VarySpec> {
+        let is_lower = |name: &[u8]| !name.iter().any(u8::is_ascii_uppercase) || *name == *RAW_CODINGS;
+        let valid = names.iter().all(|name| crate::is_token(name) && is_lower(name));
+        let sorted = names.windows(2).all(|pair| pair[0] < pair[1]);
+        (valid && sorted && !names.is_empty()).then_some(VarySpec::Names(names))
+    }
+
     /// The key of the variant that answers `request`.
     pub fn key(&self, request: Fields<'_>) -> VaryKey {
         let mut key = Vec::new();
@@ -127,6 +136,11 @@ impl VaryKey {
                 && names.take(bytes.iter().filter(|&&byte| byte == END).count()).all(crate::is_token));
         let bytes = if valid { bytes } else { STAR.into() };
         VaryKey(bytes)
+    }
+
+    /// Whether the response varies on something that is not in requests, so that it answers none.
+    pub fn is_star(&self) -> bool {
+        *self.0 == *STAR
     }
 
     /// Whether the response varies on nothing.

@@ -209,3 +209,26 @@ proptest! {
         VaryKey::from_bytes(bytes).matches(request.view());
     }
 }
+
+#[test]
+fn names_from_storage_have_the_form_of_those_read_from_a_response() {
+    let of_names = |names: &[&str]| VarySpec::of_names(names.iter().map(|n| n.as_bytes().into()).collect());
+    for refused in [&[][..], &["b", "a"], &["a", "a"], &["A"], &["a b"], &[""], &["*:"]] {
+        assert_eq!(of_names(refused), None, "{refused:?}");
+    }
+    let raw = VaryRule { raw_codings: true, ..VaryRule::default() };
+    for rule in [raw, VaryRule::default()] {
+        let spec = VarySpec::of(fields("Vary: Cookie, accept-encoding, X-A").view(), &rule);
+        let VarySpec::Names(names) = &spec else { panic!("{spec:?}") };
+        assert_eq!(VarySpec::of_names(names.clone()), Some(spec));
+    }
+}
+
+#[test]
+fn a_star_key_is_known_as_one() {
+    let request = fields("A: 1");
+    assert!(VarySpec::Star.key(request.view()).is_star());
+    assert!(VaryKey::from_bytes(&b"no key"[..]).is_star());
+    assert!(!spec("Vary: A").key(request.view()).is_star());
+    assert!(!VarySpec::None.key(request.view()).is_star());
+}
