@@ -15,7 +15,7 @@ mod value;
 pub use key::{InvalidKey, MAX_KEY, ServerKey};
 pub use login::{InvalidLogin, Login, MAX_LOGIN};
 pub use refusal::Refusal;
-pub use reply::{Code, ErrorKind, ItemFlags, Line, MAX_LINE, Meta, Parsed, Recache, parse};
+pub use reply::{Code, ErrorKind, ItemFlags, Line, MAX_LINE, Meta, ParsedLine, Recache, parse};
 pub use request::{Delete, Get, Mode, Set, VALUE_END, no_op, stats_settings, version};
 pub use ttl::{MAX_TTL, Remaining, Ttl};
 pub use value::Value;

@@ -8,7 +8,7 @@ pub const MAX_LINE: usize = 2048;
 
 /// A complete line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parsed<'a> {
+pub struct ParsedLine<'a> {
     /// Bytes of the line with its CR LF. A value or the next line begins after them.
     pub len: usize,
     /// The content.
@@ -111,7 +111,7 @@ pub enum Recache {
 
 /// Reads a line at the start of `buf`; `None` if it is incomplete. A value of more than `max_value` bytes is
 /// [`Refusal::ValueTooLarge`].
-pub fn parse(buf: &[u8], max_value: u64) -> Result<Option<Parsed<'_>>, Refusal> {
+pub fn parse(buf: &[u8], max_value: u64) -> Result<Option<ParsedLine<'_>>, Refusal> {
     let window = &buf[..buf.len().min(MAX_LINE)];
     let Some(lf) = memchr::memchr(b'\n', window) else {
         return if window.len() == MAX_LINE { Err(Refusal::LineTooLong) } else { Ok(None) };
@@ -120,7 +120,7 @@ pub fn parse(buf: &[u8], max_value: u64) -> Result<Option<Parsed<'_>>, Refusal> 
     if text.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
         return Err(Refusal::ControlByte);
     }
-    Ok(Some(Parsed { len: lf + 1, line: line(text, max_value)? }))
+    Ok(Some(ParsedLine { len: lf + 1, line: line(text, max_value)? }))
 }
 
 fn line(text: &[u8], max_value: u64) -> Result<Line<'_>, Refusal> {
