@@ -42,17 +42,17 @@ macro_rules! can_fail {
         }
     };
 }
-use can_fail;
+pub(crate) use can_fail;
 
 /// A server process that may be killed and started again where it was.
-struct Server {
-    dir: TempDir,
+pub(crate) struct Server {
+    pub(crate) dir: TempDir,
     package: &'static str,
     child: Option<Child>,
 }
 
 impl Server {
-    fn new(package: &'static str) -> Server {
+    pub(crate) fn new(package: &'static str) -> Server {
         Server { dir: TempDir::new(), package, child: None }
     }
 
@@ -70,7 +70,7 @@ impl Server {
     /// Waits until it serves, having run `command`. One server starts at a time: several at once on few cores take all of them
     /// too long.
     #[track_caller]
-    fn launch(&mut self, command: Command, serves: impl Fn() -> bool) {
+    pub(crate) fn launch(&mut self, command: Command, serves: impl Fn() -> bool) {
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         self.start(command);
@@ -86,14 +86,14 @@ impl Server {
     }
 
     /// Ends it without giving it time for anything.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let child = self.child.as_ref().expect("the server runs");
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal)
             .expect("the server runs");
