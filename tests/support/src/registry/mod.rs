@@ -33,6 +33,7 @@ macro_rules! can_fail {
             /// Stops it from doing anything. Its connections stay open.
             pub fn freeze(&self) {
                 self.server.signal(rustix::process::Signal::STOP);
+                self.server.await_stop();
             }
 
             /// Lets it go on.
@@ -97,6 +98,21 @@ impl Server {
         let child = self.child.as_ref().expect("the server runs");
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal)
             .expect("the server runs");
+    }
+
+    /// Waits until every thread has stopped: the signal returns before they have.
+    pub(crate) fn await_stop(&self) {
+        let child = self.child.as_ref().expect("the server runs");
+        let tasks = format!("/proc/{}/task", child.id());
+        within("all threads of the server to stop", || {
+            let mut tasks = std::fs::read_dir(&tasks).expect("the threads of the server").flatten();
+            let has_stopped = tasks.all(|task| {
+                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                // The state follows the name, which is in parentheses.
+                stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+            });
+            has_stopped.then_some(())
+        });
     }
 
     /// Fails if it has ended.
