@@ -38,7 +38,8 @@ use std::time::Duration;
 ///
 /// An operation is submitted by the call, not when its future is polled. Operations that are submitted
 /// without an `await` in between leave in one write, as far as the socket takes it. `quiet` in requests is
-/// ignored: an error has no opaque token, so its request is only known if every request is answered.
+/// ignored: an error has no opaque token, so its request is only known if every request is answered. Each
+/// operation is admitted to the queue by itself.
 ///
 /// MUST be used within the runtime of a core.
 pub struct Connection(Rc<Shared>);
@@ -106,7 +107,8 @@ impl Connection {
     }
 
     /// How long nothing at all has arrived while answers are awaited, also those whose callers have gone;
-    /// `None` while none is awaited. A server whose silence exceeds a deadline hangs.
+    /// `None` while none is awaited. A server whose silence exceeds a deadline hangs, unless it is still
+    /// taking a large value ([`Counts::bytes_sent`]).
     pub fn silence(&self) -> Option<Duration> {
         self.0.pipeline.borrow().silence(Moment::now())
     }

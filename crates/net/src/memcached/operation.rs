@@ -1,11 +1,12 @@
 //! Operations, their deadlines and their answers.
 
-use super::{Ability, Answer, Unavailable};
+use super::slot::Answer;
+use super::unavailable::{Ability, Unavailable};
 use bytes::Bytes;
 use sandarac_wire::memcached::{Code, Delete, Get, ItemFlags, Set};
 use std::time::Duration;
 
-/// The deadline of an operation.
+/// The deadline of an operation. It is met to within some 8 ms, because it is measured with the coarse clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// The time until the whole answer is there.

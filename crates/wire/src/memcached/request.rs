@@ -35,7 +35,7 @@ pub struct Get {
     pub touch: Option<Ttl>,
     /// Offers the right to recache if fewer seconds remain (`R`).
     pub recache: Option<u32>,
-    /// The CAS value of the item if this modifies it (`E`). Servers before 1.6.19 refuse it.
+    /// The CAS value of the item if this modifies it (`E`). memcached 1.6.18 refuses it.
     pub explicit_cas: Option<u64>,
     /// No answer if there is no item (`q`).
     pub quiet: bool,
@@ -108,7 +108,7 @@ pub struct Set {
     pub invalidate: bool,
     /// Whether the new CAS value is returned (`c`).
     pub return_cas: bool,
-    /// The new CAS value (`E`). Servers before 1.6.19 refuse it.
+    /// The new CAS value (`E`). memcached 1.6.18 refuses it.
     pub explicit_cas: Option<u64>,
     /// No answer if the item was stored (`q`).
     pub quiet: bool,
@@ -162,9 +162,9 @@ pub struct Delete {
     pub invalidate: bool,
     /// With [`Delete::invalidate`]: the new lifetime (`T`).
     pub ttl: Option<Ttl>,
-    /// Removes the value and the client flags and keeps the item (`x`). Servers before 1.6.19 refuse it.
+    /// Removes the value and the client flags and keeps the item (`x`). memcached 1.6.18 refuses it.
     pub value_only: bool,
-    /// The new CAS value of an item that stays (`E`). Servers before 1.6.19 refuse it.
+    /// The new CAS value of an item that stays (`E`). memcached 1.6.18 refuses it.
     pub explicit_cas: Option<u64>,
     /// No answer if the item was deleted, and none if there was none (`q`).
     pub quiet: bool,
