@@ -2,7 +2,7 @@
 //!
 //! A [session](http1) reads requests. The [`Service`] either answers them in place from memory, or serves
 //! them in an exchange, with a [`Client`] to answer. The client and the backend side of the proxy are both a
-//! [`Conn`]: bytes in, bytes out, no buffer while it waits.
+//! [`Conn`]: bytes in, bytes out, no buffer while it waits. So is a connection to a [memcached] server.
 
 mod body;
 mod buffer;
@@ -14,6 +14,7 @@ mod held_transport;
 mod http1;
 mod lent;
 mod listen;
+pub mod memcached;
 mod minimum_rate;
 mod output;
 mod response;

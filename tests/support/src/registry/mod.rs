@@ -33,6 +33,7 @@ macro_rules! can_fail {
             /// Stops it from doing anything. Its connections stay open.
             pub fn freeze(&self) {
                 self.server.signal(rustix::process::Signal::STOP);
+                self.server.await_stop();
             }
 
             /// Lets it go on.
@@ -42,17 +43,17 @@ macro_rules! can_fail {
         }
     };
 }
-use can_fail;
+pub(crate) use can_fail;
 
 /// A server process that may be killed and started again where it was.
-struct Server {
-    dir: TempDir,
+pub(crate) struct Server {
+    pub(crate) dir: TempDir,
     package: &'static str,
     child: Option<Child>,
 }
 
 impl Server {
-    fn new(package: &'static str) -> Server {
+    pub(crate) fn new(package: &'static str) -> Server {
         Server { dir: TempDir::new(), package, child: None }
     }
 
@@ -70,7 +71,7 @@ impl Server {
     /// Waits until it serves, having run `command`. One server starts at a time: several at once on few cores take all of them
     /// too long.
     #[track_caller]
-    fn launch(&mut self, command: Command, serves: impl Fn() -> bool) {
+    pub(crate) fn launch(&mut self, command: Command, serves: impl Fn() -> bool) {
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         self.start(command);
@@ -86,17 +87,32 @@ impl Server {
     }
 
     /// Ends it without giving it time for anything.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let child = self.child.as_ref().expect("the server runs");
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal)
             .expect("the server runs");
+    }
+
+    /// Waits until every thread has stopped: the signal returns before they have.
+    pub(crate) fn await_stop(&self) {
+        let child = self.child.as_ref().expect("the server runs");
+        let tasks = format!("/proc/{}/task", child.id());
+        within("all threads of the server to stop", || {
+            let mut tasks = std::fs::read_dir(&tasks).expect("the threads of the server").flatten();
+            let has_stopped = tasks.all(|task| {
+                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                // The state follows the name, which is in parentheses.
+                stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+            });
+            has_stopped.then_some(())
+        });
     }
 
     /// Fails if it has ended.

@@ -1,0 +1,133 @@
+//! The value that follows a line.
+
+use super::{Refusal, VALUE_END};
+use bytes::Bytes;
+
+/// A value as it arrives, and the CR LF behind it.
+///
+/// A value that is kept has memory of exactly its size: a larger buffer that it shared would stay in memory
+/// for as long as the value. Bytes that were already read are copied by [`Value::take`]; the rest can be read
+/// into its place ([`Value::room`]).
+#[derive(Debug)]
+pub struct Value {
+    content: Content,
+    /// Bytes of [`VALUE_END`] that have arrived.
+    ended: usize,
+}
+
+#[derive(Debug)]
+enum Content {
+    Kept { bytes: Vec<u8>, filled: usize },
+    Skipped { left: u64 },
+}
+
+impl Value {
+    /// A value of `size` bytes, which are allocated now. The caller MUST have checked the size.
+    pub fn kept(size: usize) -> Value {
+        Value { content: Content::Kept { bytes: vec![0; size], filled: 0 }, ended: 0 }
+    }
+
+    /// A value of `size` bytes that is not wanted. It takes no memory.
+    pub fn skipped(size: u64) -> Value {
+        Value { content: Content::Skipped { left: size }, ended: 0 }
+    }
+
+    /// Takes the bytes of `input` that belong to the value and its end, and returns their number.
+    pub fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+        let content = match &mut self.content {
+            Content::Kept { bytes, filled } => {
+                let count = input.len().min(bytes.len() - *filled);
+                bytes[*filled..*filled + count].copy_from_slice(&input[..count]);
+                *filled += count;
+                count
+            }
+            Content::Skipped { left } => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                *left -= count as u64;
+                count
+            }
+        };
+        let end = &VALUE_END[self.ended..];
+        let count = end.len().min(input.len() - content);
+        if input[content..content + count] != end[..count] {
+            return Err(Refusal::InvalidValueEnd);
+        }
+        self.ended += count;
+        Ok(content + count)
+    }
+
+    /// Where the rest of the value can be read to. Empty if nothing of it is missing, or if it is skipped.
+    pub fn room(&mut self) -> &mut [u8] {
+        match &mut self.content {
+            Content::Kept { bytes, filled } => &mut bytes[*filled..],
+            Content::Skipped { .. } => &mut [],
+        }
+    }
+
+    /// Records that `count` bytes were read to [`Value::room`].
+    ///
+    /// # Panics
+    /// If there was less room.
+    pub fn filled(&mut self, count: usize) {
+        assert!(count <= self.room().len(), "more was received than there is room for");
+        if let Content::Kept { filled, .. } = &mut self.content {
+            *filled += count;
+        }
+    }
+
+    /// Whether the value and its end have arrived.
+    pub fn is_complete(&self) -> bool {
+        self.ended == VALUE_END.len()
+    }
+
+    /// The value, which MUST be complete; `None` if it was skipped.
+    pub fn finish(self) -> Option<Bytes> {
+        debug_assert!(self.is_complete());
+        match self.content {
+            Content::Kept { bytes, .. } => Some(bytes.into()),
+            Content::Skipped { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_the_same_however_it_arrives() {
+        let wire = b"va\r\nlue\r\nEN O1\r\n";
+        for cut in 0..=wire.len() {
+            for direct in [false, true] {
+                let (mut kept, mut skipped) = (Value::kept(7), Value::skipped(7));
+                let (first, rest) = wire.split_at(cut);
+                let taken = kept.take(first).unwrap();
+                assert_eq!(skipped.take(first), Ok(taken));
+                assert_eq!(kept.is_complete(), cut >= 9);
+                let mut rest = if taken < first.len() { &wire[taken..] } else { rest };
+                if direct {
+                    let room = kept.room();
+                    let count = room.len().min(rest.len());
+                    room.copy_from_slice(&rest[..count]);
+                    kept.filled(count);
+                    assert_eq!(skipped.take(&rest[..count]), Ok(count));
+                    rest = &rest[count..];
+                }
+                let taken = kept.take(rest).unwrap();
+                assert_eq!(skipped.take(rest), Ok(taken));
+                assert_eq!(&rest[taken..], b"EN O1\r\n");
+                assert_eq!(kept.finish().unwrap(), &b"va\r\nlue"[..]);
+                assert!(skipped.is_complete() && skipped.finish().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_does_not_end_where_it_should_is_refused() {
+        for wire in ["value", "valu\n", "valu\rx", "valu\nx"] {
+            assert_eq!(Value::kept(4).take(wire.as_bytes()), Err(Refusal::InvalidValueEnd), "{wire:?}");
+            assert_eq!(Value::skipped(4).take(wire.as_bytes()), Err(Refusal::InvalidValueEnd), "{wire:?}");
+        }
+        assert_eq!(Value::kept(0).take(b"\r\n"), Ok(2));
+    }
+}
