@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::shard::{Judge, Queue, Victim};
+use crate::judge::Judge;
+use crate::shard::{Queue, Victim};
 use crate::store::Store;
 
-/// The small queue of S3-FIFO, for objects without proven worth, gets a tenth.
+/// Objects without proven worth may take the place of others only while they take less than a tenth.
 const SHARE: usize = 10;
 
 /// An index that takes more than this part of the store is checked for unneeded memory, every `LOOK_AFTER`
@@ -86,9 +87,12 @@ impl Store {
         if turn.is_multiple_of(LOOK_AFTER) && index > self.budget.limit() / LARGE_INDEX {
             self.shrink();
         }
-        let share = self.budget.limit() / SHARE;
         let small = usize::try_from(self.shards.small_bytes.load(Relaxed)).unwrap_or(0);
-        let order = if small > share { [Queue::Small, Queue::Main] } else { [Queue::Main, Queue::Small] };
+        let order = if small > self.shards.small_share() {
+            [Queue::Small, Queue::Main]
+        } else {
+            [Queue::Main, Queue::Small]
+        };
         let mut tries = [false, true].into_iter().flat_map(|desperate| order.map(|queue| (queue, desperate)));
         tries.any(|(queue, desperate)| self.evict_from(queue, desperate))
     }

@@ -1,4 +1,4 @@
-//! The ghost of S3-FIFO: keys that were recently evicted from the small queue.
+//! Ghosts: keys that were recently evicted from a queue.
 
 use crate::budget::held;
 
@@ -23,10 +23,9 @@ impl Ghost {
         held(size_of_val(&*self.buckets))
     }
 
-    /// Remembers an eviction. `objects`, the number of objects in the shard, is also the number of entries
-    /// worth keeping.
-    pub(crate) fn insert(&mut self, hash: u32, objects: usize) {
-        let wanted = objects.div_ceil(WAYS).max(1);
+    /// Remembers an eviction. `entries` is the number of evictions worth remembering.
+    pub(crate) fn insert(&mut self, hash: u32, entries: usize) {
+        let wanted = entries.div_ceil(WAYS).max(1);
         if self.buckets.len() < wanted || self.buckets.len() > wanted * 4 {
             // The old entries are lost; they would soon expire in any case.
             self.buckets = vec![[0; WAYS]; wanted + wanted / 8].into();
@@ -40,23 +39,24 @@ impl Ghost {
         entries[oldest] = fingerprint(hash) << 16 | u32::from(time);
     }
 
-    /// Whether the key was evicted recently. Removes the entry.
-    pub(crate) fn take(&mut self, hash: u32) -> bool {
+    /// The age of a key's eviction, in parts of [`LIFE`], if it is remembered. Removes the entry.
+    pub(crate) fn take(&mut self, hash: u32) -> Option<u16> {
         if self.buckets.is_empty() {
-            return false;
+            return None;
         }
         let time = self.time();
         let bucket = self.bucket(hash);
+        let age = |entry: u32| time.wrapping_sub(entry as u16);
         let entry = self.buckets[bucket]
             .iter_mut()
-            .find(|entry| **entry >> 16 == fingerprint(hash) && time.wrapping_sub(**entry as u16) <= LIFE);
-        entry.is_some_and(|entry| std::mem::take(entry) != 0)
+            .find(|entry| **entry >> 16 == fingerprint(hash) && age(**entry) <= LIFE)?;
+        Some(age(std::mem::take(entry)))
     }
 
-    /// Evictions are counted in steps of a sixteenth of the table, so that a time fits sixteen bits many
-    /// times over.
+    /// Evictions are counted in parts of the table, so that a time fits sixteen bits many times over.
     fn time(&self) -> u16 {
-        (self.evictions / self.buckets.len().max(1) as u32) as u16
+        let entries = self.buckets.len() * WAYS;
+        (u64::from(self.evictions) * u64::from(LIFE) / entries.max(1) as u64) as u16
     }
 
     fn bucket(&self, hash: u32) -> usize {
@@ -64,8 +64,8 @@ impl Ghost {
     }
 }
 
-/// Steps of [`Ghost::time`] for which an entry is remembered: as many evictions as the table has entries.
-const LIFE: u16 = WAYS as u16;
+/// The age at which an entry is forgotten: as many evictions as the table has entries.
+pub(crate) const LIFE: u16 = 64;
 
 /// Never zero, which marks an empty entry. The bucket is chosen by the upper bits, this by the lower.
 fn fingerprint(hash: u32) -> u32 {

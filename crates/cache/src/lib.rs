@@ -29,6 +29,7 @@ mod flight;
 mod flight_state;
 mod ghost;
 mod growth;
+mod judge;
 mod key;
 mod lookup;
 mod marks;

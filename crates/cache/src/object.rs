@@ -51,11 +51,11 @@ pub struct Object {
 /// use it, so an earlier soft purge stays in effect.
 const CONDEMNED: u32 = 1 << 31;
 
-/// A hit. Eviction takes half of one from an object that is small.
-pub(crate) const HIT: u8 = 2;
+/// A hit. Eviction takes a part of one from an object that is small.
+pub(crate) const HIT: u8 = 4;
 
 /// The frequency at which counting stops.
-pub(crate) const FREQUENT: u8 = 3 * HIT;
+pub(crate) const FREQUENT: u8 = 4 * HIT;
 
 /// Rare properties of an object, in an allocation of their own.
 #[derive(Clone, Default)]

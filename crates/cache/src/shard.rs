@@ -5,7 +5,8 @@
 //! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
-//! needs more hits to stay, and one below half of it uses them up more slowly (docs/decisions/0008).
+//! needs more hits to stay, and one below it uses them up more slowly; and the small queue's share follows the
+//! keys that come back soon after they left either queue (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,9 +16,9 @@ use sandarac_message::range::RangeSpec;
 use sandarac_message::{Fields, Timestamp};
 
 use crate::flight_state::Flying;
-use crate::ghost::Ghost;
+use crate::ghost::{Ghost, LIFE};
+use crate::judge::{Judge, MUCH_HEAVIER};
 use crate::marks::Marks;
-use crate::object::HIT;
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
@@ -41,6 +42,13 @@ const STEPS: usize = 16;
 
 /// An object that takes more than this part of the store is a large one.
 const LARGE: usize = 64;
+
+/// A key has only just left a queue while the queue's evictions since are fewer than this part of all objects.
+const JUST_LEFT: usize = 32;
+
+/// A key that comes back to the main queue counts for as many that come back to the small one: it was wanted
+/// before.
+const MAIN_PULL: isize = 3;
 
 /// An object's entry in its shard.
 pub(crate) struct Place {
@@ -86,29 +94,6 @@ pub(crate) enum Victim {
     None,
 }
 
-/// How eviction judges objects.
-#[derive(Clone, Copy)]
-pub(crate) struct Judge {
-    pub(crate) limit: usize,
-    /// Whether nothing could be freed so far. Hits do not count then.
-    pub(crate) desperate: bool,
-}
-
-impl Judge {
-    /// Whether an object has enough hits to keep its place. Those above the `mean` weight need more, because
-    /// they take the place of several.
-    fn earned(self, object: &Object, mean: usize) -> bool {
-        let weight = object.weight();
-        let needed = 1 + u8::from(weight > mean) + u8::from(weight > 4 * mean);
-        !self.desperate && object.frequency.load(Relaxed) >= needed * HIT
-    }
-
-    /// Whether an object is whole and being read.
-    fn is_held(self, object: &Arc<Object>) -> bool {
-        !self.desperate && Arc::strong_count(object) > 1 && object.body().is_whole()
-    }
-}
-
 /// The result of a search in the index.
 pub(crate) enum Found {
     /// The newest object that answers such requests and holds the requested part.
@@ -122,7 +107,10 @@ pub(crate) struct Shard {
     table: HashTable<u32>,
     places: Slab<Place>,
     lines: [Line; 2],
+    /// Keys that left the small queue without a hit, or expired after hits.
     ghost: Ghost,
+    /// Keys that left the main queue a short time ago.
+    main_ghost: Ghost,
     pub(crate) tags: TagIndex,
     pub(crate) marks: Marks,
     pub(crate) flights: HashTable<Arc<Flying>>,
@@ -132,6 +120,8 @@ pub(crate) struct Shard {
     condemned_objects: usize,
     /// Bytes last charged for the index.
     charged: usize,
+    /// Bytes by which the small queue's share should grow.
+    pull: isize,
 }
 
 impl Shard {
@@ -143,6 +133,7 @@ impl Shard {
             places: Slab::new(),
             lines: [line(), line()],
             ghost: Ghost::new(),
+            main_ghost: Ghost::new(),
             tags: TagIndex::new(),
             marks: Marks::new(marks),
             flights: HashTable::new(),
@@ -150,6 +141,7 @@ impl Shard {
             condemned: Vec::new(),
             condemned_objects: 0,
             charged: 0,
+            pull: 0,
         }
     }
 
@@ -180,11 +172,17 @@ impl Shard {
         self.charged as isize - before as isize
     }
 
+    /// Bytes by which the small queue's share should grow, since the last call.
+    pub(crate) fn pull(&mut self) -> isize {
+        std::mem::take(&mut self.pull)
+    }
+
     /// Bytes of the index.
     pub(crate) fn index_bytes(&self) -> usize {
         crate::budget::held(self.table.allocation_size())
             + self.places.bytes()
             + self.ghost.bytes()
+            + self.main_ghost.bytes()
             + self.tags.bytes()
             + self.marks.bytes()
             + crate::budget::held(self.condemned.capacity() * size_of::<u32>())
@@ -237,7 +235,7 @@ impl Shard {
     /// left the store recently, and `expected` bytes are not a large part of the store.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
-        let returns = self.ghost.take(key.hash()) || Queue::of(&object) == Queue::Main;
+        let returns = self.is_remembered(key, expected) || Queue::of(&object) == Queue::Main;
         let queue = if returns && expected <= judge.limit / LARGE { Queue::Main } else { Queue::Small };
         let variant = self.head(key);
         let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
@@ -257,6 +255,28 @@ impl Shard {
         if let Some(object) = self.object(slot) {
             object.tags.store(first_tag, Relaxed);
         }
+    }
+
+    /// Whether a key has left the small queue recently. If it left either queue only just, a larger share would
+    /// have kept it, so the share is pulled that way, unless the object is so large that it would have taken the
+    /// place of several.
+    fn is_remembered(&mut self, key: Key, expected: usize) -> bool {
+        let mean = self.mean_weight();
+        let pull = if expected > MUCH_HEAVIER * mean { 0 } else { mean as isize };
+        if let Some(age) = self.ghost.take(key.hash()) {
+            if usize::from(age) < usize::from(LIFE) / JUST_LEFT {
+                self.pull += pull;
+            }
+            return true;
+        }
+        if self.main_ghost.take(key.hash()).is_some() {
+            self.pull -= MAIN_PULL * pull;
+        }
+        false
+    }
+
+    fn mean_weight(&self) -> usize {
+        self.lines.iter().map(|line| line.bytes).sum::<usize>() / self.places.len().max(1)
     }
 
     /// Removes the object in a slot.
@@ -380,7 +400,7 @@ impl Shard {
             return Victim::Evicted(object);
         }
         let mut passed = Victim::None;
-        let mean = self.lines.iter().map(|line| line.bytes).sum::<usize>() / self.places.len().max(1);
+        let mean = self.mean_weight();
         for _ in 0..STEPS {
             let slot = self.lines[queue as usize].head;
             let Some(object) = self.object(slot) else {
@@ -391,8 +411,7 @@ impl Shard {
                 match queue {
                     Queue::Small => object.frequency.store(0, Relaxed),
                     Queue::Main => {
-                        let cost = if object.weight() < mean / 2 { HIT / 2 } else { HIT };
-                        object.frequency.fetch_sub(cost, Relaxed);
+                        object.frequency.fetch_sub(judge.cost(object, mean), Relaxed);
                     }
                 }
                 passed = Victim::Passed;
@@ -403,8 +422,9 @@ impl Shard {
                 continue;
             }
             let hash = object.key().hash();
-            if queue == Queue::Small {
-                self.ghost.insert(hash, self.places.len());
+            match queue {
+                Queue::Small => self.ghost.insert(hash, self.places.len()),
+                Queue::Main => self.main_ghost.insert(hash, self.places.len() / JUST_LEFT),
             }
             return self.remove(slot, Removal::Evicted).map_or(Victim::None, Victim::Evicted);
         }
@@ -419,7 +439,7 @@ impl Shard {
         while let Some(object) = self.reclaim() {
             drop(object);
         }
-        self.ghost = Ghost::new();
+        (self.ghost, self.main_ghost) = (Ghost::new(), Ghost::new());
         self.marks.clear();
         let mut objects = Vec::with_capacity(self.places.len());
         for queue in [Queue::Small, Queue::Main] {

@@ -10,6 +10,13 @@ use crate::budget::Budget;
 use crate::shard::{Queue, Shard};
 use crate::stats::Counters;
 
+/// The small queue of S3-FIFO, for objects without proven worth, gets a tenth at first.
+const SMALL_SHARE: usize = 10;
+
+/// The bounds of that share, as parts of the store.
+const LEAST_SHARE: usize = 100;
+const MOST_SHARE: usize = 2;
+
 /// The shards of a store.
 pub(crate) struct Shards {
     shards: Box<[Padded]>,
@@ -20,6 +27,8 @@ pub(crate) struct Shards {
     pub(crate) main_bytes: AtomicIsize,
     /// Bytes of the index of all shards.
     pub(crate) index_bytes: AtomicIsize,
+    /// Bytes that the small queues may take before objects are evicted from them.
+    small_share: AtomicUsize,
 }
 
 /// A shard on cache lines of its own.
@@ -40,12 +49,14 @@ impl Shards {
     /// `count` shards, a power of two. The marks of each take at most `marks` bytes. The index is charged to
     /// `budget`.
     pub(crate) fn new(count: usize, marks: usize, budget: Arc<Budget>) -> Shards {
+        let small_share = AtomicUsize::new(budget.limit() / SMALL_SHARE);
         Shards {
             shards: (0..count).map(|_| Padded::new(marks)).collect(),
             budget,
             small_bytes: AtomicIsize::new(0),
             main_bytes: AtomicIsize::new(0),
             index_bytes: AtomicIsize::new(0),
+            small_share,
         }
     }
 
@@ -63,6 +74,22 @@ impl Shards {
     /// The shard of a key.
     pub(crate) fn lock_for(&self, key: Key) -> Locked<'_> {
         self.lock(key.shard_bits() as usize & (self.shards.len() - 1))
+    }
+
+    /// Bytes that the small queues may take before objects are evicted from them.
+    pub(crate) fn small_share(&self) -> usize {
+        self.bounded_share(self.small_share.load(Relaxed))
+    }
+
+    /// Changes the share. Of two changes at the same time, one may be lost: each is small.
+    fn pull(&self, bytes: isize) {
+        let share = self.small_share().saturating_add_signed(bytes);
+        self.small_share.store(self.bounded_share(share), Relaxed);
+    }
+
+    fn bounded_share(&self, share: usize) -> usize {
+        let limit = self.budget.limit();
+        share.clamp(limit / LEAST_SHARE, limit / MOST_SHARE)
     }
 
     /// Objects in a queue of a shard, read without its lock.
@@ -102,13 +129,10 @@ impl Locked<'_> {
     pub(crate) fn counters(&mut self) -> &mut Counters {
         &mut self.shard.counters
     }
-}
 
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        if !self.changed {
-            return;
-        }
+    /// Adds what has changed to the totals. Never inlined, because a hit changes nothing.
+    #[inline(never)]
+    fn total(&mut self) {
         let small = self.shard.queued(Queue::Small);
         if small != self.small_before {
             self.all.small_bytes.fetch_add(small as isize - self.small_before as isize, Relaxed);
@@ -120,6 +144,10 @@ impl Drop for Locked<'_> {
         for queue in [Queue::Small, Queue::Main] {
             self.queued[queue as usize].store(self.shard.queue_len(queue), Relaxed);
         }
+        let pull = self.shard.pull();
+        if pull != 0 {
+            self.all.pull(pull);
+        }
         let growth = self.shard.growth();
         if growth != 0 {
             self.all.index_bytes.fetch_add(growth, Relaxed);
@@ -128,6 +156,14 @@ impl Drop for Locked<'_> {
             0 => {}
             growth if growth > 0 => self.all.budget.add(growth as usize),
             shrunk => self.all.budget.sub(shrunk.unsigned_abs()),
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if self.changed {
+            self.total();
         }
     }
 }

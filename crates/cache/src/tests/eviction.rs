@@ -409,3 +409,59 @@ fn of_objects_with_as_many_hits_the_small_ones_stay() {
     assert!(left("small") > 90, "{} small ones are left", left("small"));
     assert!(left("large") < 10, "{} large ones are left", left("large"));
 }
+
+/// Plays `pages` new pages. With each come two requests for any of the `recent` newest pages, and one for any
+/// of a few popular ones. Returns the hits of both kinds in per cent.
+fn play_news(store: &Arc<Store>, room: usize, recent: usize, pages: usize) -> (usize, usize) {
+    let mut random = Random::new(1);
+    let (mut news, mut popular) = (0, 0);
+    for n in 0..pages {
+        ask(store, &format!("/news/{n}"), 1000);
+        for _ in 0..2 {
+            let page = n - random.below(recent.min(n + 1));
+            news += usize::from(ask(store, &format!("/news/{page}"), 1000));
+        }
+        popular += usize::from(ask(store, &format!("/{}", random.below(room / 4)), 1000));
+    }
+    (news * 100 / (2 * pages), popular * 100 / pages)
+}
+
+#[test]
+fn the_small_queue_grows_when_pages_come_back_soon_after_they_left_it() {
+    let store = Arc::new(Store::new(Settings::new(4 << 20)));
+    let room = room(4 << 20, 1000);
+    play_news(&store, room, room / 4, 5 * room);
+    let (news, popular) = play_news(&store, room, room / 4, 10 * room);
+    assert!(news >= 90, "{news} % of the recent pages");
+    assert!(popular >= 95, "{popular} % of the popular pages");
+}
+
+#[test]
+fn the_small_queue_shrinks_when_pages_come_back_soon_after_they_left_the_main_one() {
+    let store = Arc::new(Store::new(Settings::new(4 << 20)));
+    let room = room(4 << 20, 1000);
+    play_news(&store, room, room / 4, 10 * room);
+    let before = store.stats().small_bytes;
+    // Pages that nearly all fit, if nothing is kept for those requested once.
+    for _ in 0..60 {
+        (0..room * 95 / 100).for_each(|n| _ = ask(&store, &format!("/loop/{n}"), 1000));
+    }
+    let after = store.stats().small_bytes;
+    assert!(after < before / 2, "{before} bytes before, {after} after");
+}
+
+#[test]
+fn large_objects_that_come_back_take_no_room_from_small_ones() {
+    let store = Arc::new(Store::new(Settings::new(4 << 20)));
+    let popular = room(4 << 20, 1000) * 3 / 4;
+    for _ in 0..3 {
+        (0..popular).for_each(|n| _ = ask(&store, &format!("/{n}"), 1000));
+    }
+    // Four downloads, one after the other, again and again, which a larger small queue would keep.
+    let mut hits = 0;
+    for n in 0..4000 {
+        ask(&store, &format!("/large/{}", n % 4), 300_000);
+        hits += usize::from(ask(&store, &format!("/{}", n % popular), 1000));
+    }
+    assert!(hits >= 3900, "{hits} of 4000");
+}
