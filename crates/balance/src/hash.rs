@@ -13,7 +13,7 @@ pub(crate) const fn mix(mut z: u64) -> u64 {
 }
 
 /// The hash of `bytes` under `seed`.
-pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
+pub fn hash(bytes: &[u8], seed: u64) -> u64 {
     let mut state = mix(seed ^ (bytes.len() as u64).wrapping_mul(STEP));
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {

@@ -52,6 +52,7 @@ pub use checks::{Checked, Checks};
 pub use choices::{Choice, ChoiceReason};
 pub use class_report::{ClassReport, Classes, SkillReport, SkillWord};
 pub use ejection::Ejection;
+pub use hash::hash;
 pub use health::Outlook;
 pub use histogram::{Buckets, Histogram, quantile};
 pub use ids::BackendId;

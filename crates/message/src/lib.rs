@@ -15,6 +15,7 @@ pub mod glob;
 mod head;
 pub mod hop;
 mod list;
+pub mod media_type;
 mod name;
 mod piece;
 pub mod printable;

@@ -57,6 +57,8 @@ errors! {
     Lifetimes = "lifetimes" "unknown flags of lifetimes",
     /// An unknown coding of the body at rest.
     Coding = "coding" "unknown coding of the body",
+    /// A compressed body that is damaged, or has another length than it declares.
+    Inflated = "inflated" "the body does not inflate to its length",
     /// The head is refused by the parser of responses, is not in the form that is stored, has fields of the
     /// connection, or shows clients a field for caches only.
     Head = "head" "not the head of a stored response",

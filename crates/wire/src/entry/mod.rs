@@ -5,6 +5,7 @@
 //! Every item has a seal over its server key and its content ([`Sealer`]), which is verified before any field
 //! is read. An item that is not valid is refused as a whole, by name ([`EntryError`]).
 
+mod at_rest;
 mod attributes;
 mod error;
 mod frame;
@@ -18,6 +19,7 @@ mod purge_log;
 mod reader;
 mod seal;
 
+pub use at_rest::{Compression, inflate};
 pub use attributes::{Attributes, Coding, time_on_server};
 pub use error::EntryError;
 pub use frame::{Kind, MAGIC, VERSION};
