@@ -1,1 +1,8 @@
+//! Histories of nodes, servers and purges, and the transcripts of single machines.
 
+mod checker;
+mod content;
+mod histories;
+mod memcached;
+mod node;
+mod world;
