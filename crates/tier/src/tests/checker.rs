@@ -3,7 +3,7 @@
 use sandarac_wire::entry::{Content, Item, LogId, PurgeLog, Record, Sealer};
 
 use super::content::{self, FRESH, PAGES, Page};
-use super::world::{DEADLINE, Kind, World};
+use super::world::{DEADLINE, Kind, SLOWEST_FETCH, World};
 use crate::command::{Command, Condition, Reply};
 use crate::purge_index::matches;
 use crate::settings::Settings;
@@ -208,8 +208,9 @@ pub(super) fn response(
     if now > page.rendered + FRESH + checker.late[wanted] {
         checker.violate(format!("node {node} served /{wanted} at the age of {}", now - page.rendered));
     }
-    // A check, a lookup, and a fetch of at most two seconds.
-    checker.waited(&format!("a request of node {node}"), started, now, settings_wait + 8 * DEADLINE + 2000);
+    // A check, a lookup, and a fetch.
+    let most = settings_wait + 8 * DEADLINE + SLOWEST_FETCH;
+    checker.waited(&format!("a request of node {node}"), started, now, most);
     let Some(asked) = started.checked_sub(checker.bound) else { return };
     let in_contact = reachable_since <= asked;
     let mut found = None;

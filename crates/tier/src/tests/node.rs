@@ -7,7 +7,7 @@ use sandarac_wire::entry::{Content, Record, Sealer, Token};
 
 use super::checker::{self, Source};
 use super::content::{self, FRESH, PAGES, Page};
-use super::world::{DEADLINE, Event, Packet, World};
+use super::world::{DEADLINE, Event, Kind, Packet, SLOWEST_FETCH, World};
 use crate::check::{Check, CheckResult, CheckStep};
 use crate::command::Reply;
 use crate::copy::{Copy, Hit};
@@ -321,9 +321,14 @@ impl Node {
         world.note(|| format!("node {}: fetches /{page}: {fetch:?}", self.number));
         checker::fetch_begins(world, self.number, page);
         let (node, incarnation) = (self.number, self.incarnation);
-        let slow = if world.random.below(5) == 0 { 1900 } else { 250 };
+        let slow = match world.random.below(12) {
+            // Others do not wait for this one to the end, and fetch too.
+            0 if world.kind == Kind::Faults => SLOWEST_FETCH as usize,
+            0..=2 => 1900,
+            _ => 250,
+        };
         let (before, left) = (world.random.below(slow / 2) as u64, world.random.below(slow / 2) as u64);
-        if world.kind == super::world::Kind::Faults && world.random.below(20) == 0 {
+        if world.kind == Kind::Faults && world.random.below(20) == 0 {
             world.at(world.now + before, Event::FetchFailed { node, incarnation, task, page });
         } else {
             world.at(world.now + before, Event::Render { node, incarnation, task, page, left });

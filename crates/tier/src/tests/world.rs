@@ -17,6 +17,8 @@ use crate::settings::Settings;
 
 /// The deadline of an operation.
 pub(super) const DEADLINE: u64 = 50;
+/// The longest fetch.
+pub(super) const SLOWEST_FETCH: u64 = 8000;
 /// The time after which nothing new happens.
 const END: u64 = 60_000;
 
