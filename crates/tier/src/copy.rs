@@ -3,6 +3,7 @@
 use sandarac_message::Timestamp;
 use sandarac_wire::entry::{Position, Token};
 
+use crate::rules::{Rule, holds};
 use crate::server::Server;
 
 /// What RAM knows of the entry that an object belongs to.
@@ -54,8 +55,10 @@ impl Copy {
         let settings = server.settings();
         let age = now.since(self.agreed);
         let is_covered = self.position.as_ref().is_some_and(|position| server.covers(position));
-        if is_covered && server.is_current(now) && age < settings.local_ttl {
-            let is_due = age >= settings.check_ahead && reachable && now >= self.pause_until;
+        let is_recent = age < settings.local_ttl || !holds(Rule::Check);
+        if is_covered && server.is_current(now) && is_recent {
+            let is_due =
+                age >= settings.check_ahead && holds(Rule::Check) && reachable && now >= self.pause_until;
             return if is_due && !self.checking {
                 self.checking = true;
                 Hit::ServeAndCheck

@@ -263,7 +263,8 @@ impl Lookup {
             return None;
         }
         if claiming {
-            packet.push(self.claim_command(Condition::Absent, server));
+            let condition = if holds(Rule::Claim) { Condition::Absent } else { Condition::Always };
+            packet.push(self.claim_command(condition, server));
         }
         packet.push(get);
         self.state = State::Awaiting { claiming, read: now };

@@ -14,6 +14,10 @@ pub(crate) enum Rule {
     ConditionalFill,
     /// An entry whose position is in another log is refused.
     LostPosition,
+    /// A copy in RAM is served only for a while without a check.
+    Check,
+    /// One node has a claim.
+    Claim,
 }
 
 #[cfg(not(test))]

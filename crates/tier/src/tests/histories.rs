@@ -64,7 +64,15 @@ fn the_bounds_hold_in_many_histories() {
 
 #[test]
 fn a_broken_rule_is_found() {
-    for rule in [Rule::Log, Rule::Position, Rule::DeliverFirst, Rule::ConditionalFill, Rule::LostPosition] {
+    for rule in [
+        Rule::Log,
+        Rule::Position,
+        Rule::DeliverFirst,
+        Rule::ConditionalFill,
+        Rule::LostPosition,
+        Rule::Check,
+        Rule::Claim,
+    ] {
         let found = first_violation(0..HISTORIES, Some(rule));
         let (seed, violation) = found.expect_err(&format!("{rule:?} was broken, and nothing found it"));
         println!("{rule:?}: history {seed}: {}", violation.trim());

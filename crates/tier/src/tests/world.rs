@@ -239,6 +239,11 @@ impl World {
                 self.at((when + soon).saturating_sub(700), Event::Request { node, page });
             }
         }
+        // Changes without a purge reach clients when an entry is lost or has expired.
+        for _ in 0..self.random.below(8) {
+            let (when, page) = (at(&mut self.random), self.random.below(PAGES - 1));
+            self.at(when, Event::Update { page });
+        }
         for _ in 0..self.random.below(9) {
             let when = at(&mut self.random);
             let (node, server) = (self.random.below(nodes), self.random.below(servers));
