@@ -5,4 +5,5 @@ mod content;
 mod histories;
 mod memcached;
 mod node;
+mod real_memcached;
 mod world;
