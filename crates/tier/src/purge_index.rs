@@ -131,3 +131,52 @@ pub fn matches(purge: &Purge, subject: &Subject<'_>) -> bool {
         Purge::Ban(expression) => (subject.ban)(expression),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sandarac_message::Timestamp;
+    use sandarac_wire::entry::RecordId;
+
+    use super::*;
+
+    fn purge() -> impl Strategy<Value = Purge> {
+        let host = || prop_oneof![Just("a"), Just("b"), Just("*")].prop_map(Bytes::from);
+        let path = || prop_oneof![Just("/"), Just("/1"), Just("/12"), Just("*2")].prop_map(Bytes::from);
+        prop_oneof![
+            (host(), path()).prop_map(|(host, path)| Purge::Target { host, path }),
+            (0u64..4).prop_map(Purge::Tag),
+            (host(), path()).prop_map(|(host, path)| Purge::Prefix { host, path }),
+            host().prop_map(Purge::Host),
+            (host(), path()).prop_map(|(host, path)| Purge::Glob { host, path }),
+            Just(Purge::All),
+            prop_oneof![Just("yes"), Just("no")].prop_map(|text| Purge::Ban(text.to_owned())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_a_walk_finds(
+            purges in prop::collection::vec((purge(), any::<bool>()), 0..8),
+            from in 0u64..9, dropped in 0u64..9, host in "[ab]", path in "/1?2?", tag in 0u64..4,
+        ) {
+            let mut index = PurgeIndex::default();
+            let records = purges.into_iter().enumerate().map(|(number, (purge, is_hard))| {
+                let effect = if is_hard { Effect::Hard } else { Effect::Soft };
+                let id = RecordId([number as u8; 16]);
+                (number as u64, Record { id, made: Timestamp::default(), effect, purge })
+            });
+            let records: Vec<_> = records.collect();
+            for (offset, record) in &records {
+                index.push(*offset, record.clone());
+            }
+            index.drop_before(dropped.min(from));
+            let (host, path, tags) = (host.as_bytes(), path.as_bytes(), &[tag, 9]);
+            let subject = Subject { host, path, tags, ban: &|text| text == "yes" };
+            let walked = records.iter().filter(|(at, _)| *at >= from);
+            let effects = walked.filter(|(_, record)| matches(&record.purge, &subject));
+            let expected = effects.map(|(_, record)| record.effect).min_by_key(|effect| *effect != Effect::Hard);
+            prop_assert_eq!(index.effect(from, &subject), expected);
+        }
+    }
+}

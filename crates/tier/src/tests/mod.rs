@@ -6,4 +6,5 @@ mod histories;
 mod memcached;
 mod node;
 mod real_memcached;
+mod transcripts;
 mod world;
