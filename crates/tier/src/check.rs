@@ -29,7 +29,7 @@ enum State {
     /// The reply about the entry is here; the log may have changed.
     Judging(Reply),
     /// The entry is absent, and the copy may be written back.
-    Offered,
+    Offered(Position),
     AwaitingWrite,
     Ended(CheckResult),
 }
@@ -60,6 +60,19 @@ pub enum CheckResult {
     Dropped(Refusal),
     /// The server does not answer: the copy is served within its freshness.
     Unanswered,
+}
+
+impl CheckResult {
+    /// The name, for logs and counters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CheckResult::Agreed => "agreed",
+            CheckResult::Softened => "softened",
+            CheckResult::Replaced => "replaced",
+            CheckResult::Dropped(refusal) => refusal.name(),
+            CheckResult::Unanswered => "unanswered",
+        }
+    }
 }
 
 impl Check {
@@ -101,9 +114,9 @@ impl Check {
                     }
                     None => self.judge(now, copy, server, subject, &reply),
                 },
-                State::Offered => {
-                    self.state = State::Offered;
-                    return CheckStep::Offer(copy.position.expect("an offered copy has a position"));
+                State::Offered(position) => {
+                    self.state = State::Offered(position);
+                    return CheckStep::Offer(position);
                 }
                 State::Ended(result) => {
                     if result == CheckResult::Unanswered {
@@ -144,11 +157,13 @@ impl Check {
             (Verdict::Soften, _) => CheckResult::Softened,
             (Verdict::Use, reply) => {
                 copy.agree(self.read, server);
-                if *reply == Reply::Absent {
-                    self.state = State::Offered;
-                    return;
+                match (reply, copy.position) {
+                    (Reply::Absent, Some(position)) => {
+                        self.state = State::Offered(position);
+                        return;
+                    }
+                    _ => CheckResult::Agreed,
                 }
-                CheckResult::Agreed
             }
         };
         self.end(result);
@@ -157,7 +172,7 @@ impl Check {
     /// Writes the copy back as an item with its token and the offered position. `value` is the item in pieces;
     /// `ttl` is in seconds.
     pub fn write_back(&mut self, copy: &Copy, ttl: u32, value: Vec<Bytes>) -> Command {
-        debug_assert!(matches!(self.state, State::Offered));
+        debug_assert!(matches!(self.state, State::Offered(_)));
         self.state = State::AwaitingWrite;
         let flags = copy.token.flags();
         Command::Set { key: self.key, condition: Condition::Absent, ttl: Some(ttl), flags, value }

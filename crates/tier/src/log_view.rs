@@ -1,7 +1,7 @@
 //! The state of a server's purge log, as a node last read it.
 
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{Effect, LogId, Position, PurgeLog, Token};
+use sandarac_wire::entry::{Effect, LogHeader, LogId, Position, PurgeLog, Token};
 
 use crate::purge_index::{PurgeIndex, Subject};
 use crate::reason::Refusal;
@@ -28,6 +28,25 @@ pub(crate) struct LogView {
 }
 
 impl LogView {
+    /// Bytes of a header on the server: 39 of the frame, and a position.
+    pub(crate) const HEADER: u64 = 63;
+
+    /// A log with this header, and what is known of it at its end.
+    pub(crate) fn new(header: &LogHeader, end: u64) -> LogView {
+        LogView {
+            id: header.id,
+            token: header.token,
+            cas: 0,
+            size: 0,
+            base: header.base,
+            end,
+            floor: header.base,
+            index: PurgeIndex::default(),
+            read_at: Timestamp::default(),
+            received: Timestamp::default(),
+        }
+    }
+
     /// The end of the log.
     pub(crate) fn position(&self) -> Position {
         Position { log: self.id, offset: self.end }

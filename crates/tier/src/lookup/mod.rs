@@ -15,12 +15,15 @@
 //! An attempt to claim reads the entry again behind it, so that a node that wins because another has just
 //! finished finds what that one stored.
 
+mod step;
+
+pub use step::{Fetch, Found, LookupStep, Outcome, Target};
+
 use std::time::Duration;
 
-use bytes::Bytes;
 use sandarac_balance::Random;
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{Content, EntryKey, Item, Position, Token, time_on_server};
+use sandarac_wire::entry::{Content, Item, Position, Token, time_on_server};
 
 use crate::command::{Command, Condition, Reply, StoredItem};
 use crate::log_sync::LogSync;
@@ -28,19 +31,6 @@ use crate::purge_index::Subject;
 use crate::reason::{FetchReason, Refusal};
 use crate::rules::{Rule, holds};
 use crate::server::{Server, Verdict};
-
-/// The response that is looked up.
-#[derive(Clone, Debug)]
-pub struct Target {
-    /// The server key of the entry or variant.
-    pub key: EntryKey,
-    /// The server key of its claim.
-    pub claim: EntryKey,
-    /// The host by which it is purged.
-    pub host: Bytes,
-    /// The path and query by which it is purged.
-    pub path: Bytes,
-}
 
 /// A lookup of one key. Dropping it is allowed at any time; a claim that it holds then ends by itself.
 #[derive(Debug)]
@@ -90,70 +80,6 @@ enum Seen {
 struct Claim {
     cas: u64,
     renew_at: Timestamp,
-}
-
-/// What a lookup does next.
-#[derive(Debug)]
-pub enum LookupStep {
-    /// Send these, in one packet, and pass on the replies. [`Reply::Unavailable`] takes the place of those that
-    /// did not come within the deadline.
-    Send(Vec<Command>),
-    /// Call again at this time, or when the fetch has ended. A stale response may be served meanwhile.
-    Wait(Timestamp),
-    /// An entry. Call [`Lookup::accept`] or [`Lookup::reject`].
-    Found(Box<Found>),
-    /// Begin the fetch, go on calling [`Lookup::next`], and pass its outcome to [`Lookup::fetched`].
-    Fetch(Fetch),
-    /// The end.
-    Done {
-        /// When the fill was sent that the server accepted: it has had the response since.
-        filled: Option<Timestamp>,
-    },
-}
-
-/// An entry that may be used.
-#[derive(Debug)]
-pub struct Found {
-    /// The item: a representation; a manifest, whose chunks are still to be read; or an index, under which
-    /// another lookup finds the variant by [`sandarac_wire::entry::EntryKeys::variant`].
-    pub item: Item,
-    /// The body of a representation.
-    pub body: Bytes,
-    /// How long the item has lain on the server, which adds to its age.
-    pub lain: Duration,
-    /// Whether a soft purge made it stale.
-    pub softened: bool,
-    /// When it was read.
-    pub read: Timestamp,
-}
-
-/// A fetch from the origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fetch {
-    /// Whether this node has the claim.
-    pub claimed: bool,
-    /// The reason.
-    pub reason: FetchReason,
-    /// The refusal, if the reason is that the entry is refused.
-    pub refusal: Option<Refusal>,
-    /// The position of the response. Without one it MUST NOT be stored in the tier.
-    pub position: Option<Position>,
-}
-
-/// The outcome of a fetch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A response, or a mark in its place.
-    Fill {
-        /// The token of the item.
-        token: Token,
-        /// Seconds until the server drops it.
-        ttl: u32,
-        /// The item in pieces, with the position of the [`Fetch`].
-        value: Vec<Bytes>,
-    },
-    /// No response, or one that is neither stored nor marked.
-    Nothing,
 }
 
 impl Lookup {
