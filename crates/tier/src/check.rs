@@ -11,7 +11,7 @@ use crate::purge_index::Subject;
 use crate::reason::Refusal;
 use crate::server::{Server, Verdict};
 
-/// A check of one copy.
+/// A check of one copy. Whoever gives it up before its end MUST call [`Copy::end_check`].
 #[derive(Debug)]
 pub struct Check {
     key: EntryKey,
@@ -119,6 +119,7 @@ impl Check {
                     return CheckStep::Offer(position);
                 }
                 State::Ended(result) => {
+                    copy.end_check();
                     if result == CheckResult::Unanswered {
                         copy.unanswered(now, server);
                     }

@@ -76,9 +76,13 @@ impl Copy {
         }
     }
 
+    /// Notes that a check has ended, or was given up without a result. Until then requests wait for it.
+    pub fn end_check(&mut self) {
+        self.checking = false;
+    }
+
     /// Takes the result of a check: the server agreed at this time, under the log that it knows.
     pub(crate) fn agree(&mut self, at: Timestamp, server: &Server) {
-        self.checking = false;
         self.agreed = self.agreed.max(at);
         self.position = server.position();
         self.confirmed = server.read_at().unwrap_or(self.confirmed);
@@ -86,7 +90,6 @@ impl Copy {
 
     /// Notes that a check was not answered: requests are served without one for a while.
     pub(crate) fn unanswered(&mut self, now: Timestamp, server: &Server) {
-        self.checking = false;
         self.pause_until = now.plus(server.settings().check_retry);
     }
 }

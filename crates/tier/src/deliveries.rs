@@ -18,7 +18,12 @@ pub(crate) struct Deliveries {
     owed: Vec<Known>,
     /// In the log.
     delivered: BTreeMap<[u8; 16], Known>,
+    /// When [`Deliveries::expire`] last walked them.
+    expired: Timestamp,
 }
+
+/// The time between walks for purges that may be forgotten.
+const EXPIRE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 struct Known {
@@ -70,6 +75,10 @@ impl Deliveries {
 
     /// Forgets purges that were learnt more than `memory` ago, but not those that the server never had.
     pub(crate) fn expire(&mut self, now: Timestamp, memory: Duration) {
+        if now.since(self.expired) < EXPIRE_INTERVAL {
+            return;
+        }
+        self.expired = now;
         let recent = |known: &Known| now.since(known.at) <= memory;
         self.owed.retain(|known| !known.acknowledged || recent(known));
         self.delivered.retain(|_, known| recent(known));

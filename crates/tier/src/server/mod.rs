@@ -32,6 +32,8 @@ pub struct Server {
     deliveries: Deliveries,
     /// Records that the node's RAM has not been told of.
     unapplied: Vec<Record>,
+    /// The fault of the log when it was last read.
+    log_fault: Option<EntryError>,
 }
 
 /// What the log needs before it is read again.
@@ -96,6 +98,7 @@ impl Server {
             need: Need::ReadValue,
             deliveries: Deliveries::default(),
             unapplied: Vec::new(),
+            log_fault: None,
         }
     }
 
@@ -133,6 +136,12 @@ impl Server {
     /// The end of the log as far as it is known: the position of a fetch that begins now.
     pub fn position(&self) -> Option<Position> {
         self.view.as_ref().map(LogView::position)
+    }
+
+    /// The fault of the log when it was last read. A log of another version or secret is left alone, and the
+    /// server is used as if it did not answer; a damaged one is replaced.
+    pub fn log_fault(&self) -> Option<EntryError> {
+        self.log_fault
     }
 
     /// When the log was last known to be as it is known; `None` if it was never read.
@@ -173,7 +182,8 @@ impl Server {
         }
     }
 
-    /// Takes the reply to an operation on the log. Returns false if the server did not answer.
+    /// Takes the reply to an operation on the log. Returns false if the server did not answer, or has a log that
+    /// is not for this node ([`Server::log_fault`]).
     pub fn log_reply(&mut self, operation: LogOperation, reply: Reply, now: Timestamp) -> bool {
         let LogOperation { sent, kind } = operation;
         match (kind, reply) {
@@ -182,7 +192,7 @@ impl Server {
                 self.need = Need::ReadValue;
                 return false;
             }
-            (OperationKind::Read, Reply::Item(item)) => self.read(sent, item, now),
+            (OperationKind::Read, Reply::Item(item)) => return self.read(sent, item, now),
             (OperationKind::Read, _) => {
                 if !self.is_overtaken(sent) {
                     self.need = Need::Creation;
@@ -212,18 +222,19 @@ impl Server {
         overtaken
     }
 
-    fn read(&mut self, sent: Timestamp, item: StoredItem, now: Timestamp) {
+    /// Returns false if the log is not for this node.
+    fn read(&mut self, sent: Timestamp, item: StoredItem, now: Timestamp) -> bool {
         if let Some(view) = &mut self.view
             && (view.cas, view.size, view.token.flags()) == (item.cas, item.size, item.flags)
         {
             view.read_at = view.read_at.max(sent);
             view.received = now;
             self.need = Need::Nothing;
-            return;
+            return true;
         }
         if item.value.is_empty() && item.size > 0 {
             self.need = Need::ReadValue;
-            return;
+            return true;
         }
         let end = self.view.as_ref().map(LogView::position);
         let decode = |from| PurgeLog::decode(&self.sealer, &self.log_key, item.value.clone(), from);
@@ -233,11 +244,16 @@ impl Server {
             Err(EntryError::OtherLog | EntryError::BeforeLog) => (decode(None), false),
             log => (log, true),
         };
+        self.log_fault = log.as_ref().err().copied();
         match log {
             Ok(log) => {
                 if goes_on || !self.is_overtaken(sent) {
                     self.take_over(sent, now, &item, &log, goes_on);
                 }
+            }
+            Err(error) if is_foreign(error) => {
+                self.need = Need::ReadValue;
+                return false;
             }
             Err(_) => {
                 if !self.is_overtaken(sent) {
@@ -245,6 +261,7 @@ impl Server {
                 }
             }
         }
+        true
     }
 
     /// Takes over a log that was read. `goes_on` if it holds the records after those that are known.
@@ -314,10 +331,9 @@ impl Server {
     /// A new log with everything that this node knows.
     fn write_new(&mut self, now: Timestamp, condition: Condition) -> (LogOperation, Command) {
         self.deliveries.lost();
-        self.deliveries.expire(now, self.settings.purge_memory);
         let id = LogId(std::array::from_fn(|_| self.random.bits() as u8));
         let records = self.deliveries.owed().cloned().collect();
-        self.write(now, condition, (id, 0), records)
+        self.write(now, condition, (id, 0), records, self.settings.log_bound)
     }
 
     /// The known log without its oldest records.
@@ -326,23 +342,23 @@ impl Server {
         let (id, base, condition) = (view.id, view.base, Condition::Cas(view.cas));
         let records = view.index.records().map(|(_, record)| record).chain(self.deliveries.owed());
         let records = records.cloned().collect();
-        self.write(now, condition, (id, base), records)
+        // Half of the bound, so that the next append does not cause the next replacement.
+        self.write(now, condition, (id, base), records, self.settings.log_bound / 2)
     }
 
-    /// A log with these records, without the oldest if they are too many, and without those that were made
-    /// longer ago than `purge_memory` if they are many.
+    /// A log with these records. If they have more than `bound` bytes, those that were made `purge_memory` before
+    /// the newest are left out, and then the oldest.
     fn write(
         &mut self,
         now: Timestamp,
         condition: Condition,
         (id, mut base): (LogId, u64),
         mut records: Vec<Record>,
+        bound: usize,
     ) -> (LogOperation, Command) {
         let mut encoded: Vec<Vec<u8>> =
             records.iter().map(|record| self.encode(record, &id).unwrap_or_default()).collect();
         let mut size: usize = encoded.iter().map(Vec::len).sum();
-        // Half of the bound, so that the next append does not cause the next replacement.
-        let bound = self.settings.log_bound / 2;
         let newest = records.iter().map(|record| record.made).max().unwrap_or_default();
         let oldest = newest.minus(self.settings.purge_memory);
         let is_large = size > bound;
@@ -396,4 +412,17 @@ impl Server {
         self.view = Some(view);
         self.need = Need::Nothing;
     }
+}
+
+/// Whether a log is not damaged but written for other nodes. Nodes that replaced each other's logs would empty
+/// the server again and again.
+fn is_foreign(error: EntryError) -> bool {
+    matches!(
+        error,
+        EntryError::Version
+            | EntryError::Sealed
+            | EntryError::Unsealed
+            | EntryError::UnknownSecret
+            | EntryError::Purge
+    )
 }

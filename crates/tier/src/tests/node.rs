@@ -69,7 +69,11 @@ impl Node {
 
     fn start(&mut self, page: usize, server: usize, machine: Machine, waiters: Vec<u64>, world: &mut World) {
         self.next_task += 1;
-        let (started, token) = (world.now, Token(world.random.bits()));
+        let token = match (&machine, self.ram.get(&page)) {
+            (Machine::Check(_), Some(object)) => object.copy.token,
+            _ => Token(world.random.bits()),
+        };
+        let started = world.now;
         let (packet, condemned, fetch) = (None, false, None);
         let task = Task { server, page, machine, started, packet, waiters, condemned, fetch, token };
         self.tasks.insert(self.next_task, task);
@@ -108,11 +112,7 @@ impl Node {
     fn check(&mut self, page: usize, waiters: Vec<u64>, world: &mut World) {
         let server = world.server_of(page);
         let check = Check::new(content::target(page).key, world.timestamp(), &self.servers[server]);
-        let token = self.ram[&page].copy.token;
         self.start(page, server, Machine::Check(check), waiters, world);
-        if let Some(task) = self.tasks.get_mut(&self.next_task) {
-            task.token = token;
-        }
     }
 
     fn look_up(&mut self, page: usize, waiters: Vec<u64>, world: &mut World) {
@@ -214,14 +214,11 @@ impl Node {
         let (now, page) = (world.timestamp(), task.page);
         let waiters = std::mem::take(&mut task.waiters);
         let server = &mut self.servers[task.server];
-        let object = self.ram.get_mut(&page).filter(|object| {
-            task.packet.is_none() && (object.copy.token == task.token || task.started == world.now)
-        });
+        let object = self.ram.get_mut(&page).filter(|object| object.copy.token == task.token);
         let Some(object) = object else {
             waiters.into_iter().for_each(|started| self.serve(page, started, world));
             return false;
         };
-        task.token = object.copy.token;
         let mut step =
             content::with_subject(page, |subject| check.next(now, &mut object.copy, server, subject));
         if let CheckStep::Offer(position) = step {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{Content, Effect, LogId, Position, Purge, Record, RecordId, Sealer, Token};
+use sandarac_wire::entry::{
+    Content, Effect, EntryError, LogId, Position, Purge, Record, RecordId, Sealer, Secret, Token,
+};
 
 use super::content::{self, Page};
 use super::memcached::Model;
@@ -306,6 +308,20 @@ fn a_damaged_log_is_replaced() {
     bench.sync(0);
     assert_eq!(bench.sent(), ["get log value=false", "get log value=true", "set log Cas(2) ttl=None"]);
     assert!(bench.nodes[0].is_current(bench.time()));
+}
+
+#[test]
+fn a_log_of_nodes_with_a_secret_is_left_alone() {
+    let mut bench = Bench::new(1);
+    let secret = Secret::new(&[7; 32]).unwrap();
+    let sealer = Sealer::keyed(secret, None);
+    bench.nodes.push(Server::new(Settings::default(), sealer, content::keys().purge_log(), 9));
+    bench.sync(1);
+    bench.sent();
+    let mut lookup = bench.look_up(0);
+    assert_eq!(bench.wait_for_fetch(0, &mut lookup).reason, FetchReason::Unavailable);
+    assert_eq!(bench.sent(), ["get log value=true; get entry /0 value=true"]);
+    assert_eq!(bench.nodes[0].log_fault(), Some(EntryError::Sealed));
 }
 
 #[test]
