@@ -5,13 +5,13 @@ use sandarac_message::Timestamp;
 use sandarac_wire::entry::{EntryKey, Position};
 
 use crate::command::{Command, Condition, Reply};
-use crate::copy::Copy;
+use crate::local_copy::LocalCopy;
 use crate::log_sync::LogSync;
 use crate::purge_index::Subject;
 use crate::reason::Refusal;
 use crate::server::{Server, Verdict};
 
-/// A check of one copy. Whoever gives it up before its end MUST call [`Copy::end_check`].
+/// A check of one copy. A caller that gives it up before its end MUST call [`LocalCopy::end_check`].
 #[derive(Debug)]
 pub struct Check {
     key: EntryKey,
@@ -34,11 +34,11 @@ enum State {
     Ended(CheckResult),
 }
 
-/// What a check does next.
+/// The next step of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckStep {
-    /// Send these, in one packet, and pass on the replies. [`Reply::Unavailable`] takes the place of those that
-    /// did not come within the deadline.
+    /// Send these, in one packet, and pass on the replies. [`Reply::Unavailable`] takes the place of those
+    /// that did not come within the deadline.
     Send(Vec<Command>),
     /// The entry is lost. Write it back under this position, by [`Check::write_back`] or not at all, by
     /// [`Check::keep`].
@@ -85,7 +85,7 @@ impl Check {
     pub fn next(
         &mut self,
         now: Timestamp,
-        copy: &mut Copy,
+        copy: &mut LocalCopy,
         server: &mut Server,
         subject: &Subject<'_>,
     ) -> CheckStep {
@@ -140,7 +140,7 @@ impl Check {
     fn judge(
         &mut self,
         now: Timestamp,
-        copy: &mut Copy,
+        copy: &mut LocalCopy,
         server: &Server,
         subject: &Subject<'_>,
         reply: &Reply,
@@ -170,9 +170,9 @@ impl Check {
         self.end(result);
     }
 
-    /// Writes the copy back as an item with its token and the offered position. `value` is the item in pieces;
-    /// `ttl` is in seconds.
-    pub fn write_back(&mut self, copy: &Copy, ttl: u32, value: Vec<Bytes>) -> Command {
+    /// Writes the copy back as an item with its token and the offered position. `value` is the item in
+    /// pieces; `ttl` is in seconds.
+    pub fn write_back(&mut self, copy: &LocalCopy, ttl: u32, value: Vec<Bytes>) -> Command {
         debug_assert!(matches!(self.state, State::Offered(_)));
         self.state = State::AwaitingWrite;
         let flags = copy.token.flags();

@@ -68,8 +68,8 @@ impl LogView {
         }
     }
 
-    /// The effect of the purges since a position, or why it cannot be known. `from_floor` is for copies in RAM,
-    /// to which all records from the floor on have been applied.
+    /// The effect of the purges since a position, or why it cannot be known. `from_floor` is for copies in
+    /// RAM, to which all records from the floor on have been applied.
     pub(crate) fn effect(
         &self,
         position: &Position,

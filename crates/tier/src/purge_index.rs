@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sandarac_message::glob::Glob;
 use sandarac_wire::entry::{Effect, Purge, Record};
 
-/// What purges are compared with: the attributes of a response.
+/// The attributes of a response that purges are compared with.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     /// The host by which it is purged.
@@ -175,7 +175,8 @@ mod tests {
             let subject = Subject { host, path, tags, ban: &|text| text == "yes" };
             let walked = records.iter().filter(|(at, _)| *at >= from);
             let effects = walked.filter(|(_, record)| matches(&record.purge, &subject));
-            let expected = effects.map(|(_, record)| record.effect).min_by_key(|effect| *effect != Effect::Hard);
+            let effects = effects.map(|(_, record)| record.effect);
+            let expected = effects.min_by_key(|effect| *effect != Effect::Hard);
             prop_assert_eq!(index.effect(from, &subject), expected);
         }
     }

@@ -27,8 +27,8 @@ pub struct Settings {
     pub poll: Backoff,
     /// Bytes of a purge log beyond which old records are dropped.
     pub log_bound: usize,
-    /// The most purges that a node keeps for a server that has not acknowledged them. More become one purge of
-    /// everything.
+    /// The most purges that a node keeps for a server that has not acknowledged them. More become one purge
+    /// of everything.
     pub max_owed: usize,
 }
 
@@ -42,7 +42,8 @@ impl Default for Settings {
             shared_wait: Duration::from_secs(5),
             claim_ttl: 3,
             claim_renewal: Duration::from_secs(1),
-            // The first pause is about the time of a quick page; the longest bounds what a finished page waits.
+            // The first pause is about the time of a quick page; the longest bounds what a finished page
+            // waits.
             poll: Backoff { first: Duration::from_millis(10), longest: Duration::from_millis(200) },
             log_bound: 64 << 10,
             max_owed: 4096,

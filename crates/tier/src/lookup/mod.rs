@@ -68,7 +68,7 @@ enum State {
     Done { filled: Option<Timestamp> },
 }
 
-/// What stands under the key, as it was last read.
+/// The item under the key, as it was last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Unread,
@@ -102,8 +102,8 @@ impl Lookup {
         }
     }
 
-    /// The next step. After [`LookupStep::Send`], the replies MUST be passed on before the next call. `ban` says
-    /// whether the expression of a ban holds for a response.
+    /// The next step. After [`LookupStep::Send`], the replies MUST be passed on before the next call. `ban`
+    /// says whether the expression of a ban holds for a response.
     pub fn next(
         &mut self,
         now: Timestamp,
@@ -321,8 +321,8 @@ impl Lookup {
         self.state = State::Releasing;
     }
 
-    /// Goes on as if there were no entry, because the caller cannot use the one that was found. It stays on the
-    /// server until a fill replaces it.
+    /// Goes on as if there were no entry, because the caller cannot use the one that was found. It stays on
+    /// the server until a fill replaces it.
     pub fn reject(&mut self, now: Timestamp, server: &Server) {
         debug_assert!(matches!(self.state, State::Found));
         self.reason = FetchReason::Unsuitable;

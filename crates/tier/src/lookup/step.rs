@@ -22,17 +22,18 @@ pub struct Target {
     pub path: Bytes,
 }
 
-/// What a lookup does next.
+/// The next step of a lookup.
 #[derive(Debug)]
 pub enum LookupStep {
-    /// Send these, in one packet, and pass on the replies. [`crate::Reply::Unavailable`] takes the place of those that
-    /// did not come within the deadline.
+    /// Send these, in one packet, and pass on the replies. [`crate::Reply::Unavailable`] takes the place of
+    /// those that did not come within the deadline.
     Send(Vec<Command>),
     /// Call again at this time, or when the fetch has ended. A stale response may be served meanwhile.
     Wait(Timestamp),
     /// An entry. Call [`crate::Lookup::accept`] or [`crate::Lookup::reject`].
     Found(Box<Found>),
-    /// Begin the fetch, go on calling [`crate::Lookup::next`], and pass its outcome to [`crate::Lookup::fetched`].
+    /// Begin the fetch, go on calling [`crate::Lookup::next`], and pass its outcome to
+    /// [`crate::Lookup::fetched`].
     Fetch(Fetch),
     /// The end.
     Done {

@@ -36,7 +36,7 @@ pub struct Server {
     log_fault: Option<EntryError>,
 }
 
-/// What the log needs before it is read again.
+/// An operation that the log needs before it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
@@ -182,8 +182,8 @@ impl Server {
         }
     }
 
-    /// Takes the reply to an operation on the log. Returns false if the server did not answer, or has a log that
-    /// is not for this node ([`Server::log_fault`]).
+    /// Takes the reply to an operation on the log. Returns false if the server did not answer, or has a log
+    /// that is not for this node ([`Server::log_fault`]).
     pub fn log_reply(&mut self, operation: LogOperation, reply: Reply, now: Timestamp) -> bool {
         let LogOperation { sent, kind } = operation;
         match (kind, reply) {
@@ -346,8 +346,8 @@ impl Server {
         self.write(now, condition, (id, base), records, self.settings.log_bound / 2)
     }
 
-    /// A log with these records. If they have more than `bound` bytes, those that were made `purge_memory` before
-    /// the newest are left out, and then the oldest.
+    /// A log with these records. If they have more than `bound` bytes, those that were made `purge_memory`
+    /// before the newest are left out, and then the oldest.
     fn write(
         &mut self,
         now: Timestamp,
@@ -414,8 +414,8 @@ impl Server {
     }
 }
 
-/// Whether a log is not damaged but written for other nodes. Nodes that replaced each other's logs would empty
-/// the server again and again.
+/// Whether a log is not damaged but written for other nodes. Nodes that replaced each other's logs would
+/// empty the server again and again.
 fn is_foreign(error: EntryError) -> bool {
     matches!(
         error,

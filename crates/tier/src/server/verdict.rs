@@ -21,7 +21,8 @@ pub enum Verdict {
 }
 
 impl Server {
-    /// Whether copies with this position are covered by the log that is known: later purges have been applied.
+    /// Whether copies with this position are covered by the log that is known: later purges have been
+    /// applied.
     pub fn covers(&self, position: &Position) -> bool {
         let covers = |view: &LogView| view.id == position.log && position.offset >= view.floor;
         !holds(Rule::LostPosition) || self.view.as_ref().is_some_and(covers)
@@ -55,9 +56,9 @@ impl Server {
         }
     }
 
-    /// The verdict on a copy in RAM whose log was lost. It was `confirmed` when no purge was known that applied
-    /// to it. Purges since then are in the new log, because every node that knows them delivers them before
-    /// it reads.
+    /// The verdict on a copy in RAM whose log was lost. It was `confirmed` when no purge was known that
+    /// applied to it. Purges since then are in the new log, because every node that knows them delivers them
+    /// before it reads.
     pub fn judge_lost(&self, confirmed: Timestamp, now: Timestamp, subject: &Subject<'_>) -> Verdict {
         let Some(view) = &self.view else { return Verdict::Refuse(Refusal::OtherLog) };
         let purged = self.deliveries.owed_effect(subject).or_else(|| view.index.effect(0, subject));

@@ -8,7 +8,7 @@ use crate::command::{Command, Condition, Reply};
 use crate::purge_index::matches;
 use crate::settings::Settings;
 
-/// What really happened.
+/// The true course of a history.
 pub(super) struct Checker {
     pub(super) violation: Option<String>,
     pub(super) responses: u64,
@@ -46,7 +46,7 @@ struct Entry {
     log: LogId,
 }
 
-/// Where a response came from.
+/// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Ram,

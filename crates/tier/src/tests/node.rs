@@ -10,7 +10,7 @@ use super::content::{self, FRESH, PAGES, Page};
 use super::world::{DEADLINE, Event, Kind, Packet, SLOWEST_FETCH, World};
 use crate::check::{Check, CheckResult, CheckStep};
 use crate::command::Reply;
-use crate::copy::{Copy, Hit};
+use crate::local_copy::{Hit, LocalCopy};
 use crate::log_sync::LogSync;
 use crate::lookup::{Fetch, Found, Lookup, LookupStep, Outcome};
 use crate::purge_index::matches;
@@ -29,7 +29,7 @@ struct Object {
     page: Page,
     /// When it was received from the origin, as far as this node knows, less its age then.
     born: u64,
-    copy: Copy,
+    copy: LocalCopy,
 }
 
 struct Task {
@@ -285,7 +285,7 @@ impl Node {
                         continue;
                     }
                     lookup.accept();
-                    let copy = Copy::found(found.item.token, found.read, server);
+                    let copy = LocalCopy::found(found.item.token, found.read, server);
                     if !task.condemned {
                         self.ram.insert(task.page, Object { page, born, copy });
                     }
@@ -358,7 +358,7 @@ impl Node {
             content::with_subject(page.page, |subject| server.judge(&position, subject)) == Verdict::Use
         });
         if is_storable && is_valid && !task.condemned {
-            let copy = Copy::fetched(task.token, Timestamp::from_millis(began), fetch.position);
+            let copy = LocalCopy::fetched(task.token, Timestamp::from_millis(began), fetch.position);
             self.ram.insert(page.page, Object { page, born: began, copy });
         }
         for started in std::mem::take(&mut task.waiters) {

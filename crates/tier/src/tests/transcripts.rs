@@ -11,7 +11,7 @@ use super::content::{self, Page};
 use super::memcached::Model;
 use crate::check::{Check, CheckResult, CheckStep};
 use crate::command::{Command, Reply};
-use crate::copy::{Copy, Hit};
+use crate::local_copy::{Hit, LocalCopy};
 use crate::log_sync::LogSync;
 use crate::lookup::{Fetch, Lookup, LookupStep, Outcome};
 use crate::purge_call::PurgeCall;
@@ -111,16 +111,16 @@ impl Bench {
     }
 
     /// Looks a page up, fetches it, and stores it. The copy of the node.
-    fn fill(&mut self, node: usize) -> Copy {
+    fn fill(&mut self, node: usize) -> LocalCopy {
         let mut lookup = self.look_up(node);
         let fetch = self.wait_for_fetch(node, &mut lookup);
         let began = self.time();
         lookup.fetched(outcome(fetch.position.unwrap(), 1));
         assert!(matches!(self.drive(node, &mut lookup), LookupStep::Done { filled: Some(_) }));
-        Copy::fetched(Token(77), began, fetch.position)
+        LocalCopy::fetched(Token(77), began, fetch.position)
     }
 
-    fn check(&mut self, node: usize, copy: &mut Copy) -> CheckResult {
+    fn check(&mut self, node: usize, copy: &mut LocalCopy) -> CheckResult {
         let mut check = Check::new(content::target(0).key, self.time(), &self.nodes[node]);
         loop {
             let (now, server) = (self.time(), &mut self.nodes[node]);
@@ -408,7 +408,7 @@ fn a_copy_refills_a_server_that_lost_everything() {
 
 #[test]
 fn a_copy_is_dropped_when_it_may_have_been_purged() {
-    let dropped = |change: &dyn Fn(&mut Bench, &mut Copy)| {
+    let dropped = |change: &dyn Fn(&mut Bench, &mut LocalCopy)| {
         let mut bench = Bench::new(2);
         let mut copy = bench.fill(0);
         bench.now += 5000;

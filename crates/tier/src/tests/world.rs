@@ -130,7 +130,7 @@ struct Link {
     disturbed: u64,
 }
 
-/// What a node can do to the world.
+/// All but the nodes.
 pub(super) struct World {
     pub(super) now: u64,
     pub(super) random: Random,
@@ -146,7 +146,7 @@ pub(super) struct World {
     versions: [u64; PAGES],
 }
 
-/// What a history did.
+/// The counts of a history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) events: u64,
@@ -204,7 +204,7 @@ pub(super) fn run(seed: u64, kind: Kind, traced: bool) -> Result<Totals, String>
 }
 
 impl World {
-    /// Draws what will happen.
+    /// Draws the events that come from outside.
     fn plan(&mut self, nodes: usize, servers: usize) {
         let start = self.now;
         let at = |random: &mut Random| start + random.below(END as usize) as u64;

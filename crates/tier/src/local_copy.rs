@@ -6,9 +6,9 @@ use sandarac_wire::entry::{Position, Token};
 use crate::rules::{Rule, holds};
 use crate::server::Server;
 
-/// What RAM knows of the entry that an object belongs to.
+/// The knowledge of RAM about the entry that an object belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copy {
+pub struct LocalCopy {
     /// The token of the entry.
     pub token: Token,
     /// The position up to which the log has no purge that applies to the object. `None` if no log was known
@@ -23,7 +23,7 @@ pub struct Copy {
     pause_until: Timestamp,
 }
 
-/// What happens to a request that finds a copy. The freshness of the object bounds all of it.
+/// The handling of a request that finds a copy. The freshness of the object bounds all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
     /// It is served.
@@ -36,21 +36,28 @@ pub enum Hit {
     AwaitCheck,
 }
 
-impl Copy {
+impl LocalCopy {
     /// The copy of an entry that was found, read at `read`, and judged by the log that `server` knows.
-    pub fn found(token: Token, read: Timestamp, server: &Server) -> Copy {
+    pub fn found(token: Token, read: Timestamp, server: &Server) -> LocalCopy {
         let (position, confirmed) = (server.position(), server.read_at().unwrap_or_default());
-        Copy { token, position, confirmed, agreed: read, checking: false, pause_until: Timestamp::default() }
+        LocalCopy {
+            token,
+            position,
+            confirmed,
+            agreed: read,
+            checking: false,
+            pause_until: Timestamp::default(),
+        }
     }
 
     /// The copy of a response whose fetch began at this time and position. The caller MUST judge the position
     /// when the object enters RAM.
-    pub fn fetched(token: Token, began: Timestamp, position: Option<Position>) -> Copy {
+    pub fn fetched(token: Token, began: Timestamp, position: Option<Position>) -> LocalCopy {
         let pause_until = Timestamp::default();
-        Copy { token, position, confirmed: began, agreed: began, checking: false, pause_until }
+        LocalCopy { token, position, confirmed: began, agreed: began, checking: false, pause_until }
     }
 
-    /// What happens to a request at `now`. `reachable` is false while the server is ejected.
+    /// The handling of a request at `now`. `reachable` is false while the server is ejected.
     pub fn hit(&mut self, now: Timestamp, server: &Server, reachable: bool) -> Hit {
         let settings = server.settings();
         let age = now.since(self.agreed);
