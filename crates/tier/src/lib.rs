@@ -30,7 +30,7 @@ pub use command::{Command, Condition, Reply, StoredItem};
 pub use local_copy::{Hit, LocalCopy};
 pub use log_sync::LogSync;
 pub use lookup::{Fetch, Found, Lookup, LookupStep, Outcome, Target};
-pub use purge_call::PurgeCall;
+pub use purge_call::{PurgeCall, tombstone};
 pub use purge_index::{Subject, matches};
 pub use reason::{FetchReason, Refusal};
 pub use server::{LogOperation, Server, Verdict};

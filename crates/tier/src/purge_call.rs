@@ -1,9 +1,22 @@
 //! The call of a purge: complete when every server has the record, or at its deadline.
 
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::RecordId;
+use sandarac_wire::entry::{Content, EntryKey, Item, RecordId, Sealer, Token};
 
+use crate::command::{Command, Condition};
 use crate::server::Server;
+
+/// Seconds that a tombstone stays. Checks and lookups find it sooner than the record in the log.
+const TOMBSTONE_TTL: u32 = 60;
+
+/// Puts a tombstone in the place of an entry that was purged, to be sent behind the record. It only makes the
+/// purge quicker: the record is what makes entries and copies invalid.
+pub fn tombstone(key: EntryKey, token: Token, sealer: &Sealer) -> Command {
+    let item = Item { token, content: Content::Tombstone };
+    let value = item.encode(sealer, &key, &[]).expect("a tombstone has no lists");
+    let (condition, ttl, flags) = (Condition::Always, Some(TOMBSTONE_TTL), token.flags());
+    Command::Set { key, condition, ttl, flags, value: vec![value.into()] }
+}
 
 /// A purge that a caller waits for.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use crate::command::{Command, Reply};
 use crate::local_copy::{Hit, LocalCopy};
 use crate::log_sync::LogSync;
 use crate::lookup::{Fetch, Lookup, LookupStep, Outcome};
-use crate::purge_call::PurgeCall;
+use crate::purge_call::{PurgeCall, tombstone};
 use crate::reason::{FetchReason, Refusal};
 use crate::server::{Server, Verdict};
 use crate::settings::Settings;
@@ -236,6 +236,23 @@ fn a_mark_is_fetched_past_without_a_claim() {
     lookup.fetched(outcome(fetch.position.unwrap(), 1));
     assert!(matches!(bench.drive(1, &mut lookup), LookupStep::Done { filled: Some(_) }));
     assert_eq!(bench.sent(), ["set entry /0 Cas(3) ttl=Some(30)"]);
+}
+
+#[test]
+fn a_tombstone_ends_a_copy_and_stops_a_fill() {
+    let mut bench = Bench::new(2);
+    let mut copy = bench.fill(0);
+    let mut slow = bench.look_up(1);
+    assert!(matches!(bench.drive(1, &mut slow), LookupStep::Found(_)));
+    slow.reject(bench.time(), &bench.nodes[1]);
+    let fetch = bench.wait_for_fetch(1, &mut slow);
+    assert_eq!(fetch.reason, FetchReason::Unsuitable);
+    bench.execute(&[tombstone(content::target(0).key, Token(9), &Sealer::checksum())]);
+    assert_eq!(bench.check(0, &mut copy), CheckResult::Replaced);
+    slow.fetched(outcome(fetch.position.unwrap(), 1));
+    assert!(matches!(bench.drive(1, &mut slow), LookupStep::Done { filled: None }));
+    let mut lookup = bench.look_up(0);
+    assert_eq!(bench.wait_for_fetch(0, &mut lookup).reason, FetchReason::Tombstone);
 }
 
 #[test]
