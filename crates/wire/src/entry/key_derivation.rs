@@ -34,8 +34,8 @@ impl EntryKeys {
         }
     }
 
-    /// Where a lookup begins: a representation, or an item in its place. All kinds but chunks and purge logs
-    /// use this key, so that a claim, a tombstone and a fill replace each other.
+    /// Where a lookup begins: a representation, or an item in its place. A mark, a tombstone and a fill replace
+    /// each other.
     pub fn entry(&self, local: &LocalKey) -> EntryKey {
         self.make(&self.key, b"e1", &[&local.key, &local.rules])
     }
@@ -50,6 +50,12 @@ impl EntryKeys {
     pub fn chunk(&self, manifest: &EntryKey, token: Token, number: u32) -> EntryKey {
         let (token, number) = (token.0.to_le_bytes(), number.to_le_bytes());
         self.make(&self.key, b"c1", &[manifest.as_bytes(), &token, &number])
+    }
+
+    /// The claim of the node that fetches what belongs under `entry`, an entry or a variant. It stands beside
+    /// the entry, on the same server, so that a stale response survives the claim.
+    pub fn claim(&self, entry: &EntryKey) -> EntryKey {
+        self.make(&self.key, b"f1", &[entry.as_bytes()])
     }
 
     /// The purge log of each server. The same with every secret, because nodes that rotate secrets one after
@@ -87,7 +93,7 @@ mod tests {
         let mut all = Vec::new();
         for (key, rules) in [([0; 16], [0; 16]), ([1; 16], [0; 16]), ([0; 16], [1; 16])] {
             let local = LocalKey { key, rules };
-            all.push(keys.entry(&local));
+            all.extend([keys.entry(&local), keys.claim(&keys.entry(&local))]);
             all.extend([b"a\n", b"b\n"].map(|text| keys.variant(&local, &vary(text))));
             for token in [Token(0), Token(1)] {
                 all.extend([0, 1].map(|number| keys.chunk(&keys.entry(&local), token, number)));

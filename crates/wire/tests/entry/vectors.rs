@@ -93,6 +93,7 @@ fn the_document_has_the_server_keys() {
             entry,
             keys.variant(&LOCAL, &VaryKey::from_bytes(&b"accept-language:en\n"[..])),
             keys.chunk(&entry, TOKEN, 3),
+            keys.claim(&entry),
             keys.purge_log(),
         ];
         let lines = all.map(|key| key.to_string());
