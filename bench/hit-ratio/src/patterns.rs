@@ -16,7 +16,9 @@ pub(crate) enum Pattern {
     Launch(usize),
     /// This share of the requests is for objects that are requested so many `times` and never again, with
     /// about `gap` other requests between.
-    Passing { share: f64, times: u32, gap: usize, large: bool },
+    Passing { share: f64, times: u32, gap: usize, sized: Option<u32> },
+    /// After a tenth of the trace, this share of the requests is for so many `files`, evenly.
+    Files { share: f64, files: usize, sized: Option<u32> },
     /// In the middle, every second request is for a new object, until they have taken so many times the cache.
     Scan(f64),
     /// Objects of so many times the cache are requested one after the other.
@@ -73,6 +75,13 @@ pub(crate) fn keys(
         Pattern::Passing { share, times, gap, .. } => {
             let background = |random: &mut Random| draw(&ranks, random);
             passing(share, times, gap, objects as u32, count, background, random)
+        }
+        Pattern::Files { share, files, .. } => {
+            let key = |n| match n >= count / 10 && random.fraction() < share {
+                true => (objects + random.below(files)) as u32,
+                false => draw(&ranks, random),
+            };
+            (0..count).map(key).collect()
         }
         Pattern::Scan(times) => {
             let scanned = filling(times, objects);
@@ -180,7 +189,7 @@ mod tests {
 
     #[test]
     fn bursts_have_their_share_and_their_number_of_requests() {
-        let keys = drawn(Pattern::Passing { share: 0.5, times: 3, gap: 50, large: false });
+        let keys = drawn(Pattern::Passing { share: 0.5, times: 3, gap: 50, sized: None });
         let bursts = keys.iter().filter(|&&key| key >= 1000).count();
         assert!((19_000..21_000).contains(&bursts), "{bursts}");
         let counts = counts(&keys);

@@ -113,12 +113,12 @@ const fn aging(name: &'static str, lifetime: u32, revalidates: bool) -> Recipe {
 }
 
 const fn passing(share: f64, times: u32, gap: usize) -> Pattern {
-    Pattern::Passing { share, times, gap, large: false }
+    Pattern::Passing { share, times, gap, sized: None }
 }
 
 /// Every 800th request is for a download of 20 MB.
 const fn flood(name: &'static str, text: &'static str, times: u32) -> Recipe {
-    let pattern = Pattern::Passing { share: 0.00125, times, gap: 2000, large: true };
+    let pattern = Pattern::Passing { share: 0.00125, times, gap: 2000, sized: Some(DOWNLOAD) };
     Recipe { memory: Memory::Mib(128), objects: 40_000, ..pages(name, text, pattern) }
 }
 
@@ -171,6 +171,21 @@ pub(crate) const RECIPES: &[Recipe] = &[
     ),
     flood("flood-once", "128 MiB; every 800th request is a download of 20 MB that nobody else wants", 1),
     flood("flood-twice", "128 MiB; the same, but each download is requested twice, 2000 requests apart", 2),
+    pages(
+        "flood-small",
+        "90 % are for objects of 500 bytes that are requested twice at once, never again",
+        Pattern::Passing { share: 0.9, times: 2, gap: 1, sized: Some(500) },
+    ),
+    pages(
+        "file-popular",
+        "every 20th request is for one file of 800 KB",
+        Pattern::Files { share: 0.05, files: 1, sized: Some(800_000) },
+    ),
+    pages(
+        "files-popular",
+        "every 4th request is for one of 20 files of 400 KB",
+        Pattern::Files { share: 0.25, files: 20, sized: Some(400_000) },
+    ),
     aging("fresh-10", 10, false),
     aging("fresh-10-304", 10, true),
     aging("fresh-60", 60, false),
@@ -219,8 +234,11 @@ impl Recipe {
 
     /// Bytes of the body of an object.
     fn size(&self, seed: u64, key: u32) -> u32 {
-        if matches!(self.pattern, Pattern::Passing { large: true, .. }) && key as usize >= self.objects {
-            return DOWNLOAD;
+        if let Pattern::Passing { sized: Some(size), .. } | Pattern::Files { sized: Some(size), .. } =
+            self.pattern
+            && key as usize >= self.objects
+        {
+            return size;
         }
         let mut random = Random::of(seed, u64::from(key));
         match self.sizes {

@@ -10,6 +10,9 @@ use crate::object::HIT;
 /// Times the mean weight above which an object takes the place of several.
 pub(crate) const MUCH_HEAVIER: usize = 4;
 
+/// An object that takes more than this part of the store is a large one.
+const LARGE: usize = 64;
+
 /// How eviction judges objects.
 #[derive(Clone, Copy)]
 pub(crate) struct Judge {
@@ -19,11 +22,17 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
+    /// Whether an object of so many bytes takes a large part of the store.
+    pub(crate) fn is_large(self, bytes: usize) -> bool {
+        bytes > self.limit / LARGE
+    }
+
     /// Whether an object has enough hits to keep its place. Those above the `mean` weight need more, because
     /// they take the place of several.
     pub(crate) fn earned(self, object: &Object, mean: usize) -> bool {
         let weight = object.weight();
-        let needed = 1 + u8::from(weight > mean + mean / 4) + u8::from(weight > MUCH_HEAVIER * mean);
+        let levels = [weight > mean + mean / 4, weight > MUCH_HEAVIER * mean, self.is_large(weight)];
+        let needed = 1 + levels.into_iter().map(u8::from).sum::<u8>();
         !self.desperate && object.frequency.load(Relaxed) >= needed * HIT
     }
 

@@ -41,6 +41,8 @@ pub struct Object {
     path_len: u16,
     /// Whether the rest of this part was fetched once already and did not arrive.
     stalled: AtomicBool,
+    /// Requests for its key before it was stored, as far as they are remembered. Protected by the shard's lock.
+    pub(crate) requests_before: AtomicU8,
     /// Hits that eviction has not used up yet, in parts of a [`HIT`] and up to [`FREQUENT`], and its queue.
     /// Both are protected by the shard's lock.
     pub(crate) frequency: AtomicU8,
@@ -101,6 +103,7 @@ impl Parts {
             host_len: self.host_len,
             path_len: self.path_len,
             stalled: AtomicBool::new(false),
+            requests_before: AtomicU8::new(0),
             frequency: AtomicU8::new(0),
             queue: AtomicU8::new(0),
         }
@@ -215,6 +218,7 @@ impl Object {
     pub(crate) fn inherit(&self, before: &Object) {
         self.frequency.store(before.frequency.load(Relaxed), Relaxed);
         self.queue.store(before.queue.load(Relaxed), Relaxed);
+        self.requests_before.store(before.requests_before.load(Relaxed), Relaxed);
     }
 
     /// Makes it stale from `now` on; only the first soft purge counts.

@@ -16,9 +16,10 @@ use sandarac_message::range::RangeSpec;
 use sandarac_message::{Fields, Timestamp};
 
 use crate::flight_state::Flying;
-use crate::ghost::{Ghost, LIFE};
+use crate::ghost::{Ghost, LIFE, MOST_REQUESTS, Remembered};
 use crate::judge::{Judge, MUCH_HEAVIER};
 use crate::marks::Marks;
+use crate::object::HIT;
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
@@ -39,9 +40,6 @@ impl Queue {
 
 /// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
-
-/// An object that takes more than this part of the store is a large one.
-const LARGE: usize = 64;
 
 /// A key has only just left a queue while the queue's evictions since are fewer than this part of all objects.
 const JUST_LEFT: usize = 32;
@@ -232,11 +230,18 @@ impl Shard {
     }
 
     /// Adds an object as the newest of its key. It enters the main queue if it inherited that, or its key has
-    /// left the store recently, and `expected` bytes are not a large part of the store.
+    /// left the store recently, unless `expected` bytes are a large part of the store. Then it has to earn its
+    /// place, and the remembered requests for its key count.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
-        let returns = self.is_remembered(key, expected) || Queue::of(&object) == Queue::Main;
-        let queue = if returns && expected <= judge.limit / LARGE { Queue::Main } else { Queue::Small };
+        let requests_before = self.recall(key, expected);
+        object.requests_before.fetch_max(requests_before, Relaxed);
+        let is_large = judge.is_large(expected);
+        let returns = requests_before > 0 || Queue::of(&object) == Queue::Main;
+        let queue = if returns && !is_large { Queue::Main } else { Queue::Small };
+        if is_large {
+            credit(&object);
+        }
         let variant = self.head(key);
         let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
         let slot = self.places.insert(place);
@@ -257,22 +262,22 @@ impl Shard {
         }
     }
 
-    /// Whether a key has left the small queue recently. If it left either queue only just, a larger share would
-    /// have kept it, so the share is pulled that way, unless the object is so large that it would have taken the
-    /// place of several.
-    fn is_remembered(&mut self, key: Key, expected: usize) -> bool {
+    /// The requests for a key that left the small queue recently, this one included; 0 if none is remembered.
+    /// If it left either queue only just, a larger share would have kept it, so the share is pulled that way,
+    /// unless the object is so large that it would have taken the place of several.
+    fn recall(&mut self, key: Key, expected: usize) -> u8 {
         let mean = self.mean_weight();
         let pull = if expected > MUCH_HEAVIER * mean { 0 } else { mean as isize };
-        if let Some(age) = self.ghost.take(key.hash()) {
+        if let Some(Remembered { age, requests }) = self.ghost.take(key.hash()) {
             if usize::from(age) < usize::from(LIFE) / JUST_LEFT {
                 self.pull += pull;
             }
-            return true;
+            return requests + 1;
         }
         if self.main_ghost.take(key.hash()).is_some() {
             self.pull -= MAIN_PULL * pull;
         }
-        false
+        0
     }
 
     fn mean_weight(&self) -> usize {
@@ -298,7 +303,7 @@ impl Shard {
         let object = self.object(slot)?;
         if Queue::of(object) == Queue::Main || object.frequency.load(Relaxed) > 0 {
             let hash = object.key().hash();
-            self.ghost.insert(hash, self.places.len());
+            self.ghost.insert(hash, MOST_REQUESTS, self.places.len());
         }
         self.remove(slot, Removal::Expired)
     }
@@ -373,9 +378,10 @@ impl Shard {
         let Some(object) = self.object(slot) else { return };
         let queue = Queue::of(object);
         object.add_weight(bytes);
-        let misplaced = queue == Queue::Main && object.hits() == 0 && object.weight() > judge.limit / LARGE;
+        let misplaced = queue == Queue::Main && object.hits() == 0 && judge.is_large(object.weight());
         self.lines[queue as usize].bytes += bytes;
         if misplaced {
+            self.object(slot).into_iter().for_each(|object| credit(object));
             self.dequeue(slot);
             self.enqueue(slot, Queue::Small);
         }
@@ -422,9 +428,10 @@ impl Shard {
                 continue;
             }
             let hash = object.key().hash();
+            let requests = object.frequency.load(Relaxed) / HIT;
             match queue {
-                Queue::Small => self.ghost.insert(hash, self.places.len()),
-                Queue::Main => self.main_ghost.insert(hash, self.places.len() / JUST_LEFT),
+                Queue::Small => self.ghost.insert(hash, requests, self.places.len()),
+                Queue::Main => self.main_ghost.insert(hash, 0, self.places.len() / JUST_LEFT),
             }
             return self.remove(slot, Removal::Evicted).map_or(Victim::None, Victim::Evicted);
         }
@@ -535,6 +542,12 @@ impl Shard {
             line.tail = prev;
         }
     }
+}
+
+/// Counts the remembered requests for an object's key as hits: a large object earns its place in the main
+/// queue, and may do so in several rounds.
+fn credit(object: &Object) {
+    object.frequency.fetch_max(object.requests_before.load(Relaxed) * HIT, Relaxed);
 }
 
 /// A 64-bit hash from a 32-bit one: the table takes the place from the low end and its tag from the high end.
