@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandarac_message::caching::{CookieRule, Heuristics, Policy, Profile};
 use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
-use sandarac_policy::{ByteSize, CacheRule, KeyRule};
+use sandarac_policy::{ByteSize, CacheRule, KeyRule, SharedUse};
 
 use crate::definition::{Section, Value, settings};
 use crate::field::{FieldName, Status};
@@ -280,6 +280,7 @@ impl RuleSettings {
             max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)),
             // A slow response is not an error (RFC 5861 §4).
             stale_after: (store.profile == Profile::Safe).then_some(stale_after),
+            shared: SharedUse::Off,
         }
     }
 }
