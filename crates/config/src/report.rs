@@ -9,8 +9,13 @@ use crate::diagnostics::{Diagnostic, Severity};
 use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
-/// Names of settings in other programs that are too different from ours to be found as typing errors.
-const OTHER_WORDS: [(&str, &str); 2] = [("stale_while_revalidate", "grace"), ("swr", "grace")];
+/// Other names of settings that are too different from ours to be found as typing errors.
+const OTHER_WORDS: [(&str, &str); 4] = [
+    ("stale_while_revalidate", "grace"),
+    ("swr", "grace"),
+    ("shared_max", "max_object"),
+    ("shared_wait", "wait"),
+];
 
 /// A value in the file, with its place.
 pub(crate) type Node<'i> = Spanned<DeValue<'i>>;

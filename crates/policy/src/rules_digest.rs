@@ -16,9 +16,9 @@ impl Route {
     /// not used. Nodes may share the entries of routes with equal digests.
     ///
     /// Lifetimes, limits and pools are not part of it, so that a changed lifetime leaves the entries usable.
-    /// Two facts about lifetimes decide what is stored, and are part of it: whether there is a forced lifetime,
-    /// which overrides `no-cache`; and which statuses have a lifetime of their own, because other errors that
-    /// blame one request are not stored.
+    /// Two facts about lifetimes decide what is stored, and are part of it: whether there is a forced
+    /// lifetime, which overrides `no-cache`; and which statuses have a lifetime of their own, because other
+    /// errors that blame one request are not stored.
     pub fn rules_digest(&self) -> Option<[u8; 16]> {
         let Route { action, request, response, matches: _, upgrade: _, connect: _, paths: _ } = self;
         let Action::Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = action else { return None };
