@@ -9,9 +9,6 @@ use crate::diagnostics::{Diagnostic, Severity, SourceText};
 use crate::path::AbsolutePath;
 use crate::report::{At, Complaint, Place};
 
-/// The most bytes of a secret. A longer file is probably another one.
-const MAX_SECRET: usize = 4096;
-
 /// Reads a file by its path.
 pub(crate) type Reader<'a> = dyn FnMut(&Path) -> io::Result<SecretContent> + 'a;
 
@@ -26,7 +23,7 @@ pub struct SecretFile {
 
 /// The content of a [`SecretFile`]. No debug output shows it.
 pub struct SecretContent {
-    /// All its bytes, or more than 4096 of them.
+    /// All its bytes, or more than [`SecretFile::MAX_BYTES`] of them.
     pub bytes: Vec<u8>,
     /// Its permissions, as for `chmod`.
     pub mode: u32,
@@ -35,6 +32,9 @@ pub struct SecretContent {
 impl SecretFile {
     /// The flag that names a file of a secret.
     pub(crate) const FLAG: &'static str = "--shared-secret";
+
+    /// The most bytes of such a file. A longer one was probably not meant.
+    pub const MAX_BYTES: u64 = 4096;
 
     pub(crate) fn new(named: &At<AbsolutePath>, source: &Arc<SourceText>) -> SecretFile {
         SecretFile { path: named.value.to_path(), place: named.place.clone(), source: source.clone() }
@@ -85,10 +85,11 @@ impl SecretFile {
             let help = format!("chmod 0600 {path}, or 0640 with the group of this process");
             found.push(self.diagnostic(Severity::Warning, complaint.help(help)));
         }
-        match bytes.len() {
-            0..=MAX_SECRET => Ok(bytes),
-            _ => Err(Complaint::new(format!("{path} has more than {MAX_SECRET} bytes, and so is no secret"))),
+        if bytes.len() as u64 > SecretFile::MAX_BYTES {
+            let most = SecretFile::MAX_BYTES;
+            return Err(Complaint::new(format!("{path} has more than {most} bytes, and so is no secret")));
         }
+        Ok(bytes)
     }
 }
 

@@ -79,7 +79,7 @@ settings! {
         // A restarted memcached answers within a second.
         first: BoundedTime<10, { HOUR }> = BoundedTime::of::<{ SECOND }>();
         /// The longest ejection.
-        // As long as for backends.
+        // A server that is back is found within half a minute, at the cost of one operation.
         longest: BoundedTime<10, { HOUR }> = BoundedTime::of::<{ 30 * SECOND }>();
     }
 }
