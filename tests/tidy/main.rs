@@ -13,7 +13,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("wire", &["message"]),
     ("cache", &["message"]),
     ("policy", &["message", "balance"]),
-    ("config", &["message", "balance", "cache", "policy"]),
+    ("config", &["message", "balance", "wire", "cache", "policy"]),
     ("net", &["message", "wire"]),
     ("discover", &["message", "balance", "config", "net"]),
     ("proxy", &["message", "balance", "wire", "cache", "policy", "config", "net", "discover"]),
