@@ -41,8 +41,21 @@ pub(crate) struct SourceText {
 }
 
 impl SourceText {
-    pub(crate) fn new(name: &str, text: &str) -> Arc<SourceText> {
-        Arc::new(SourceText { name: name.to_owned(), text: text.to_owned() })
+    /// The text of the file called `name`, with stars for what stands at the places of `secrets`.
+    pub(crate) fn new(name: &str, text: &str, secrets: &[Range<usize>]) -> Arc<SourceText> {
+        let mut text = text.to_owned();
+        for place in secrets {
+            // Places after it stay as they are: a star for each byte. Line breaks keep the numbers of lines.
+            let stars = text.get(place.clone()).map(|secret| {
+                secret
+                    .bytes()
+                    .map(|byte| if matches!(byte, b'"' | b'\'' | b'\n') { byte.into() } else { '*' })
+            });
+            if let Some(stars) = stars.map(Iterator::collect::<String>) {
+                text.replace_range(place.clone(), &stars);
+            }
+        }
+        Arc::new(SourceText { name: name.to_owned(), text })
     }
 }
 
@@ -219,7 +232,7 @@ mod tests {
             also,
             flag: false,
         };
-        judge::<()>(SourceText::new("a.toml", text), vec![diagnostic], None).unwrap_err().to_string()
+        judge::<()>(SourceText::new("a.toml", text, &[]), vec![diagnostic], None).unwrap_err().to_string()
     }
 
     #[test]

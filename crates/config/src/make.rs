@@ -49,7 +49,7 @@ impl Config {
                 let place = start..start + char::REPLACEMENT_CHARACTER.len_utf8();
                 report.error(Some(place), format!("byte {:#04x} is not UTF-8", bytes[start])).help =
                     Some("save the file as UTF-8".to_owned());
-                judge(SourceText::new(name, &text), report.found, None)
+                judge(SourceText::new(name, &text, &[]), report.found, None)
             }
         }
     }
@@ -60,7 +60,6 @@ impl Config {
         text: &str,
         flags: &Flags,
     ) -> Result<(Config, Vec<Warning>), Diagnostics> {
-        let source = SourceText::new(name, text);
         let mut report = Report::new(File::settings());
         let (table, syntax) = DeTable::parse_recoverable(text);
         for error in &syntax {
@@ -72,12 +71,14 @@ impl Config {
             let first = first.and_then(|place| first_of_two(text, place));
             report.error(place, message).also = first.map(|first| (first, "here already".to_owned()));
         }
-        let config = syntax.is_empty().then(|| {
+        let file = syntax.is_empty().then(|| {
             let mut file: File = report.table(table.get_ref());
             overlay(&mut file, flags, &mut report);
             report.read_is_over();
-            config(file, &source, &mut report)
+            file
         });
+        let source = SourceText::new(name, text, &report.secrets);
+        let config = file.map(|file| config(file, &source, &mut report));
         judge(source, report.found, config)
     }
 }

@@ -438,6 +438,8 @@ impl fmt::Debug for Password {
 }
 
 impl Text for Password {
+    const IS_SECRET: bool = true;
+
     fn form() -> Kind {
         Kind::Text { name: "password", form: "a password", examples: &[] }
     }

@@ -184,6 +184,24 @@ fn what_does_not_fit_together_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_password_beside_a_mistake_is_not_shown() {
+    let etcd = |password: &str, rest: &str| {
+        with_tier(&format!(
+            "discover = {{ etcd = {{ endpoints = \"http://a\", user = \"u\", password = {password}{rest} }} }}"
+        ))
+    };
+    let shown = refused(&etcd("\"hüntér2\"", ", prefx = \"/a\"")).to_string();
+    assert!(shown.contains("password = \"*********\", prefx"), "{shown}");
+    assert!(!shown.contains("hünt"), "{shown}");
+    let number = refused(&etcd("1234567", "")).to_string();
+    assert!(number.contains("strings need quotes") && !number.contains("1234567"), "{number}");
+    let token = refused(&format!("{BASE}{ROUTE}[admin]\ntoken = \"hunter2\"\n")).to_string();
+    assert!(token.contains("token = \"*******\"") && !token.contains("hunter2"), "{token}");
+    let lines = refused("[admin]\ntoken = \"\"\"\nhunter2\n\"\"\"\nlisten = 1\n").to_string();
+    assert!(lines.contains("sandarac.toml:5:10") && !lines.contains("hunter2"), "{lines}");
+}
+
+#[test]
 fn slips_get_a_suggestion() {
     for (text, help) in [
         ("server = \"127.0.0.1\"", "did you mean `servers`?"),
