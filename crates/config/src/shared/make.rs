@@ -97,27 +97,23 @@ fn check_trust(settings: &SharedSettings, report: &mut Report) {
     let dangerous = &settings.dangerous_unauthenticated;
     let open = settings.servers.iter().find(|server| !server.value.is_local());
     let open = match (&settings.discover, open) {
-        (Some(source), _) => {
-            Some((source.place.clone(), "the servers that a source lists may be".to_owned()))
-        }
-        (None, Some(server)) => Some((server.place.clone(), format!("{} is", server.value))),
+        (Some(source), _) => Some((source.place.clone(), "the servers that a source lists".to_owned())),
+        (None, Some(server)) => Some((server.place.clone(), server.value.to_string())),
         (None, None) => None,
     };
     let sealed = !settings.secret_file.is_empty();
     match open {
         Some((place, server)) if !sealed && !dangerous.value => {
             let message = format!(
-                "{server} not on this machine, and there is no secret: whoever reaches such a server can change what \
-                 all clients get"
+                "other machines may reach {server}, and there is no secret: whoever does can change what all clients \
+                 get"
             );
-            let flag = place.is_none();
-            let error = report.error(place, message);
-            error.flag = flag;
-            error.help = Some(format!(
+            let help = format!(
                 "give all nodes a secret, in `secret_file` or {} FILE; or set `dangerous_unauthenticated = true` in \
                  [cache.shared]",
                 SecretFile::FLAG
-            ));
+            );
+            report.missing(place, message, help);
         }
         _ if dangerous.value && sealed => {
             report.warning(

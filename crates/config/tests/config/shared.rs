@@ -111,7 +111,10 @@ fn a_server_that_others_can_reach_needs_a_secret_or_a_dangerous_word() {
     for server in ["10.0.0.1:11211", "[2001:db8::1]:11211", "cache1.example:11211", "[::ffff:10.0.0.1]:1"] {
         let servers = format!("servers = [\"127.0.0.1\", {server:?}]\n");
         let (message, marked, help) = error(&with_tier(&servers));
-        assert!(message.starts_with(&format!("{server} is not on this machine")), "{message}");
+        assert!(
+            message.starts_with(&format!("other machines may reach {server}, and there is no secret")),
+            "{message}"
+        );
         assert_eq!(marked, format!("{server:?}"));
         for remedy in ["`secret_file`", "--shared-secret FILE", "`dangerous_unauthenticated = true`"] {
             assert!(help.contains(remedy), "{help}");
@@ -119,8 +122,10 @@ fn a_server_that_others_can_reach_needs_a_secret_or_a_dangerous_word() {
         tier(&format!("{servers}secret_file = \"/etc/secret\""));
         tier(&format!("{servers}dangerous_unauthenticated = true"));
     }
+    // A secret that was not understood is not missing.
+    assert_eq!(refused(&with_tier("servers = \"a\"\nsecret_file = \"b\"")).errors().len(), 1);
     let (message, marked, _) = error(&with_tier("discover = { file = \"/a\" }"));
-    assert!(message.starts_with("the servers that a source lists may be not"), "{message}");
+    assert!(message.starts_with("other machines may reach the servers that a source lists"), "{message}");
     assert_eq!(marked, "{ file = \"/a\" }");
 }
 
@@ -293,7 +298,7 @@ fn flags_make_a_tier_or_replace_the_servers_of_the_file() {
 
     let refused = |flags: &Flags| Config::from_flags(flags).unwrap_err().to_string();
     let open = refused(&Flags { shared_secret: None, ..flags.clone() });
-    assert!(open.starts_with("error: 10.0.0.1:11211 is not on this machine"), "{open}");
+    assert!(open.starts_with("error: other machines may reach 10.0.0.1:11211"), "{open}");
     assert!(open.contains("--shared-secret FILE") && open.contains("dangerous_unauthenticated"), "{open}");
     let alone = refused(&Flags { memcached: Vec::new(), ..flags.clone() });
     assert!(alone.starts_with("error: --shared-secret: there is no shared tier"), "{alone}");
