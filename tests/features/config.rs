@@ -1,5 +1,6 @@
 //! The command line and the configuration file: what is accepted, and how errors are reported.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use sandarac_test_support::{Listener, Origin, TempDir, reply, within};
@@ -112,6 +113,29 @@ fn check_reads_tables_of_classes() {
     std::fs::write(&path, "/blog blog\n").unwrap();
     let output = sandarac().config(text).arg("check").run().success();
     assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn check_reads_the_secret_of_the_shared_tier() {
+    let dir = TempDir::new();
+    let path = dir.path().join("secret");
+    let tier = format!("[cache.shared]\nservers = \"10.0.0.1\"\nsecret_file = \"{}\"", path.display());
+    let text = site("http://127.0.0.1:9", "", &tier);
+    let missing = sandarac().config(text.clone()).arg("check").run().failure().stderr;
+    assert!(missing.contains(&format!("error: cannot read {}: No such file", path.display())), "{missing}");
+    assert!(missing.contains(&format!("secret_file = \"{}\"", path.display())), "{missing}");
+    let permit = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    std::fs::write(&path, "too short to be a secret").unwrap();
+    permit(0o600);
+    let short = sandarac().config(text.clone()).arg("check").run().failure().stderr;
+    assert!(short.contains("a secret of 24 bytes; at least 32 are needed"), "{short}");
+    assert!(!short.contains("too short to be"), "{short}");
+    std::fs::write(&path, [7; 32]).unwrap();
+    let output = sandarac().config(text.clone()).arg("check").run().success();
+    assert!(output.stderr.is_empty() && output.stdout.contains("Shared tier: memcached at 10.0.0.1:11211"));
+    permit(0o644);
+    let open = sandarac().config(text).arg("check").run().success().stderr;
+    assert!(open.starts_with("warning: every user of this machine may read"), "{open}");
 }
 
 #[test]

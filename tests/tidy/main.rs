@@ -14,7 +14,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("cache", &["message"]),
     ("tier", &["message", "balance", "wire"]),
     ("policy", &["message", "balance"]),
-    ("config", &["message", "balance", "cache", "policy"]),
+    ("config", &["message", "balance", "wire", "cache", "policy"]),
     ("net", &["message", "wire"]),
     ("discover", &["message", "balance", "config", "net"]),
     ("proxy", &["message", "balance", "wire", "cache", "policy", "config", "net", "discover"]),

@@ -7,6 +7,7 @@ use sandarac_policy::{ByteSize, Routes};
 use crate::address::{ListenAddress, Network};
 use crate::pool::PoolConfig;
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
+use crate::shared::SharedConfig;
 
 /// A complete, valid configuration.
 #[derive(Clone, Debug)]
@@ -61,4 +62,6 @@ pub struct Cache {
     pub profile: Profile,
     /// Whether responses carry `Cache-Status`.
     pub cache_status: bool,
+    /// The shared tier, if there is one.
+    pub shared: Option<SharedConfig>,
 }

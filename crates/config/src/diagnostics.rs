@@ -35,22 +35,41 @@ pub(crate) const COMMAND_LINE: &str = "command line";
 
 /// A file by name and text.
 #[derive(Debug, PartialEq, Eq)]
-struct Source {
+pub(crate) struct SourceText {
     name: String,
     text: String,
+}
+
+impl SourceText {
+    /// The text of the file called `name`, with stars for what stands at the places of `secrets`.
+    pub(crate) fn new(name: &str, text: &str, secrets: &[Range<usize>]) -> Arc<SourceText> {
+        let mut text = text.to_owned();
+        for place in secrets {
+            // Places after it stay as they are: a star for each byte. Line breaks keep the numbers of lines.
+            let stars = text.get(place.clone()).map(|secret| {
+                secret
+                    .bytes()
+                    .map(|byte| if matches!(byte, b'"' | b'\'' | b'\n') { byte.into() } else { '*' })
+            });
+            if let Some(stars) = stars.map(Iterator::collect::<String>) {
+                text.replace_range(place.clone(), &stars);
+            }
+        }
+        Arc::new(SourceText { name: name.to_owned(), text })
+    }
 }
 
 /// All errors, which prevent a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
-    source: Arc<Source>,
+    source: Arc<SourceText>,
     errors: Vec<Diagnostic>,
 }
 
 /// A probable mistake that does not prevent a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    source: Arc<Source>,
+    source: Arc<SourceText>,
     diagnostic: Diagnostic,
 }
 
@@ -78,14 +97,12 @@ impl Warning {
     }
 }
 
-/// Splits the diagnostics of the file called `name` into errors, if there are any, and warnings.
+/// Splits the diagnostics of a file into errors, if there are any, and warnings.
 pub(crate) fn judge<T>(
-    name: &str,
-    text: &str,
+    source: Arc<SourceText>,
     mut found: Vec<Diagnostic>,
     value: Option<T>,
 ) -> Result<(T, Vec<Warning>), Diagnostics> {
-    let source = Arc::new(Source { name: name.to_owned(), text: text.to_owned() });
     found.sort_by_key(|diagnostic| diagnostic.place.as_ref().map_or(usize::MAX, |place| place.start));
     let (errors, warnings): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|diagnostic| diagnostic.severity == Severity::Error);
@@ -126,7 +143,7 @@ impl fmt::Display for Warning {
 /// The most characters of a line that are shown.
 const WIDTH: usize = 100;
 
-impl Source {
+impl SourceText {
     /// The start of the line that contains byte `at`, the line's text, and its number from 1.
     fn line(&self, at: usize) -> (usize, &str, usize) {
         let at = self.text.floor_char_boundary(at);
@@ -215,7 +232,7 @@ mod tests {
             also,
             flag: false,
         };
-        judge::<()>("a.toml", text, vec![diagnostic], None).unwrap_err().to_string()
+        judge::<()>(SourceText::new("a.toml", text, &[]), vec![diagnostic], None).unwrap_err().to_string()
     }
 
     #[test]

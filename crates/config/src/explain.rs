@@ -8,12 +8,13 @@ use sandarac_message::Name;
 use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
-use sandarac_policy::{Action, ByteSize, CacheRule, Edits, Match, PoolId, Route};
+use sandarac_policy::{Action, ByteSize, CacheRule, Edits, Match, PoolId, Route, SharedUse};
 
 use crate::config::{Config, Listener};
 use crate::field::Token;
 use crate::pool::PoolConfig;
 use crate::section::LogTarget;
+use crate::shared::{SharedConfig, SharedServers};
 use crate::value::show_duration;
 
 /// Begins another line about a route, below the first.
@@ -30,7 +31,7 @@ pub fn explain(config: &Config) -> String {
     config.pools.iter().for_each(|pool| line(explain_pool(pool)));
     line("Routes; the first that matches a request counts:".to_owned());
     for (at, route) in config.routes.all().iter().enumerate() {
-        line(format!("  {}. {}", at + 1, explain_route(route, &config.pools)));
+        line(format!("  {}. {}", at + 1, explain_route(route, config)));
     }
     if config.routes.all().iter().all(|route| !route.matches.is_empty()) {
         line("  Anything else is answered with 404.".to_owned());
@@ -41,6 +42,9 @@ pub fn explain(config: &Config) -> String {
         sandarac_message::caching::Profile::Rfc => "rfc",
     };
     line(format!("Cache: up to {}, profile {profile}, {status} Cache-Status.", config.cache.memory));
+    if let Some(shared) = &config.cache.shared {
+        line(explain_shared(shared));
+    }
     let networks: Vec<_> = config.purge.allow.iter().map(ToString::to_string).collect();
     if !networks.is_empty() {
         line(format!("PURGE is allowed from {}.", networks.join(", ")));
@@ -111,7 +115,57 @@ fn explain_pool(pool: &PoolConfig) -> String {
     text + "."
 }
 
-fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
+fn explain_shared(shared: &SharedConfig) -> String {
+    let servers = match &shared.servers {
+        SharedServers::Listed(servers) => {
+            servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+        SharedServers::Discovered(source) => source.to_string(),
+    };
+    let mut text = format!("Shared tier: memcached at {servers}");
+    if !shared.namespace.is_empty() {
+        let _ = write!(text, ", namespace {}", shared.namespace);
+    }
+    match &shared.secret_files[..] {
+        [] => text.push_str(", entries not sealed by a secret"),
+        [file, rest @ ..] => {
+            let _ = write!(text, ", entries sealed by the secret in {}", file.path().display());
+            for old in rest {
+                let _ = write!(text, ", those by the one in {} accepted too", old.path().display());
+            }
+        }
+    }
+    if let Some(login) = &shared.login {
+        let _ = write!(text, ", as user {}", login.user);
+    }
+    let _ = write!(text, ", responses up to {}", shared.max_object);
+    if !shared.compression {
+        text.push_str(", not compressed");
+    }
+    let _ = write!(
+        text,
+        "{NEXT}copies in memory are compared with it every {}, and purges are remembered for {}",
+        show_duration(shared.local_ttl),
+        show_duration(shared.purge_memory)
+    );
+    let _ = write!(
+        text,
+        "{NEXT}a server may take {} to answer, and is ejected for {} to {} after {} failures in a row",
+        show_duration(shared.timeout),
+        show_duration(shared.ejection.first),
+        show_duration(shared.ejection.longest),
+        shared.ejection.failures
+    );
+    let _ = write!(
+        text,
+        "{NEXT}a request waits up to {} for the fetch of another node",
+        show_duration(shared.wait)
+    );
+    text + "."
+}
+
+fn explain_route(route: &Route, config: &Config) -> String {
+    let (pools, has_tier) = (&config.pools, config.cache.shared.is_some());
     let matches: Vec<_> = route.matches.iter().map(explain_match).collect();
     let mut text = if matches.is_empty() { "everything".to_owned() } else { matches.join(", or ") };
     match &route.action {
@@ -124,7 +178,12 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
             }
             match cache {
                 None => text.push_str("bypassing the cache"),
-                Some(rule) => text.push_str(&explain_rule(rule)),
+                Some(rule) => {
+                    text.push_str(&explain_rule(rule));
+                    if has_tier {
+                        text.push_str(&explain_use(rule.shared));
+                    }
+                }
             }
         }
         Action::Answer(answer) => {
@@ -158,6 +217,15 @@ fn explain_route(route: &Route, pools: &[PoolConfig]) -> String {
         }
     }
     text
+}
+
+/// The use of the shared tier, where it differs from the default.
+fn explain_use(shared: SharedUse) -> String {
+    match shared {
+        SharedUse::ReadWrite => String::new(),
+        SharedUse::Read => format!("{NEXT}reads the shared tier, and writes nothing to it"),
+        SharedUse::Off => format!("{NEXT}not in the shared tier"),
+    }
 }
 
 fn explain_match(matcher: &Match) -> String {

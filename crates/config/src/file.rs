@@ -14,6 +14,7 @@ use crate::report::{At, Complaint, Node, Report};
 use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::Kind;
+use crate::shared::SharedChoice;
 use crate::value::{Map, Text, choice};
 
 settings! {
@@ -87,6 +88,10 @@ settings! {
         /// `"lookup"`: use the cache where possible, by the rules of `[cache]`. `"pass"`: never use or fill the cache.
         /// A table: use the cache where possible, by these rules, with those of `[cache]` as defaults.
         cache: At<CacheChoice> = At::nowhere(CacheChoice::Lookup);
+        /// Whether the route uses the shared tier: `true`, `false`, or `"read"` to use its entries and write
+        /// none, for example on a node that tries a new version.
+        shared: Option<At<SharedChoice>> = None, unset "`true` if the route uses the cache and there is a shared tier"
+            "false";
         /// Edits of the request before it is sent to a backend. On a route with a cache they can set neither `Range`
         /// nor conditions (`If-None-Match` and the like), because the cache sets its own.
         request: EditSettings = EditSettings::default();

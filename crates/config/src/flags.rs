@@ -8,6 +8,7 @@ use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
 use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
 use crate::report::{At, Complaint, Report};
+use crate::shared::SecretFile;
 use crate::value::{Secret, Text};
 
 /// The flags of the command line, each as written.
@@ -25,6 +26,10 @@ pub struct Flags {
     pub balance: Option<String>,
     /// `--memory`: `[cache] memory`.
     pub memory: Option<String>,
+    /// `--memcached`: servers of the shared tier instead of those of the file.
+    pub memcached: Vec<String>,
+    /// `--shared-secret`: a file, by absolute path, instead of `[cache.shared] secret_file`.
+    pub shared_secret: Option<String>,
     /// `--grace`: `[cache] grace`.
     pub grace: Option<String>,
     /// `--admin`: `[admin] listen`.
@@ -84,6 +89,10 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     }
     if let Some(text) = &flags.memory {
         put("--memory", Text::from_text(text).map(|memory| file.cache.store.memory = memory));
+    }
+    put("--memcached", servers(file, &flags.memcached));
+    if let Some(path) = &flags.shared_secret {
+        put(SecretFile::FLAG, shared_secret(file, path));
     }
     if let Some(text) = &flags.grace {
         put("--grace", Text::from_text(text).map(|grace| file.cache.rules.grace = Some(grace)));
@@ -167,6 +176,31 @@ fn only_pool<'a>(file: &'a mut File, instead: &str) -> Result<&'a mut PoolSettin
         file.route.push(At::nowhere(route));
     }
     Ok(pool)
+}
+
+/// Sets the servers of the shared tier, which is created if there is none.
+fn servers(file: &mut File, servers: &[String]) -> Result<(), Complaint> {
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let servers = servers.iter().map(|text| Text::from_text(text).map(At::nowhere));
+    let servers = servers.collect::<Result<_, _>>()?;
+    let shared = file.cache.store.shared.get_or_insert_default();
+    (shared.value.servers, shared.value.discover) = (servers, None);
+    Ok(())
+}
+
+/// Sets the secret of the shared tier.
+fn shared_secret(file: &mut File, path: &str) -> Result<(), Complaint> {
+    let path = Text::from_text(path)?;
+    match &mut file.cache.store.shared {
+        Some(shared) => shared.value.secret_file = vec![At::nowhere(path)],
+        None => {
+            let complaint = Complaint::new("there is no shared tier");
+            return Err(complaint.help("--memcached 127.0.0.1:11211 makes one"));
+        }
+    }
+    Ok(())
 }
 
 /// Sets `balance` of the only pool.

@@ -25,6 +25,7 @@ mod route_settings;
 mod rules;
 mod section;
 mod setting;
+mod shared;
 mod suggest;
 mod template;
 mod value;
@@ -44,5 +45,9 @@ pub use pool::{
 };
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};
+pub use shared::{
+    Credentials, SecretContent, SecretFile, SharedConfig, SharedEjection, SharedLogin, SharedServer,
+    SharedServers,
+};
 pub use suggest::closest;
 pub use value::{Secret, duration};

@@ -169,6 +169,43 @@ impl<const LEAST: u64, const MOST: u64> Text for BoundedSize<LEAST, MOST> {
     }
 }
 
+/// A duration from `LEAST` to `MOST` milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoundedTime<const LEAST: u64, const MOST: u64>(Duration);
+
+impl<const LEAST: u64, const MOST: u64> BoundedTime<LEAST, MOST> {
+    /// A default in milliseconds. A value out of bounds does not compile.
+    pub(crate) const fn of<const N: u64>() -> BoundedTime<LEAST, MOST> {
+        const { assert!(LEAST <= N && N <= MOST) };
+        BoundedTime(Duration::from_millis(N))
+    }
+
+    /// The duration.
+    pub(crate) fn get(self) -> Duration {
+        self.0
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Text for BoundedTime<LEAST, MOST> {
+    fn form() -> Kind {
+        Duration::form()
+    }
+
+    fn from_text(text: &str) -> Result<BoundedTime<LEAST, MOST>, Complaint> {
+        let duration = Duration::from_text(text)?;
+        let (least, most) = (Duration::from_millis(LEAST), Duration::from_millis(MOST));
+        if (least..=most).contains(&duration) {
+            return Ok(BoundedTime(duration));
+        }
+        let (least, most) = (Text::text(&least), Text::text(&most));
+        Err(Complaint::new(format!("{text:?} is out of bounds: from {least} to {most}")))
+    }
+
+    fn text(&self) -> String {
+        Text::text(&self.0)
+    }
+}
+
 /// A timeout: a duration above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout(Duration);

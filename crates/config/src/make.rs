@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use sandarac_message::glob::Glob;
 use sandarac_policy::{Action, PoolId, Route, Routes};
@@ -10,13 +11,14 @@ use toml::de::{DeTable, DeValue};
 use crate::address::{ListenAddress, Network};
 use crate::config::{Cache, Config, Listener};
 use crate::definition::Section;
-use crate::diagnostics::{COMMAND_LINE, Diagnostics, Warning, judge};
+use crate::diagnostics::{COMMAND_LINE, Diagnostics, SourceText, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay};
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
 use crate::section::Admin;
+use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
 
 impl Config {
@@ -47,7 +49,7 @@ impl Config {
                 let place = start..start + char::REPLACEMENT_CHARACTER.len_utf8();
                 report.error(Some(place), format!("byte {:#04x} is not UTF-8", bytes[start])).help =
                     Some("save the file as UTF-8".to_owned());
-                judge(name, &text, report.found, None)
+                judge(SourceText::new(name, &text, &[]), report.found, None)
             }
         }
     }
@@ -69,13 +71,15 @@ impl Config {
             let first = first.and_then(|place| first_of_two(text, place));
             report.error(place, message).also = first.map(|first| (first, "here already".to_owned()));
         }
-        let config = syntax.is_empty().then(|| {
+        let file = syntax.is_empty().then(|| {
             let mut file: File = report.table(table.get_ref());
             overlay(&mut file, flags, &mut report);
             report.read_is_over();
-            config(file, &mut report)
+            file
         });
-        judge(name, text, report.found, config)
+        let source = SourceText::new(name, text, &report.secrets);
+        let config = file.map(|file| config(file, &source, &mut report));
+        judge(source, report.found, config)
     }
 }
 
@@ -118,7 +122,7 @@ fn places_in(name: &str, text: &str, value: &DeValue<'_>, found: &mut Vec<Place>
     }
 }
 
-fn config(file: File, report: &mut Report) -> Config {
+fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
     let listeners = listeners(&file, report);
     let (names, pools): (Vec<_>, Vec<_>) =
         file.pool.0.iter().map(|pool| (&pool.0, pool_config(pool, report))).unzip();
@@ -128,14 +132,21 @@ fn config(file: File, report: &mut Report) -> Config {
     routes.iter_mut().for_each(|route| overlook_sticky_cookies(route, &pools));
     check_sticky_cookies(&routes, &names, &pools, report);
     check_skills_files(&file, &pools, report);
+    let memory = file.cache.store.memory.size();
+    let tier = file.cache.store.shared.as_ref();
+    let shared = tier.and_then(|settings| {
+        warn_of_unused_tier(settings, &routes, report);
+        shared_config(settings, memory, source, report)
+    });
     Config {
         listeners,
         pools,
         routes: Routes::new(routes),
         cache: Cache {
-            memory: file.cache.store.memory.size(),
+            memory,
             profile: file.cache.store.profile,
             cache_status: file.cache.store.cache_status,
+            shared,
         },
         timeouts: file.timeouts,
         limits: file.limits,

@@ -41,7 +41,9 @@ fn gather(path: &str, settings: Vec<Setting>, tables: &mut Vec<Table>, own: usiz
                 Kind::Map { .. } => (format!("[{name}.NAME]"), format!("{name}.NAME")),
                 _ => (format!("[{name}]"), name),
             };
-            tables.push(Table { header, about: setting.text, settings: Vec::new(), optional });
+            // The tables in an optional one are left out with it.
+            let within = optional || tables[own].optional;
+            tables.push(Table { header, about: setting.text, settings: Vec::new(), optional: within });
             gather(&name, inner, tables, at);
             if optional {
                 tables[own].settings.push(setting);

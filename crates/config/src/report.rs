@@ -9,8 +9,13 @@ use crate::diagnostics::{Diagnostic, Severity};
 use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
-/// Names of settings in other programs that are too different from ours to be found as typing errors.
-const OTHER_WORDS: [(&str, &str); 2] = [("stale_while_revalidate", "grace"), ("swr", "grace")];
+/// Other names of settings that are too different from ours to be found as typing errors.
+const OTHER_WORDS: [(&str, &str); 4] = [
+    ("stale_while_revalidate", "grace"),
+    ("swr", "grace"),
+    ("shared_max", "max_object"),
+    ("shared_wait", "wait"),
+];
 
 /// A value in the file, with its place.
 pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
@@ -67,6 +72,8 @@ impl Complaint {
 /// The mistakes in the file, and the settings it may hold.
 pub(crate) struct Report {
     pub(crate) found: Vec<Diagnostic>,
+    /// Places of secrets, which no diagnostic may show.
+    pub(crate) secrets: Vec<Place>,
     /// Every table and its keys, to find the right table for a misplaced key.
     known: Vec<(String, Vec<&'static str>)>,
     /// Whether part of the file could not be read.
@@ -78,7 +85,7 @@ impl Report {
     pub(crate) fn new(settings: Vec<Setting>) -> Report {
         let mut known = Vec::new();
         collect("", &Kind::Table(settings), &mut known);
-        Report { found: Vec::new(), known, incomplete: false }
+        Report { found: Vec::new(), secrets: Vec::new(), known, incomplete: false }
     }
 
     pub(crate) fn error(&mut self, place: Option<Place>, message: impl Into<String>) -> &mut Diagnostic {

@@ -1,7 +1,7 @@
 //! Conversion of a route's settings to a [`Route`].
 
 use sandarac_message::Name;
-use sandarac_policy::{Action, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route};
+use sandarac_policy::{Action, CacheRule, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route};
 
 use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
@@ -9,6 +9,7 @@ use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::pool::PoolName;
 use crate::report::{At, Place, Report};
 use crate::rules::CacheSettings;
+use crate::shared::shared_use;
 use crate::template::place_in;
 
 /// The route that `settings` describe; `None` on an error. `find` looks up a pool and reports a missing one.
@@ -23,13 +24,7 @@ pub(crate) fn route(
         (Some(pool), None, None) => find(pool, report).map(|pool| Action::Forward {
             pool,
             unsafe_pool: route.unsafe_pool.as_ref().and_then(|pool| find(pool, report)),
-            cache: match &route.cache.value {
-                CacheChoice::Pass => None,
-                CacheChoice::Lookup => Some(Box::new(cache.rules.rule(&cache.store))),
-                CacheChoice::Rules(rules) => {
-                    Some(Box::new(rules.as_ref().clone().over(&cache.rules).rule(&cache.store)))
-                }
-            },
+            cache: cache_rule(route, cache, report).map(Box::new),
         }),
         (None, Some(settings), None) => Some(Action::Answer(answer(settings, report))),
         (None, None, Some(settings)) => redirect(settings, report).map(Action::Redirect),
@@ -89,6 +84,19 @@ pub(crate) fn route(
     })
 }
 
+/// The cache rule of a route with a pool; `None` if it bypasses the cache.
+fn cache_rule(route: &RouteSettings, cache: &CacheSettings, report: &mut Report) -> Option<CacheRule> {
+    let is_cached = route.cache.value != CacheChoice::Pass;
+    let shared = shared_use(&route.shared, is_cached, cache.store.shared.is_some(), report);
+    match &route.cache.value {
+        CacheChoice::Pass => None,
+        CacheChoice::Lookup => Some(cache.rules.rule(&cache.store, shared)),
+        CacheChoice::Rules(rules) => {
+            Some(rules.as_ref().clone().over(&cache.rules).rule(&cache.store, shared))
+        }
+    }
+}
+
 /// Warns of settings without effect on a route that forwards nothing.
 fn warn_of_idle_settings(
     settings: &At<RouteSettings>,
@@ -100,6 +108,7 @@ fn warn_of_idle_settings(
     let idle = [
         ("unsafe_pool", route.unsafe_pool.is_some()),
         ("cache", route.cache.place.is_some()),
+        ("shared", route.shared.is_some()),
         ("request", request),
         ("response", !response.all.is_empty()),
         ("stored_response", !response.stored.is_empty()),

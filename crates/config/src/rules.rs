@@ -5,13 +5,14 @@ use std::time::Duration;
 use sandarac_message::caching::{CookieRule, Heuristics, Policy, Profile};
 use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
-use sandarac_policy::{ByteSize, CacheRule, KeyRule};
+use sandarac_policy::{ByteSize, CacheRule, KeyRule, SharedUse};
 
 use crate::definition::{Section, Value, settings};
 use crate::field::{FieldName, Status};
 use crate::limited::{Bounded, BoundedSize};
 use crate::report::{At, Complaint, Node, Report};
 use crate::setting::Kind;
+use crate::shared::SharedSettings;
 use crate::value::{Map, Text, choice};
 
 settings! {
@@ -92,6 +93,11 @@ settings! {
         profile: Profile = Profile::Safe;
         /// Whether responses have `Cache-Status` (RFC 9211), which explains how they were produced.
         cache_status: bool = true;
+        /// The shared tier: memcached servers behind the memory of each node, so that a response fetched by
+        /// one node is a hit on all. A server that does not answer costs its share of the keys and nothing
+        /// more.
+        shared: Option<At<SharedSettings>> = None, unset "each node has only its own memory"
+            "{ servers = [\"127.0.0.1:11211\"] }";
     }
 }
 
@@ -216,8 +222,9 @@ impl RuleSettings {
         )
     }
 
-    /// The rule that these settings describe, with the store's profile and memory.
-    pub(crate) fn rule(&self, store: &StoreSettings) -> CacheRule {
+    /// The rule that these settings describe, with the store's profile and memory, and this use of the shared
+    /// tier.
+    pub(crate) fn rule(&self, store: &StoreSettings, shared: SharedUse) -> CacheRule {
         let base = match store.profile {
             Profile::Safe => Policy::safe(),
             Profile::Rfc => Policy::rfc(),
@@ -280,6 +287,7 @@ impl RuleSettings {
             max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)),
             // A slow response is not an error (RFC 5861 §4).
             stale_after: (store.profile == Profile::Safe).then_some(stale_after),
+            shared,
         }
     }
 }

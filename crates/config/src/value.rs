@@ -15,6 +15,9 @@ use crate::suggest::closest;
 
 /// A type written as a string, in the file and on the command line alike.
 pub(crate) trait Text: Sized {
+    /// Whether no output may show it.
+    const IS_SECRET: bool = false;
+
     /// [`Kind::Text`] or [`Kind::Choice`].
     fn form() -> Kind;
 
@@ -31,6 +34,9 @@ impl<T: Text> Value for T {
     }
 
     fn read(node: &Node<'_>, report: &mut Report) -> Option<T> {
+        if T::IS_SECRET {
+            report.secrets.push(node.span());
+        }
         let bare = match node.get_ref() {
             DeValue::String(text) => {
                 return T::from_text(text)
@@ -44,6 +50,7 @@ impl<T: Text> Value for T {
         let error = report.unexpected(node, &T::form());
         if let Some(text) = bare {
             error.help = match T::from_text(&text) {
+                _ if T::IS_SECRET => Some("strings need quotes".to_owned()),
                 Ok(_) => Some(format!("strings need quotes: {}", quoted(&text))),
                 Err(complaint) => complaint.help,
             };
@@ -401,6 +408,8 @@ impl fmt::Debug for Secret {
 }
 
 impl Text for Secret {
+    const IS_SECRET: bool = true;
+
     fn form() -> Kind {
         Kind::Text { name: "secret", form: "a secret of at least 16 characters", examples: &[] }
     }

@@ -18,6 +18,17 @@ pub struct KeyRule {
     pub cookies: Vec<Glob>,
 }
 
+/// How a route uses the shared tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedUse {
+    /// It is not used, or there is none.
+    Off,
+    /// Its entries are used, and nothing is written to it.
+    Read,
+    /// Its entries are used, and responses are written to it.
+    ReadWrite,
+}
+
 /// How a route uses the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheRule {
@@ -31,4 +42,6 @@ pub struct CacheRule {
     /// How long a request waits for a fetch in progress before a stale response stands in for it; no limit if
     /// it is `None`.
     pub stale_after: Option<Duration>,
+    /// The use of the shared tier.
+    pub shared: SharedUse,
 }

@@ -9,10 +9,11 @@ mod classes;
 mod edits;
 mod pattern;
 mod routes;
+mod rules_digest;
 mod template;
 
 pub use byte_size::ByteSize;
-pub use cache_rule::{CacheRule, KeyRule};
+pub use cache_rule::{CacheRule, KeyRule, SharedUse};
 pub use classes::{
     ClassPart, ClassPattern, ClassPiece, ClassRule, ClassTable, ClassTemplate, Classifier, Subject,
     TableConflict,

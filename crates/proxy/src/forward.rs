@@ -282,6 +282,7 @@ mod tests {
             key: sandarac_policy::KeyRule::default(),
             max_object: sandarac_policy::ByteSize(1 << 20),
             stale_after: None,
+            shared: sandarac_policy::SharedUse::Off,
         }
     }
 

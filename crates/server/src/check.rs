@@ -1,11 +1,14 @@
 //! Reading configuration files, and the subcommands `check` and `config`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::Access;
-use sandarac_config::{AdminToken, Config, Flags, ListenAddress, LogTarget, Warning, read_class_table};
+use sandarac_config::{
+    AdminToken, Config, Flags, ListenAddress, LogTarget, SecretContent, SecretFile, Warning, read_class_table,
+};
 
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
@@ -41,6 +44,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         print_line(warning);
     }
     check_tables(&config)?;
+    check_secrets(&config)?;
     check_machine(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
@@ -64,6 +68,23 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Reads the secrets and the password of the shared tier.
+fn check_secrets(config: &Config) -> Result<(), Failure> {
+    let Some(shared) = &config.cache.shared else { return Ok(()) };
+    let (_, warnings) = shared.credentials(read_secret).map_err(Failure::Configuration)?;
+    warnings.iter().for_each(print_line);
+    Ok(())
+}
+
+/// Reads a file of a secret, up to the bytes that show that it is none.
+fn read_secret(path: &Path) -> io::Result<SecretContent> {
+    let file = fs::File::open(path)?;
+    let mode = file.metadata()?.permissions().mode();
+    let mut bytes = Vec::new();
+    file.take(SecretFile::MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(SecretContent { bytes, mode })
 }
 
 /// Checks the machine's requirements for a configuration: places for the log and the admin socket, and memory.

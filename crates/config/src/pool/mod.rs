@@ -14,7 +14,7 @@ use sandarac_policy::Classifier;
 
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};
-pub(crate) use source::Sources;
+pub(crate) use source::{EtcdSettings, ServiceName, Sources, ZooKeeperSettings, etcd, zookeeper};
 pub use source::{Password, Server, Source};
 pub use status::StatusRange;
 pub use sticky::{SameSite, Sticky};

@@ -41,18 +41,18 @@ settings! {
             "{ endpoints = [\"http://127.0.0.1:2379\"], prefix = \"/app\" }";
     }
 
-    /// ZooKeeper as a source of backends.
+    /// ZooKeeper as a source of addresses.
     pub(crate) struct ZooKeeperSettings {
         /// The servers of the ensemble, on port 2181 unless another is given.
         servers: Vec<Server> = Vec::new(), required "[\"127.0.0.1:2181\"]";
-        /// The node of the application. Its backends are the nodes in `providers` below it.
+        /// The node of the application. Each node in `providers` below it has an address.
         path: Option<NodePath> = None, required "\"/app\"";
         /// How long the servers keep a session without hearing from the client.
         // ZooKeeper grants 2 to 20 ticks, of 2 s each unless configured otherwise.
         session_timeout: Timeout = Timeout::secs::<10>();
     }
 
-    /// etcd as a source of backends.
+    /// etcd as a source of addresses.
     pub(crate) struct EtcdSettings {
         /// The members of the cluster.
         endpoints: Vec<At<Address>> = Vec::new(), required "[\"http://127.0.0.1:2379\"]";
@@ -193,7 +193,7 @@ fn source(At { value: settings, place }: &At<SourceSettings>, report: &mut Repor
     }
 }
 
-fn zookeeper(settings: &At<ZooKeeperSettings>, report: &mut Report) -> Option<Source> {
+pub(crate) fn zookeeper(settings: &At<ZooKeeperSettings>, report: &mut Report) -> Option<Source> {
     let At { value: ZooKeeperSettings { servers, path, session_timeout }, place } = settings;
     if servers.is_empty() {
         report.missing(place.clone(), "ZooKeeper needs `servers`", "servers = [\"127.0.0.1:2181\"]");
@@ -209,7 +209,7 @@ fn zookeeper(settings: &At<ZooKeeperSettings>, report: &mut Report) -> Option<So
     })
 }
 
-fn etcd(settings: &At<EtcdSettings>, report: &mut Report) -> Option<Source> {
+pub(crate) fn etcd(settings: &At<EtcdSettings>, report: &mut Report) -> Option<Source> {
     let At { value: EtcdSettings { endpoints, prefix, user, password }, place } = settings;
     if endpoints.is_empty() {
         report.missing(place.clone(), "etcd needs `endpoints`", "endpoints = [\"http://127.0.0.1:2379\"]");
@@ -272,7 +272,7 @@ impl Text for NamedPort {
 
 /// The name of a service (RFC 2782), in lower case.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ServiceName(Box<str>);
+pub(crate) struct ServiceName(pub(crate) Box<str>);
 
 impl Text for ServiceName {
     fn form() -> Kind {
@@ -302,8 +302,8 @@ impl Text for ServiceName {
     }
 }
 
-/// A server of ZooKeeper, by host and port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A server, by host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Server {
     /// The host, by name or by number.
     pub host: Host,
@@ -312,8 +312,26 @@ pub struct Server {
 }
 
 impl Server {
-    /// The default port for clients.
-    const PORT: u16 = 2181;
+    /// The default port of ZooKeeper for clients.
+    const ZOOKEEPER: u16 = 2181;
+
+    /// Reads a server that is on port `default` unless another is given.
+    pub(crate) fn read(text: &str, default: u16) -> Result<Server, Complaint> {
+        let not = || Complaint::new(format!("{text:?} is not {}", Server::form().words()));
+        if let Some((_, host)) = text.split_once("://") {
+            return Err(not().help(format!("did you mean \"{host}\"?")));
+        }
+        let text = text.trim();
+        let port =
+            text.rsplit_once(':').is_some_and(|(before, _)| !before.contains(':') || before.ends_with(']'));
+        let whole = if port { format!("http://{text}") } else { format!("http://{text}:{default}") };
+        match Address::from_text(&whole).map_err(|_| not())?.endpoint() {
+            Endpoint::Tcp(host, port) if !text.contains('/') => {
+                Ok(Server { host: host.clone(), port: *port })
+            }
+            _ => Err(not()),
+        }
+    }
 }
 
 impl fmt::Display for Server {
@@ -336,20 +354,7 @@ impl Text for Server {
     }
 
     fn from_text(text: &str) -> Result<Server, Complaint> {
-        let not = || Complaint::new(format!("{text:?} is not {}", Server::form().words()));
-        if let Some((_, host)) = text.split_once("://") {
-            return Err(not().help(format!("did you mean \"{host}\"?")));
-        }
-        let text = text.trim();
-        let port =
-            text.rsplit_once(':').is_some_and(|(before, _)| !before.contains(':') || before.ends_with(']'));
-        let whole = if port { format!("http://{text}") } else { format!("http://{text}:{}", Server::PORT) };
-        match Address::from_text(&whole).map_err(|_| not())?.endpoint() {
-            Endpoint::Tcp(host, port) if !text.contains('/') => {
-                Ok(Server { host: host.clone(), port: *port })
-            }
-            _ => Err(not()),
-        }
+        Server::read(text, Server::ZOOKEEPER)
     }
 
     fn text(&self) -> String {
@@ -433,6 +438,8 @@ impl fmt::Debug for Password {
 }
 
 impl Text for Password {
+    const IS_SECRET: bool = true;
+
     fn form() -> Kind {
         Kind::Text { name: "password", form: "a password", examples: &[] }
     }

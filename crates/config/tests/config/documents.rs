@@ -44,8 +44,17 @@ fn needed(path: &str, name: &str) -> impl Iterator<Item = (&'static str, &'stati
         ("pool.app.backends.", _) => &[("address", "\"http://a\"")],
         ("pool.app.class.", "of") => &[("regex", "'(?<class>.)'")],
         ("pool.app.resume.", "skills_file") => &[("skills", "\"inferred\"")],
-        ("pool.app.discover.zookeeper.", _) => &[("servers", "\"a\""), ("path", "\"/a\"")],
-        ("pool.app.discover.etcd.", _) => {
+        ("cache.shared.", "discover") => &[("secret_file", "\"/a\"")],
+        ("cache.shared.", _) => &[
+            ("servers", "\"127.0.0.1\""),
+            ("secret_file", "\"/a\""),
+            ("user", "\"a\""),
+            ("password_file", "\"/b\""),
+        ],
+        ("pool.app.discover.zookeeper." | "cache.shared.discover.zookeeper.", _) => {
+            &[("servers", "\"a\""), ("path", "\"/a\"")]
+        }
+        ("pool.app.discover.etcd." | "cache.shared.discover.etcd.", _) => {
             &[("endpoints", "\"http://a\""), ("prefix", "\"/a\""), ("user", "\"a\""), ("password", "\"a\"")]
         }
         _ => &[],
@@ -67,6 +76,12 @@ fn every_default_and_every_example_is_valid_where_it_stands() {
         let mut line = format!("{path}{} = {values}", setting.name);
         for (key, value) in needed(path, setting.name) {
             line.push_str(&format!("\n{path}{key} = {value}"));
+        }
+        // What else the tables around it need.
+        if path.starts_with("cache.shared.discover.") {
+            line.push_str("\ncache.shared.secret_file = \"/a\"");
+        } else if path == "cache.shared.ejection." {
+            line.push_str("\ncache.shared.servers = \"127.0.0.1\"");
         }
         // What else the table needs.
         let (first, more) = match path {

@@ -9,6 +9,8 @@ mod pools;
 mod reading;
 mod robustness;
 mod routes;
+mod shared;
+mod shared_secrets;
 
 use sandarac_config::{Config, Diagnostics};
 

@@ -75,6 +75,8 @@ proptest! {
             backends: backend.into_iter().collect(),
             sockets: memory.clone(),
             balance: memory.clone(),
+            memcached: memory.clone().into_iter().collect(),
+            shared_secret: memory.clone(),
             grace: memory.clone(),
             admin: memory.clone(),
             presented: None,

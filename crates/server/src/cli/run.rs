@@ -34,6 +34,12 @@ pub struct RunArgs {
     /// The same in varnishd's syntax: `malloc,512m`
     #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
     pub storage: Option<String>,
+    /// A memcached server of the shared tier: `host:port` or `unix:/path`. Can be repeated; all nodes need the same ones
+    #[arg(long, value_name = "ADDRESS")]
+    pub memcached: Vec<String>,
+    /// A file with the secret of the shared tier, at least 32 random bytes, the same on all nodes
+    #[arg(long, value_name = "FILE")]
+    pub shared_secret: Option<PathBuf>,
     /// How long a stale object may be served while a new one is fetched, such as `30s`
     #[arg(long, value_name = "TIME")]
     pub grace: Option<String>,
@@ -73,9 +79,11 @@ impl RunArgs {
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
-            sockets: self.sockets.as_deref().map(absolute).transpose()?,
+            sockets: absolute("--sockets", self.sockets.as_deref())?,
             balance: self.balance.clone(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),
+            memcached: self.memcached.clone(),
+            shared_secret: absolute("--shared-secret", self.shared_secret.as_deref())?,
             grace: self.grace.clone(),
             admin: self.admin.clone(),
             threads: self.threads,
@@ -145,10 +153,14 @@ impl Listen {
     }
 }
 
-/// The absolute path of a path on the command line.
-fn absolute(path: &Path) -> Result<String, Failure> {
+/// The absolute path of a path on the command line, given by `flag`.
+fn absolute(flag: &str, path: Option<&Path>) -> Result<Option<String>, Failure> {
+    let Some(path) = path else { return Ok(None) };
     let absolute = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
-    absolute.ok_or_else(|| Failure::Usage(format!("--sockets: {} is not a directory", path.display())))
+    match absolute {
+        Some(absolute) => Ok(Some(absolute)),
+        None => Err(Failure::Usage(format!("{flag}: {} is empty or not UTF-8", path.display()))),
+    }
 }
 
 /// The size in varnishd's `[NAME=]malloc,SIZE`.

@@ -197,6 +197,8 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
     }];
     config.log.access = LogTarget::Off;
     config.cache.cache_status = true;
+    // Responses to this load are for no other node.
+    config.cache.shared = None;
     for pool in &mut config.pools {
         // Skills inferred under this load differ from those of real traffic.
         pool.skills_file = None;
