@@ -34,6 +34,13 @@ pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
         None => Config::from_flags(&args.flags()?).map_err(Failure::Configuration)?,
     };
     args.apply(&mut config);
+    if config.cache.shared.is_some() {
+        return Err(Failure::Usage(
+            "this version does not serve the shared tier yet: take out [cache.shared] or --memcached. \
+             `sandarac check` checks the settings"
+                .to_owned(),
+        ));
+    }
     Ok((config, warnings))
 }
 
