@@ -5,6 +5,7 @@
 //! Forwarded messages are encoded from their parsed form ([`h1::encode`]).
 
 pub mod entry;
+mod faults;
 pub mod h1;
 pub mod memcached;
 pub mod proxy_protocol;
